@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// ClientConfig is everything a client wants to know, with its defaults in place:
+//
+//     Client client;
+//     Status status = client.connect({.host = "db.internal", .password = secret, .request_timeout = 500ms});
+//
+// It is plain data and owns its texts, at fixed sizes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "holdfast/bytes.hpp"
+#include "holdfast/instant.hpp"
+#include "holdfast/limits.hpp"
+
+namespace holdfast {
+
+// A text of at most `size_max` bytes, in place. One that is too long is kept as such and found by validate().
+template <std::size_t size_max>
+class BoundedText {
+ public:
+  constexpr BoundedText() noexcept = default;
+  constexpr BoundedText(ByteView text) noexcept { assign(text); }
+  template <std::size_t array_size>
+  constexpr BoundedText(const char (&literal)[array_size]) noexcept {
+    assign(ByteView(literal));
+  }
+  constexpr BoundedText(std::string_view text) noexcept { assign(ByteView(text)); }
+
+  constexpr void assign(ByteView text) noexcept {
+    too_long_ = text.size() > size_max;
+    size_ = 0;
+    if (too_long_) return;
+    for (const char byte : text) bytes_[size_++] = byte;
+    bytes_[size_] = '\0';
+  }
+  [[nodiscard]] constexpr ByteView view() const noexcept { return {bytes_, size_}; }
+  [[nodiscard]] constexpr const char* c_str() const noexcept { return bytes_; }  // Ends at a NUL byte in the text.
+  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] constexpr bool too_long() const noexcept { return too_long_; }
+
+ private:
+  std::uint16_t size_ = 0;
+  bool too_long_ = false;
+  char bytes_[size_max + 1] = {};
+};
+
+inline constexpr Duration spin_off = Duration::zero();
+
+struct ClientConfig {
+  // Where the server listens. A literal address is used as it is; a name goes through the resolver of libc, which is
+  // the one thing that may use the heap after connect(), and only when every address it gave has failed.
+  BoundedText<host_size_max> host = "127.0.0.1";
+  std::uint16_t port = 6379;
+  // A Unix socket; where it is set, host and port are not used.
+  BoundedText<socket_path_size_max> socket_path;
+
+  BoundedText<user_size_max> user;             // Empty: the default user.
+  BoundedText<password_size_max> password;     // Empty: no AUTH.
+  BoundedText<client_name_size_max> client_name = "holdfast";  // For CLIENT LIST; no spaces. Empty: none.
+  int database = 0;                            // [0, database_max]
+
+  // Each in [timeout_min, timeout_max].
+  Duration connect_timeout = connect_timeout_default;  // Over all addresses, the handshake included.
+  Duration request_timeout = request_timeout_default;  // From the send of one request to its reply.
+  Duration stall_timeout = stall_timeout_default;      // With nothing received for so long, the connection is closed.
+
+  // Polls the socket for so long before the process sleeps: it saves a wake-up, tens of microseconds, and costs a core
+  // while it polls. Misses make it pause by itself. spin_off, or up to 10 ms.
+  Duration spin = spin_off;
+
+  bool native_delete = true;  // Releases by the server's own compare-and-delete where it has one.
+};
+
+static_assert(sizeof(ClientConfig) <= 1280, "promised: a configuration");
+
+// The first field that is outside its limits.
+struct ConfigProblem {
+  const char* field = nullptr;   // nullptr: none.
+  const char* reason = nullptr;  // A sentence without a full stop.
+  [[nodiscard]] bool found() const noexcept { return field != nullptr; }
+};
+[[nodiscard]] ConfigProblem validate(const ClientConfig& config) noexcept;
+
+}  // namespace holdfast

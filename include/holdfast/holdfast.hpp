@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+//
+// All of the blocking client.
+#pragma once
+
+#include "holdfast/client.hpp"
+#include "holdfast/lockable.hpp"
+#include "holdfast/mutex.hpp"
+#include "holdfast/scoped_lock.hpp"
+#include "holdfast/url.hpp"

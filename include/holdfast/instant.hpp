@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+//
+// Instant is a point on the driver's clock: nanoseconds of CLOCK_BOOTTIME (CLOCK_MONOTONIC where there is none). The
+// core never reads a clock; drivers hand instants in. Instants of two machines or two boots must not be compared.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+namespace holdfast {
+
+using Duration = std::chrono::nanoseconds;
+
+class Instant {
+ public:
+  constexpr Instant() noexcept = default;  // The epoch: before everything that can be valid.
+  static constexpr Instant from_nanoseconds(std::int64_t count) noexcept { return Instant(count); }
+  static constexpr Instant max() noexcept { return Instant(std::numeric_limits<std::int64_t>::max()); }
+
+  [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return count_; }
+
+  // Both stay inside [epoch, max()]: a deadline of "now + for ever" must not wrap to the past.
+  friend constexpr Instant operator+(Instant instant, Duration duration) noexcept {
+    return Instant(saturated(instant.count_, duration.count()));
+  }
+  friend constexpr Instant operator-(Instant instant, Duration duration) noexcept {
+    if (duration == Duration::min()) return max();
+    return Instant(saturated(instant.count_, -duration.count()));
+  }
+  friend constexpr Duration operator-(Instant later, Instant earlier) noexcept {
+    return Duration(later.count_ - earlier.count_);  // Both are non-negative, so this cannot overflow.
+  }
+  friend constexpr auto operator<=>(Instant, Instant) noexcept = default;
+
+ private:
+  constexpr explicit Instant(std::int64_t count) noexcept : count_(count) {}
+
+  static constexpr std::int64_t saturated(std::int64_t count, std::int64_t delta) noexcept {
+    std::int64_t sum = 0;
+    if (__builtin_add_overflow(count, delta, &sum))
+      return delta > 0 ? std::numeric_limits<std::int64_t>::max() : 0;
+    return sum < 0 ? 0 : sum;
+  }
+
+  std::int64_t count_ = 0;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+//
+// Every bound of holdfast, with its reason. They are constants, not build options: two programs that link the same
+// release behave the same.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "holdfast/instant.hpp"
+
+namespace holdfast {
+
+using namespace std::chrono_literals;  // NOLINT(google-global-names-in-headers): for the figures below.
+
+// ---- What a lock is made of -------------------------------------------------------------------------------------
+
+// Redisson users put class names and identifiers into lock names; 256 bytes hold every one we have met, and a key is
+// stored twice a lock (once a prepared request).
+inline constexpr std::size_t key_size_max = 256;
+// 128 random bits as hexadecimal digits: as many as a UUID has, printable in an environment variable.
+inline constexpr std::size_t token_random_size = 16;
+inline constexpr std::size_t token_text_size = 2 * token_random_size;
+// `uuid:ordinal` of the hash kinds: 36 + 1 + 20 digits of an unsigned 64-bit ordinal, rounded up.
+inline constexpr std::size_t token_size_max = 64;
+static_assert(token_size_max >= 36 + 1 + 20, "uuid:ordinal must fit");
+static_assert(token_size_max >= token_text_size, "a random token must fit");
+
+// ---- Leases -----------------------------------------------------------------------------------------------------
+
+// Drift is lease / drift_divisor + drift_base: the clock-rate error that Redlock's page allows, and the two
+// milliseconds that expiry by whole milliseconds can cost.
+inline constexpr int drift_divisor = 100;
+inline constexpr Duration drift_base = 2ms;
+inline constexpr Duration lease_min = 5ms;
+static_assert(lease_min > lease_min / drift_divisor + drift_base, "the shortest lease must outlive its drift");
+// A day: longer work should renew. It also keeps every sum of instants far from overflow.
+inline constexpr Duration lease_max = 24h;
+inline constexpr Duration lease_default = 30s;  // Redisson's watchdog default; peers expect it.
+
+// ---- RESP2 replies ----------------------------------------------------------------------------------------------
+
+// The longest status or error line, CR LF excluded. Redis cuts its own errors well below that, BUSY and script errors
+// with a full key among them.
+inline constexpr std::size_t line_size_max = 512;
+// A bulk string: a key, a token, a field, the run id. Nothing that we ask for is longer than a key.
+inline constexpr std::size_t bulk_size_max = 1024;
+static_assert(bulk_size_max >= 2 * key_size_max, "a channel name of prefix and key must fit");
+// Elements of one reply, nested ones and the array itself included: a renewal batch of 100, a hash of 64 holders.
+inline constexpr std::size_t elements_max = 160;
+// Arrays inside arrays: PUBSUB and scripts nest once; two more for what servers may add.
+inline constexpr std::size_t depth_max = 4;
+// The receive buffer of a session holds one whole reply. The largest that is asked for is a hash of holders.
+inline constexpr std::size_t reply_size_max = 4096;
+static_assert(reply_size_max >= bulk_size_max + 16, "a full bulk and its header must fit");
+static_assert(reply_size_max >= line_size_max + 3, "a full line must fit");
+
+// ---- Requests ---------------------------------------------------------------------------------------------------
+
+// The longest script text. Clang 14 gives up on a compile-time SHA-1 above 8 KiB.
+inline constexpr std::size_t script_size_max = 8192;
+inline constexpr std::size_t arguments_max = 16;
+// A bulk header: '$', up to ten digits, CR LF; and CR LF behind the bytes.
+inline constexpr std::size_t bulk_overhead_max = 15;
+// A prepared request: EVALSHA, SHA, one key, its token, and up to five short arguments.
+inline constexpr std::size_t template_size_max =
+    key_size_max + token_size_max + 40 /* SHA-1 */ + 11 * bulk_overhead_max + 7 /* EVALSHA */ + 5 * 20;
+
+// ---- A session --------------------------------------------------------------------------------------------------
+
+inline constexpr std::size_t user_size_max = 128;
+inline constexpr std::size_t password_size_max = 512;  // Tokens of cloud providers are long.
+inline constexpr std::size_t client_name_size_max = 64;
+inline constexpr std::size_t run_id_size = 40;
+// Requests on one blocking connection: one that is waited for, releases that nobody waits for, and compensations.
+inline constexpr std::size_t in_flight_max = 32;
+// Compensations that wait for a connection. Each acquire reserves one before it is sent.
+inline constexpr std::size_t compensations_max = 8;
+static_assert(in_flight_max >= 2 * compensations_max, "each compensation needs a place behind its request");
+// One blocking client's send buffer: a full EVAL of each compensation may stand in it, and a request behind them.
+inline constexpr std::size_t transmit_size_max = 8192;
+
+inline constexpr Duration stall_timeout_default = 5s;
+inline constexpr Duration request_timeout_default = 1s;
+inline constexpr Duration connect_timeout_default = 2s;
+// A timeout at least this long, so that a loop over timed-out requests cannot spin.
+inline constexpr Duration timeout_min = 1ms;
+inline constexpr Duration timeout_max = 1h;
+
+// ---- Waiting ----------------------------------------------------------------------------------------------------
+
+inline constexpr Duration retry_delay_min = 2ms;      // The floor: no loop turns faster.
+inline constexpr Duration retry_delay_max = 200ms;    // The bound of a poll.
+inline constexpr Duration reconnect_delay_min = 10ms;
+inline constexpr Duration reconnect_delay_max = 2s;
+// Timers stand still in suspend while leases run on: no sleep is longer than this.
+inline constexpr Duration sleep_max = 1s;
+
+// ---- Addresses --------------------------------------------------------------------------------------------------
+
+inline constexpr std::size_t host_size_max = 255;         // RFC 1035.
+inline constexpr std::size_t socket_path_size_max = 107;  // sockaddr_un on Linux, without its NUL.
+inline constexpr std::size_t addresses_max = 8;           // Cached results of one name.
+inline constexpr std::size_t url_size_max = 2048;
+inline constexpr int database_max = 65535;
+
+}  // namespace holdfast

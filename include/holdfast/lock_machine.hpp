@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+//
+// LockMachine is one lock on one node, of any kind. It does no I/O, reads no clock and draws no random bytes: you
+// feed it replies and time, it tells you what to send and when to wake it. proto/lock.md is its paper.
+//
+//     idle -> acquiring -> held <-> at_risk -> releasing -> idle
+//                 |           \________/
+//                 |                |
+//              unknown            lost          both: compensating release -> idle
+//
+// Invariant: held(now) implies now < valid_until(), and valid_until() is never later than what the server promised,
+// counted from before the request left, less drift.   Not thread-safe: one owner.   No heap.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/instant.hpp"
+#include "holdfast/key.hpp"
+#include "holdfast/limits.hpp"
+#include "holdfast/lock_kind.hpp"
+#include "holdfast/resp_encoder.hpp"
+#include "holdfast/session.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+enum class LockInput : std::uint8_t;  // src/core/lock_transitions.hpp
+
+enum class LockState : std::uint8_t { idle, acquiring, held, at_risk, releasing, unknown, lost };
+
+enum class LockEvent : std::uint8_t {
+  none,
+  granted,         // acquire: ok.
+  denied,          // acquire: status() says why; nothing is held.
+  unclear,         // acquire or release: the outcome is unknown, status() says why; a compensation is on its way.
+  renewed,
+  at_risk,         // The first doubt of a hold. Once until it is renewed.
+  lost,            // Final. Once a hold.
+  released,        // release: status() is ok, or lock_lost if there was nothing of ours to release.
+  protocol_doubt,  // A reply of a shape that no server sends: the session must fail().
+};
+
+inline constexpr Duration drift_automatic = Duration::min();  // lease / 100 + 2 ms
+
+[[nodiscard]] constexpr Duration drift_of(Duration lease) noexcept { return lease / drift_divisor + drift_base; }
+
+// How long, and how sure.
+struct LockTiming {
+  Duration lease = lease_default;      // Whole milliseconds in [lease_min, lease_max].
+  Duration drift = drift_automatic;    // At least 0 and below the lease.
+
+  [[nodiscard]] constexpr Duration effective_drift() const noexcept {
+    return drift == drift_automatic ? drift_of(lease) : drift;
+  }
+  [[nodiscard]] constexpr bool valid() const noexcept {
+    return lease >= lease_min && lease <= lease_max && lease % std::chrono::milliseconds(1) == Duration(0) &&
+           effective_drift() >= Duration(0) && effective_drift() < lease;
+  }
+};
+
+class LockMachine {
+ public:
+  explicit LockMachine(const LockKind& kind) noexcept : kind_(&kind) {}
+  LockMachine(const LockMachine&) = delete;
+  LockMachine& operator=(const LockMachine&) = delete;
+
+  // The lock's name and timing; the key's bytes are copied. May be called again between holds.
+  // Errors: invalid_argument (the machine stays as it was), already_held while state() is not idle.
+  [[nodiscard]] Status configure(Key key, const LockTiming& timing) noexcept;
+
+  // A. Questions. Never change state.
+  [[nodiscard]] bool held(Instant now) const noexcept { return now < valid_until_; }
+  [[nodiscard]] LockState state() const noexcept { return state_; }
+  // Held, and in doubt: a renewal failed, or two thirds of the lease have passed since the last confirmation.
+  [[nodiscard]] bool at_risk(Instant now) const noexcept {
+    return held(now) && now >= risky_from();
+  }
+  // From when on a hold is at risk; the epoch when it is already.
+  [[nodiscard]] Instant risky_from() const noexcept {
+    return state_ == LockState::at_risk ? Instant() : confirmed_at_ + risk_after_;
+  }
+  // The epoch when nothing is held.
+  [[nodiscard]] Instant valid_until() const noexcept { return valid_until_; }
+  // When the next renewal should be asked for; Instant::max() when nothing is held or one is on its way.
+  [[nodiscard]] Instant renewal_due() const noexcept { return renewal_due_; }
+  // The last outcome, as events report it.
+  [[nodiscard]] Status status() const noexcept { return status_; }
+  // True while the answer to an acquire, a renewal or a release is to come.
+  [[nodiscard]] bool waiting() const noexcept {
+    return state_ == LockState::acquiring || state_ == LockState::releasing || renewal_in_flight_ || wants_request();
+  }
+  // Grows with every acquire, release and loss.
+  [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
+  [[nodiscard]] Key key() const noexcept { return Key({key_, key_size_}); }
+  [[nodiscard]] const Token& token() const noexcept { return token_; }
+  [[nodiscard]] const LockTiming& timing() const noexcept { return timing_; }
+  [[nodiscard]] const LockKind& kind() const noexcept { return *kind_; }
+  [[nodiscard]] bool configured() const noexcept { return key_size_ != 0; }
+
+  // B. Inputs from the wire and the clock. `now` never goes back.
+  // A reply whose tag this machine made. Replies of a generation that is over are ignored.
+  void handle_reply(const Reply& reply, Instant now) noexcept;
+  void handle_timeout(Instant now) noexcept;
+
+  // C. Commands from the application. Each answers ok when its request is ready for poll_request().
+  // `token` is fresh for every call. Errors: already_held, invalid_argument when not configured.
+  [[nodiscard]] Status acquire(const Token& token, Instant now, Instant deadline) noexcept;
+  // Errors: not_held, lock_lost; too_many_requests while a renewal is on its way.
+  [[nodiscard]] Status renew(Instant now, Instant deadline) noexcept;
+  // From here on the lock is not held, whatever comes. With `posted` nobody waits: the request goes out in a shape
+  // that cannot be refused for want of a script. Errors: not_held, lock_lost.
+  [[nodiscard]] Status release(NativeDelete native, bool posted, Instant now, Instant deadline) noexcept;
+  // The request that poll_request() offers could not be submitted: nothing was sent.
+  void refuse_request(Status why, Instant now) noexcept;
+  // Everything is over without a word to the server: the hold is another process's.
+  void forget() noexcept;
+
+  // D. Outputs. After any B or C call, poll each until it is empty, in this order.
+  // A hold that must be taken back and that no request covers: hand it to Session::compensate().
+  [[nodiscard]] bool poll_compensation(ReplyTag& tag, Compensation& compensation) noexcept;
+  [[nodiscard]] bool wants_request() const noexcept { return wanted_ != Wanted::nothing; }
+  [[nodiscard]] bool request_compensated() const noexcept { return wanted_ != Wanted::renew; }
+  // Writes the wanted request into `space` (of Session::request_space()) and describes it.
+  // Errors: buffer_too_small; the request stays wanted.
+  [[nodiscard]] Status poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept;
+  // Instant::max() when idle.
+  [[nodiscard]] Instant poll_timeout() const noexcept;
+  // LockEvent::none when drained.
+  [[nodiscard]] LockEvent poll_event() noexcept;
+
+ private:
+  enum class Wanted : std::uint8_t { nothing, acquire, renew, release };
+
+  void move(LockInput input) noexcept;
+  void push_event(LockEvent event) noexcept;
+  void end_hold() noexcept;
+  void lose(LockInput input) noexcept;
+  void handle_acquired(const Reply& reply, Instant now) noexcept;
+  void handle_renewed(const Reply& reply, Instant now) noexcept;
+  void handle_released(const Reply& reply) noexcept;
+  void doubt(Status why, Instant now) noexcept;
+  void deny(Status why) noexcept;
+  void unclear(Status why, bool compensate) noexcept;
+
+  const LockKind* kind_;
+  LockTiming timing_;
+  // Out of timing_, so that no reply costs a division.
+  Duration validity_{};          // Lease less drift.
+  Duration renewal_interval_{};  // A third of the lease.
+  Duration risk_after_{};        // Two thirds.
+  Instant valid_until_;                        // The epoch: nothing is held.
+  Instant confirmed_at_;                       // When the last confirmed acquire or renewal was about to be sent.
+  Instant asked_at_;                           // When the request in progress was made.
+  Instant renewal_asked_at_;
+  Instant deadline_ = Instant::max();          // Of the request in progress.
+  Instant renewal_due_ = Instant::max();
+  std::uint32_t generation_ = 0;
+  std::uint16_t key_size_ = 0;
+  LockState state_ = LockState::idle;
+  Status status_ = Status::ok;
+  Wanted wanted_ = Wanted::nothing;
+  RequestForm form_ = RequestForm::by_sha;             // Of the acquire or release in progress.
+  RequestForm renewal_form_ = RequestForm::by_sha;
+  RequestForm release_prepared_ = RequestForm::by_sha; // What release_ holds.
+  bool renewal_in_flight_ = false;
+  bool compensation_wanted_ = false;
+  bool posted_ = false;
+  bool loss_untold_ = false;  // Neither renew() nor release() has answered lock_lost yet.
+  std::uint8_t events_begin_ = 0;
+  std::uint8_t events_end_ = 0;
+  LockEvent events_[4] = {};
+  char key_[key_size_max];
+  Token token_;
+  RequestTemplate acquire_;
+  RequestTemplate release_;
+};
+
+static_assert(sizeof(LockMachine) <= 1792, "promised: a lock without its driver");
+
+}  // namespace holdfast

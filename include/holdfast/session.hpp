@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+//
+// Session is the protocol state of one connection to one node: the handshake, the queue of requests whose replies are
+// to come, their deadlines, and the compensations of what was asked and never answered. It does no I/O and reads no
+// clock: a driver moves bytes and time.
+//
+//              submit()                                  poll_reply()
+//     machine -----------> [ request | request | ... ] ---------------> machine
+//                             poll_transmit()   receive_space()
+//                                   v                 ^
+//                                 the driver's socket
+//
+// Invariants: every reply goes to the request that asked for it, or the connection is closed. A request that may
+// have run and whose reply is given up is followed, on the same connection or first on the next, by its compensation.
+// Nothing is sent twice.   Not thread-safe: one owner.   No heap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "holdfast/bytes.hpp"
+#include "holdfast/instant.hpp"
+#include "holdfast/key.hpp"
+#include "holdfast/limits.hpp"
+#include "holdfast/resp_parser.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+enum class Operation : std::uint8_t { acquire, renew, release, query, compensate };
+
+// Whom a reply is for. The session hands it back and looks at nothing but `requester`'s identity.
+struct ReplyTag {
+  void* requester = nullptr;     // Its owner's own pointer; nullptr: nobody wants the reply.
+  std::uint32_t generation = 0;  // The hold's generation when the request was made.
+  Operation operation = Operation::query;
+};
+
+// How to take back what a request may have done: a compare-and-delete of one hold's token.
+struct Compensation {
+  // Writes the request as EVAL with its text, so that no NOSCRIPT can strand it. Errors as encode_command().
+  using Encode = Status (*)(MutableBytes out, Key key, const Token& token, std::size_t& size) noexcept;
+  Encode encode = nullptr;  // nullptr: there is nothing to take back.
+  Key key;
+  Token token;
+};
+
+struct Request {
+  ReplyTag tag;
+  Instant deadline = Instant::max();
+  // Its key is viewed until the request is answered, given up or abandoned: its owner keeps it alive so long.
+  Compensation compensation;
+  bool native = false;  // A compare-and-delete command of the server's own; refused once, it is not used again.
+  bool posted = false;  // Nobody acts on the reply: an error is answered by the compensation at once.
+};
+
+struct Reply {
+  ReplyTag tag;
+  // ok: `value` is the reply and no error. A server's class: `value` is the error reply. Otherwise the reply was lost:
+  // not_connected (nothing was sent), transport_closed (unknown), timed_out (unknown), cancelled (unknown).
+  Status outcome = Status::ok;
+  bool nothing_ran = false;  // For all but ok: proven to have had no effect.
+  RespValue value;           // Valid until the session's next input.
+};
+
+enum class NativeDelete : std::uint8_t { none, delex, delifeq };
+
+// What the handshake found out. Empty fields where the server or its ACL did not tell.
+struct ServerIdentity {
+  char run_id[run_id_size] = {};  // All NUL when unknown.
+  bool run_id_known = false;
+  std::uint64_t uptime_seconds = 0;  // At the handshake.
+  std::int64_t client_id = 0;        // Of this connection; 0 when unknown.
+  std::uint32_t version = 0;         // Major * 10000 + minor * 100 + patch; of Valkey where it is one. 0: unknown.
+  bool is_valkey = false;
+  NativeDelete native_delete = NativeDelete::none;
+};
+
+// What a session needs from its owner. Views must outlive the session.
+struct SessionSettings {
+  ByteView user{};         // Empty: AUTH with the password alone.
+  ByteView password{};     // Empty: no AUTH.
+  ByteView client_name{};  // Empty: no CLIENT SETNAME.
+  int database = 0;      // 0: no SELECT.
+  // With requests in flight and nothing received for this long, the connection is closed.
+  Duration stall_timeout = stall_timeout_default;
+  bool native_delete = true;  // Use the server's own compare-and-delete where there is one.
+};
+
+enum class SessionState : std::uint8_t {
+  closed,       // No connection.
+  handshaking,  // Connected; requests are not accepted yet.
+  ready,        // Requests are accepted.
+  failed,       // The driver must close the transport and call handle_closed().
+};
+
+class Session {
+ public:
+  // One request whose reply is to come. Storage only; the members are the session's business.
+  struct InFlight {
+    Request request;
+    std::uint64_t first_byte = 0;  // Its place in the stream of all bytes submitted on this connection.
+    Instant submitted_at;
+    Status notice = Status::ok;  // Not ok: the requester is to be told that its reply was given up.
+    std::uint8_t purpose = 0;
+    std::uint8_t slot = 0;       // The compensation that it carries.
+    bool detached = false;       // Its reply is consumed and thrown away.
+  };
+  // One compensation that waits for its turn or its reply, with a copy of what it needs.
+  struct CompensationSlot {
+    Compensation::Encode encode = nullptr;  // nullptr: free.
+    ReplyTag tag;
+    Instant not_before;  // A refused one is tried again, not at once.
+    std::uint8_t attempts = 0;
+    bool in_flight = false;
+    bool deferred = false;
+    std::uint16_t key_size = 0;
+    char key[key_size_max];
+    Token token;
+  };
+  struct Storage {
+    MutableBytes receive;  // One whole reply must fit: reply_size_max is right.
+    RespValue* nodes;
+    std::size_t node_count;
+    MutableBytes transmit;  // At least transmit_size_max / 2.
+    InFlight* in_flight;
+    std::size_t in_flight_count;
+    CompensationSlot* compensations;
+    std::size_t compensation_count;
+  };
+
+  // REQUIRES: at least two places in flight for each compensation, at least one compensation, and ten places.
+  Session(const SessionSettings& settings, const Storage& storage) noexcept;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // A. Questions.
+  [[nodiscard]] SessionState state() const noexcept { return state_; }
+  [[nodiscard]] bool ready() const noexcept { return state_ == SessionState::ready; }
+  // Why the last connection failed or closed; ok while it is open.
+  [[nodiscard]] Status failure() const noexcept { return failure_; }
+  // The sentence behind failure() protocol_error, and the server's own words for its errors. Empty when there is none.
+  [[nodiscard]] ByteView failure_text() const noexcept { return {failure_text_, failure_text_size_}; }
+  [[nodiscard]] const ServerIdentity& identity() const noexcept { return identity_; }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return count_; }
+  // Compensations that have not been confirmed yet.
+  [[nodiscard]] std::size_t compensations_pending() const noexcept;
+
+  // B. Inputs. `now` never goes back.
+  // The transport is up. The handshake goes out at once.
+  // It fails when the handshake is not done by the deadline.
+  // REQUIRES: state() is closed, and poll_reply() has been polled until it was empty.
+  void handle_connected(Instant now, Instant handshake_deadline) noexcept;
+  // Receive into this space, then say how much came. Empty only when the session has failed or is closed.
+  [[nodiscard]] MutableBytes receive_space() noexcept;
+  void handle_received(std::size_t count, Instant now) noexcept;
+  // The transport has taken the first `count` bytes of poll_transmit().
+  void handle_transmitted(std::size_t count) noexcept;
+  // Judges deadlines. Receive what has arrived and poll the replies first.
+  void handle_timeout(Instant now) noexcept;
+  // The transport is gone. Poll the replies: every request in flight reports its outcome.
+  void handle_closed() noexcept;
+
+  // C. Commands.
+  // Settings for the next connection. REQUIRES: state() is closed.
+  void configure(const SessionSettings& settings) noexcept;
+  // Where to write the next request, or nothing when there is no place for it (and, if `compensated`, for its
+  // compensation). Write it, then commit().
+  [[nodiscard]] MutableBytes request_space(bool compensated) noexcept;
+  // REQUIRES: size bytes of a whole request have been written to request_space(), called with
+  // request.compensation.encode != nullptr.
+  void commit(const Request& request, std::size_t size, Instant now) noexcept;
+  // Gives up all replies of this requester: each is reported with `why` (timed_out or cancelled), and what may have
+  // run is compensated.
+  void give_up(const void* requester, Status why, Instant now) noexcept;
+  // The requester goes away: as give_up(), but nothing is reported to it any more. What it posted goes on.
+  void abandon(const void* requester, Instant now) noexcept;
+  // Takes back a hold that no request in flight covers. Errors: too_many_requests (its lease will end it).
+  [[nodiscard]] Status compensate(const ReplyTag& tag, const Compensation& compensation) noexcept;
+  // The driver or a machine has found a reply that cannot be: the connection must close.
+  void fail(Status why, ByteView text) noexcept;
+  // Empties failure_text(), so that it speaks of what comes next.
+  void clear_failure_text() noexcept { failure_text_size_ = 0; }
+  // Forgets everything, compensations too, without a word to anybody: in a forked child, where they are the parent's.
+  void forget() noexcept;
+
+  // D. Outputs. After any call of B or C, poll each until it is empty.
+  [[nodiscard]] bool poll_reply(Reply& reply, Instant now) noexcept;
+  [[nodiscard]] ByteView poll_transmit(Instant now) noexcept;
+  [[nodiscard]] Instant poll_timeout() const noexcept;  // Instant::max() when nothing is to come.
+
+ private:
+  enum class Purpose : std::uint8_t { request, compensation, auth, select, set_name, client_id, identity, client_kill };
+
+  InFlight& at(std::size_t index) noexcept;
+  InFlight& push(Purpose purpose, std::size_t size, Instant now) noexcept;
+  void pop() noexcept;
+  void begin_handshake(Instant now, Instant deadline) noexcept;
+  void handshake_reply(Purpose purpose, const RespValue& value, Instant now) noexcept;
+  void read_identity(const RespValue& value) noexcept;
+  void handle_compensated(const InFlight& entry, const Reply& reply, Instant now) noexcept;
+  bool poll_notice(Reply& reply) noexcept;
+  bool take_reply(const RespValue& value, Reply& reply, Instant now) noexcept;
+  void detach(InFlight& entry, Status why) noexcept;
+  void adopt(InFlight& entry) noexcept;
+  void drop_silent() noexcept;
+  CompensationSlot& keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept;
+  void flush_compensations(Instant now) noexcept;
+  [[nodiscard]] MutableBytes transmit_space() noexcept;
+  void note_text(ByteView text) noexcept;
+
+  SessionSettings settings_;
+  Storage storage_;
+  RespParser parser_;
+  ServerIdentity identity_;
+  // The connection before this one, to be killed if the node is the same.
+  ServerIdentity previous_;
+  std::size_t first_ = 0;     // Ring of storage_.in_flight.
+  std::size_t count_ = 0;
+  std::size_t reserved_ = 0;  // Compensations promised to requests in flight.
+  std::size_t kept_ = 0;      // Slots taken.
+  std::size_t unflushed_ = 0; // Slots taken that wait for room: nothing overtakes them.
+  std::size_t deferred_ = 0;  // Slots taken that wait for their next attempt.
+  std::size_t notices_ = 0;   // Entries with a notice.
+  std::size_t transmit_begin_ = 0;
+  std::size_t transmit_end_ = 0;
+  std::uint64_t stream_end_ = 0;   // Bytes submitted on this connection.
+  Instant last_input_;
+  Instant deadline_min_ = Instant::max();  // Not later than the first deadline; may be earlier.
+  Instant handshake_deadline_ = Instant::max();
+  std::size_t handshake_left_ = 0;
+  SessionState state_ = SessionState::closed;
+  Status failure_ = Status::not_connected;
+  std::uint8_t failure_text_size_ = 0;
+  char failure_text_[160];
+};
+
+static_assert(sizeof(Session) <= 768, "promised: a session without its buffers");
+
+// Storage of the usual size, as one object.
+struct SessionBuffers {
+  char receive[reply_size_max];
+  RespValue nodes[elements_max];
+  char transmit[transmit_size_max];
+  Session::InFlight in_flight[in_flight_max];
+  Session::CompensationSlot compensations[compensations_max];
+
+  [[nodiscard]] Session::Storage storage() noexcept {
+    return {{receive, sizeof receive}, nodes, elements_max, {transmit, sizeof transmit},
+            in_flight, in_flight_max, compensations, compensations_max};
+  }
+};
+
+static_assert(sizeof(SessionBuffers) <= 23 * 1024, "promised: the usual buffers");
+
+}  // namespace holdfast

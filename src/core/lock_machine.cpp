@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/lock_machine.hpp"
+
+#include "holdfast/assert.hpp"
+#include "lock_transitions.hpp"
+
+namespace holdfast {
+
+namespace {
+
+// After a renewal that failed: a thirtieth of the lease, so that about twenty attempts fit before the end.
+constexpr int renewal_retry_divisor = 30;
+
+constexpr std::chrono::milliseconds whole_milliseconds(Duration duration) noexcept {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
+}
+
+// The reply was given up by the session, which compensates what may have run.
+bool given_up(Status outcome) noexcept {
+  return outcome == Status::timed_out || outcome == Status::transport_closed || outcome == Status::cancelled;
+}
+
+bool refused_native(RequestForm form, Status outcome) noexcept {
+  return (form == RequestForm::delex || form == RequestForm::delifeq) &&
+         (outcome == Status::unknown_command || outcome == Status::no_permission);
+}
+
+}  // namespace
+
+void LockMachine::move(LockInput input) noexcept {
+  const std::uint8_t next = lock_transition_table.next[static_cast<int>(state_)][static_cast<int>(input)];
+  HOLDFAST_ASSERT(next != LockTransitionTable::illegal);
+  state_ = static_cast<LockState>(next);
+}
+
+void LockMachine::push_event(LockEvent event) noexcept {
+  HOLDFAST_ASSERT(events_end_ < sizeof events_ / sizeof events_[0]);
+  events_[events_end_++] = event;
+}
+
+LockEvent LockMachine::poll_event() noexcept {
+  if (events_begin_ == events_end_) return LockEvent::none;
+  const LockEvent event = events_[events_begin_++];
+  if (events_begin_ == events_end_) {
+    events_begin_ = 0;
+    events_end_ = 0;
+  }
+  return event;
+}
+
+// ---- Commands ----------------------------------------------------------------------------------------------------
+
+Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
+  if (!key.valid() || !timing.valid()) return Status::invalid_argument;
+  if (state_ != LockState::idle) return Status::already_held;
+  std::memmove(key_, key.bytes().data(), key.bytes().size());
+  key_size_ = static_cast<std::uint16_t>(key.bytes().size());
+  timing_ = timing;
+  validity_ = timing.lease - timing.effective_drift();
+  renewal_interval_ = timing.lease / 3;
+  risk_after_ = renewal_interval_ * 2;
+  acquire_.clear();
+  release_.clear();
+  return Status::ok;
+}
+
+Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) noexcept {
+  if (!configured()) return Status::invalid_argument;
+  if (state_ == LockState::acquiring || state_ == LockState::held || state_ == LockState::at_risk)
+    return Status::already_held;
+  HOLDFAST_ASSERT(!compensation_wanted_ && wanted_ == Wanted::nothing && !token.empty());
+  move(LockInput::acquire);
+  ++generation_;
+  token_ = token;
+  asked_at_ = now;
+  deadline_ = deadline;
+  form_ = RequestForm::by_sha;
+  posted_ = false;
+  loss_untold_ = false;
+  wanted_ = Wanted::acquire;
+  return Status::ok;
+}
+
+Status LockMachine::renew(Instant now, Instant deadline) noexcept {
+  handle_timeout(now);
+  if (!held(now)) return loss_untold_ ? Status::lock_lost : Status::not_held;
+  if (renewal_in_flight_ || wanted_ == Wanted::renew) return Status::too_many_requests;
+  renewal_asked_at_ = now;
+  renewal_due_ = Instant::max();
+  renewal_form_ = RequestForm::by_sha;
+  deadline_ = deadline;
+  wanted_ = Wanted::renew;
+  return Status::ok;
+}
+
+Status LockMachine::release(NativeDelete native, bool posted, Instant now, Instant deadline) noexcept {
+  handle_timeout(now);
+  if (!held(now)) {
+    const Status answer = loss_untold_ ? Status::lock_lost : Status::not_held;
+    loss_untold_ = false;
+    return answer;
+  }
+  move(LockInput::release);
+  end_hold();
+  deadline_ = deadline;
+  posted_ = posted;
+  form_ = posted ? RequestForm::by_text : RequestForm::by_sha;
+  if (kind_->native_release && native == NativeDelete::delex) form_ = RequestForm::delex;
+  if (kind_->native_release && native == NativeDelete::delifeq) form_ = RequestForm::delifeq;
+  wanted_ = Wanted::release;
+  return Status::ok;
+}
+
+// The generation is over: what is still on its way for it counts for nothing.
+void LockMachine::end_hold() noexcept {
+  ++generation_;
+  valid_until_ = Instant();
+  renewal_due_ = Instant::max();
+  renewal_in_flight_ = false;
+  wanted_ = Wanted::nothing;
+}
+
+void LockMachine::forget() noexcept {
+  end_hold();
+  state_ = LockState::idle;
+  status_ = Status::not_held;
+  compensation_wanted_ = false;
+  loss_untold_ = false;
+  events_begin_ = 0;
+  events_end_ = 0;
+}
+
+// ---- Time --------------------------------------------------------------------------------------------------------
+
+void LockMachine::handle_timeout(Instant now) noexcept {
+  if (state_ != LockState::held && state_ != LockState::at_risk) return;
+  if (now >= valid_until_) {
+    lose(LockInput::expired);
+  } else if (state_ == LockState::held && at_risk(now)) {
+    move(LockInput::doubted);
+    status_ = Status::timed_out;
+    push_event(LockEvent::at_risk);
+  }
+}
+
+Instant LockMachine::poll_timeout() const noexcept {
+  if (state_ == LockState::at_risk) return valid_until_;
+  if (state_ != LockState::held) return Instant::max();
+  const Instant overdue = risky_from();
+  return overdue < valid_until_ ? overdue : valid_until_;
+}
+
+// ---- Outcomes ----------------------------------------------------------------------------------------------------
+
+void LockMachine::deny(Status why) noexcept {
+  move(LockInput::denied);
+  status_ = why;
+  push_event(LockEvent::denied);
+}
+
+void LockMachine::unclear(Status why, bool compensate) noexcept {
+  move(LockInput::unclear);
+  status_ = why;
+  compensation_wanted_ = compensate;
+  push_event(LockEvent::unclear);
+}
+
+void LockMachine::lose(LockInput input) noexcept {
+  move(input);
+  end_hold();
+  status_ = Status::lock_lost;
+  compensation_wanted_ = true;
+  loss_untold_ = true;
+  push_event(LockEvent::lost);
+}
+
+void LockMachine::doubt(Status why, Instant now) noexcept {
+  const bool first = state_ == LockState::held;
+  move(LockInput::doubted);
+  status_ = why;
+  Duration delay = timing_.lease / renewal_retry_divisor;
+  if (delay < retry_delay_min) delay = retry_delay_min;
+  renewal_due_ = now + delay;
+  if (first) push_event(LockEvent::at_risk);
+}
+
+void LockMachine::handle_reply(const Reply& reply, Instant now) noexcept {
+  if (reply.tag.generation != generation_) return;
+  switch (reply.tag.operation) {
+    case Operation::acquire:
+      if (state_ == LockState::acquiring) handle_acquired(reply, now);
+      return;
+    case Operation::renew:
+      if (renewal_in_flight_) handle_renewed(reply, now);
+      return;
+    case Operation::release:
+      if (state_ == LockState::releasing) handle_released(reply);
+      return;
+    case Operation::compensate:
+      if (state_ == LockState::unknown || state_ == LockState::lost) move(LockInput::compensated);
+      return;
+    case Operation::query: return;
+  }
+}
+
+void LockMachine::handle_acquired(const Reply& reply, Instant now) noexcept {
+  if (reply.outcome == Status::ok) {
+    switch (kind_->decode(Operation::acquire, reply.value)) {
+      case Verdict::granted: {
+        const Instant until = asked_at_ + validity_;
+        if (now >= until) {  // It took so long that nothing is left of it.
+          unclear(Status::timed_out, true);
+          return;
+        }
+        move(LockInput::granted);
+        valid_until_ = until;
+        confirmed_at_ = asked_at_;
+        renewal_due_ = asked_at_ + renewal_interval_;
+        status_ = Status::ok;
+        push_event(LockEvent::granted);
+        return;
+      }
+      case Verdict::busy: deny(Status::lock_busy); return;
+      case Verdict::not_ours:
+      case Verdict::unexpected:
+        unclear(Status::protocol_error, true);
+        push_event(LockEvent::protocol_doubt);
+        return;
+    }
+  }
+  if (reply.outcome == Status::no_script && form_ == RequestForm::by_sha && now < deadline_) {
+    form_ = RequestForm::by_text;
+    asked_at_ = now;
+    wanted_ = Wanted::acquire;
+    return;
+  }
+  if (reply.nothing_ran) deny(reply.outcome);
+  else unclear(reply.outcome, !given_up(reply.outcome));
+}
+
+void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
+  renewal_in_flight_ = false;
+  if (now >= valid_until_) {  // Lost is final: what came after the end revives nothing.
+    lose(LockInput::expired);
+    return;
+  }
+  if (reply.outcome == Status::ok) {
+    switch (kind_->decode(Operation::renew, reply.value)) {
+      case Verdict::granted: {
+        const Instant until = renewal_asked_at_ + validity_;
+        move(LockInput::renewed);
+        if (until > valid_until_) valid_until_ = until;
+        confirmed_at_ = renewal_asked_at_;
+        renewal_due_ = renewal_asked_at_ + renewal_interval_;
+        status_ = Status::ok;
+        push_event(LockEvent::renewed);
+        return;
+      }
+      case Verdict::not_ours: lose(LockInput::disowned); return;
+      case Verdict::busy:
+      case Verdict::unexpected:
+        doubt(Status::protocol_error, now);
+        push_event(LockEvent::protocol_doubt);
+        return;
+    }
+  }
+  if (reply.outcome == Status::wrong_type) {  // Somebody put something else in its place.
+    lose(LockInput::disowned);
+    return;
+  }
+  if (reply.outcome == Status::no_script && renewal_form_ == RequestForm::by_sha && now < deadline_) {
+    renewal_form_ = RequestForm::by_text;
+    renewal_asked_at_ = now;
+    wanted_ = Wanted::renew;
+    return;
+  }
+  doubt(reply.outcome, now);
+}
+
+void LockMachine::handle_released(const Reply& reply) noexcept {
+  Verdict verdict = Verdict::unexpected;
+  if (reply.outcome == Status::ok) {
+    verdict = kind_->decode(Operation::release, reply.value);
+    if (verdict != Verdict::granted && verdict != Verdict::not_ours) {
+      unclear(Status::protocol_error, true);
+      push_event(LockEvent::protocol_doubt);
+      return;
+    }
+  } else if (reply.outcome == Status::wrong_type) {
+    verdict = Verdict::not_ours;
+  }
+  if (verdict != Verdict::unexpected) {
+    move(LockInput::released);
+    status_ = verdict == Verdict::granted ? Status::ok : Status::lock_lost;
+    push_event(LockEvent::released);
+    return;
+  }
+  if (!posted_) {
+    // Nothing ran, so the same release goes out in another shape.
+    if (refused_native(form_, reply.outcome)) {
+      form_ = RequestForm::by_sha;
+      wanted_ = Wanted::release;
+      return;
+    }
+    if (reply.outcome == Status::no_script && form_ == RequestForm::by_sha) {
+      form_ = RequestForm::by_text;
+      wanted_ = Wanted::release;
+      return;
+    }
+  }
+  // The session compensates what it gave up and what was posted; the rest is ours to hand over.
+  unclear(reply.outcome, !given_up(reply.outcome) && (!posted_ || reply.outcome == Status::not_connected));
+}
+
+void LockMachine::refuse_request(Status why, Instant now) noexcept {
+  const Wanted refused = wanted_;
+  wanted_ = Wanted::nothing;
+  switch (refused) {
+    case Wanted::nothing: return;
+    case Wanted::acquire: deny(why); return;
+    case Wanted::renew: doubt(why, now); return;
+    case Wanted::release: unclear(why, true); return;
+  }
+}
+
+// ---- Outputs -----------------------------------------------------------------------------------------------------
+
+bool LockMachine::poll_compensation(ReplyTag& tag, Compensation& compensation) noexcept {
+  if (!compensation_wanted_) return false;
+  compensation_wanted_ = false;
+  tag.generation = generation_;
+  tag.operation = Operation::compensate;
+  compensation = {kind_->encode_compensation, key(), token_};
+  return true;
+}
+
+Status LockMachine::poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept {
+  const Operation operation = wanted_ == Wanted::acquire ? Operation::acquire
+                              : wanted_ == Wanted::renew ? Operation::renew
+                                                         : Operation::release;
+  const RequestForm form = operation == Operation::renew ? renewal_form_ : form_;
+  RequestTemplate* prepared = nullptr;
+  if (operation == Operation::acquire) {
+    prepared = &acquire_;
+  } else if (operation == Operation::release && form != RequestForm::by_text) {
+    prepared = &release_;
+    if (release_prepared_ != form) release_.clear();
+  }
+  if (form == RequestForm::by_text) prepared = nullptr;  // Too long for a template, and rare.
+
+  if (prepared != nullptr && prepared->prepared()) [[likely]] {
+    if (prepared->bytes().size() > space.size) return Status::buffer_too_small;
+    prepared->patch(token_.bytes());
+  } else {
+    CommandLine line;
+    kind_->fill(line, operation, form, key(), token_, whole_milliseconds(timing_.lease));
+    if (prepared == nullptr) {
+      if (const Status status = encode_command(space, line.view(), size); status != Status::ok) return status;
+    } else {
+      const Status status = prepared->prepare(line.view(), line.token_index);
+      HOLDFAST_ASSERT(status == Status::ok);  // template_size_max is the sum of what a kind may fill in.
+      if (operation == Operation::release) release_prepared_ = form;
+      if (prepared->bytes().size() > space.size) return Status::buffer_too_small;
+    }
+  }
+  if (prepared != nullptr) {
+    size = prepared->bytes().size();
+    std::memcpy(space.data, prepared->bytes().data(), size);
+  }
+  request.tag.generation = generation_;
+  request.tag.operation = operation;
+  request.deadline = deadline_;
+  request.native = form == RequestForm::delex || form == RequestForm::delifeq;
+  request.posted = operation == Operation::release && posted_;
+  if (operation == Operation::renew) {
+    request.compensation.encode = nullptr;
+    renewal_in_flight_ = true;
+  } else {
+    request.compensation = {kind_->encode_compensation, key(), token_};
+  }
+  wanted_ = Wanted::nothing;
+  return Status::ok;
+}
+
+}  // namespace holdfast

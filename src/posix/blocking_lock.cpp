@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/blocking_lock.hpp"
+
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+namespace {
+
+// Failures that pass by themselves, so that a wait goes on.
+bool worth_waiting(Status status) noexcept {
+  switch (status) {
+    case Status::lock_busy:
+    case Status::too_many_requests:
+    case Status::not_connected:
+    case Status::connect_failed:
+    case Status::name_not_resolved:
+    case Status::transport_closed:
+    case Status::timed_out:
+    case Status::read_only:
+    case Status::loading:
+    case Status::out_of_memory:
+    case Status::busy_script:
+    case Status::too_few_replicas:
+    case Status::stale_replica:
+    case Status::disk_error:
+    case Status::cluster_down:
+    case Status::try_again:
+    case Status::too_many_clients:
+    case Status::outcome_unknown: return true;
+    case Status::ok:
+    case Status::invalid_argument:
+    case Status::not_held:
+    case Status::already_held:
+    case Status::buffer_too_small:
+    case Status::cancelled:
+    case Status::forked:
+    case Status::protocol_error:
+    case Status::auth_required:
+    case Status::auth_failed:
+    case Status::no_permission:
+    case Status::no_script:
+    case Status::wrong_type:
+    case Status::moved:
+    case Status::ask:
+    case Status::cross_slot:
+    case Status::denied:
+    case Status::unknown_command:
+    case Status::server_error:
+    case Status::lock_lost:
+    case Status::system_error:
+    case Status::no_entropy: return false;
+  }
+  return false;
+}
+
+Instant earlier(Instant left, Instant right) noexcept { return left < right ? left : right; }
+
+}  // namespace
+
+BlockingLock::BlockingLock(Client& client, const LockKind& kind, Key key, const LockTiming& timing) noexcept
+    : client_(&client), machine_(kind), incarnation_(client.incarnation_.load(std::memory_order_relaxed)) {
+  configuration_ = machine_.configure(key, timing);
+}
+
+BlockingLock::~BlockingLock() {
+  // In a forked child the hold is the parent's.
+  if (client_->forked() || client_->incarnation_.load(std::memory_order_relaxed) != incarnation_) return;
+  if (machine_.state() == LockState::held || machine_.state() == LockState::at_risk) post_release();
+  client_->now_ = Client::now();
+  client_->session_.abandon(this, client_->now_);
+  if (client_->socket_ >= 0) client_->transmit();
+}
+
+// ---- Questions ---------------------------------------------------------------------------------------------------
+
+Instant BlockingLock::valid_until() const noexcept {
+  if (client_->forked() || client_->incarnation_.load(std::memory_order_acquire) != incarnation_) return {};
+  return Instant::from_nanoseconds(valid_until_.load(std::memory_order_acquire));
+}
+
+bool BlockingLock::held() const noexcept {
+  const Instant until = valid_until();
+  return until != Instant() && Client::now() < until;
+}
+
+Duration BlockingLock::remaining() const noexcept {
+  const Instant until = valid_until();
+  const Instant now = Client::now();
+  return now < until ? until - now : Duration::zero();
+}
+
+bool BlockingLock::at_risk() const noexcept {
+  const Instant now = Client::now();
+  return held(now) && now.nanoseconds() >= risky_from_.load(std::memory_order_acquire);
+}
+
+// ---- The machine's mouth and ear ---------------------------------------------------------------------------------
+
+void BlockingLock::publish() noexcept {
+  risky_from_.store(machine_.risky_from().nanoseconds(), std::memory_order_release);
+  valid_until_.store(machine_.valid_until().nanoseconds(), std::memory_order_release);
+}
+
+void BlockingLock::submit() noexcept {
+  Session& session = client_->session_;
+  const MutableBytes space = session.request_space(machine_.request_compensated());
+  Request request;
+  std::size_t size = 0;
+  if (space.data == nullptr || machine_.poll_request(space, request, size) != Status::ok) {
+    machine_.refuse_request(session.ready() ? Status::too_many_requests : Status::not_connected, client_->now_);
+    return;
+  }
+  request.tag.requester = this;
+  session.commit(request, size, client_->now_);
+}
+
+void BlockingLock::settle() noexcept {
+  if (machine_.wants_request()) submit();
+  ReplyTag tag;
+  Compensation compensation;
+  if (machine_.poll_compensation(tag, compensation)) {
+    tag.requester = this;
+    // Without a slot its lease ends it.
+    (void)client_->session_.compensate(tag, compensation);
+  }
+  for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
+    if (event == LockEvent::protocol_doubt)
+      client_->session_.fail(Status::protocol_error, "a reply of a shape that was not asked for");
+  publish();
+}
+
+void BlockingLock::handle_reply(const Reply& reply, Instant now) noexcept {
+  if (reply.tag.operation == Operation::release) {
+    post_outcome_ = reply.outcome;
+    if (reply.outcome == Status::ok && machine_.kind().decode(Operation::release, reply.value) != Verdict::granted)
+      post_outcome_ = Status::lock_lost;
+  }
+  machine_.handle_reply(reply, now);
+  settle();
+}
+
+Status BlockingLock::begin() noexcept {
+  if (configuration_ != Status::ok) return configuration_;
+  if (const Status status = client_->begin(); status != Status::ok) return status;
+  const std::uint32_t incarnation = client_->incarnation_.load(std::memory_order_relaxed);
+  if (incarnation != incarnation_) [[unlikely]] {
+    const bool had_hold = machine_.state() != LockState::idle;
+    machine_.forget();
+    publish();
+    incarnation_ = incarnation;
+    if (had_hold) return Status::forked;
+  }
+  machine_.handle_timeout(client_->now_);
+  return Status::ok;
+}
+
+// ---- Commands ----------------------------------------------------------------------------------------------------
+
+Status BlockingLock::attempt(Instant wait_deadline) noexcept {
+  if (client_->take_cancel()) return Status::cancelled;
+  if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
+  Token token;
+  if (const Status status = client_->draw_token(token); status != Status::ok) return status;
+  const Instant now = client_->now_;
+  const Instant deadline = earlier(now + client_->config_.request_timeout, wait_deadline);
+  if (const Status status = machine_.acquire(token, now, deadline); status != Status::ok) return status;
+  return finish(Status::ok);
+}
+
+// Sends what the machine wants and waits for its answer.
+Status BlockingLock::finish(Status started) noexcept {
+  settle();
+  if (started != Status::ok) return started;
+  client_->pump(this);
+  HOLDFAST_ASSERT(!machine_.waiting());
+  return machine_.status();
+}
+
+Status BlockingLock::try_acquire() noexcept {
+  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
+  settle();
+  return attempt(Instant::max());
+}
+
+Status BlockingLock::acquire(Duration wait) noexcept {
+  if (wait < Duration::zero()) return Status::invalid_argument;
+  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
+  settle();
+  const Instant deadline = client_->now_ + wait;
+  Duration delay = retry_delay_min;
+  for (;;) {
+    // The first attempt is made also when there is no time to wait.
+    const Instant attempt_deadline =
+        deadline < client_->now_ + timeout_min ? client_->now_ + client_->config_.request_timeout : deadline;
+    const Status status = attempt(attempt_deadline);
+    if (!worth_waiting(status)) return status;
+    delay = delay * 2 < retry_delay_max ? delay * 2 : retry_delay_max;
+    const Instant next = client_->now_ + client_->jittered(delay);
+    if (next >= deadline) {
+      // Another attempt would come after the deadline. Waiting for it would give nothing.
+      return status;
+    }
+    if (!client_->sleep_until(next)) return Status::cancelled;
+    machine_.handle_timeout(client_->now_);
+    settle();
+  }
+}
+
+Status BlockingLock::renew() noexcept { return renew(client_->config_.request_timeout); }
+
+Status BlockingLock::renew(Duration timeout) noexcept {
+  if (timeout < timeout_min) return Status::invalid_argument;
+  if (const Status status = begin(); status != Status::ok) return status;
+  settle();
+  const Instant deadline = client_->now_ + timeout;
+  if (!machine_.held(client_->now_)) return machine_.renew(client_->now_, deadline);
+  if (client_->take_cancel()) return Status::cancelled;
+  if (const Status status = client_->ensure_ready(earlier(deadline, machine_.valid_until())); status != Status::ok) {
+    machine_.handle_timeout(client_->now_);
+    settle();
+    return status;
+  }
+  return finish(machine_.renew(client_->now_, deadline));
+}
+
+Status BlockingLock::release() noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  const Status started = machine_.release(client_->session_.identity().native_delete, false, client_->now_,
+                                          client_->now_ + client_->config_.request_timeout);
+  publish();  // Not held from here on, whatever the connection does.
+  // Without a connection the machine is told so by submit(), and the compensation waits for the next one.
+  if (started == Status::ok) (void)client_->ensure_ready(Instant::max());
+  return finish(started);
+}
+
+Status BlockingLock::post_release() noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  const Status started = machine_.release(client_->session_.identity().native_delete, true, client_->now_,
+                                          client_->now_ + client_->config_.request_timeout);
+  if (started == Status::ok) post_outcome_ = Status::outcome_unknown;
+  settle();
+  if (client_->socket_ >= 0) client_->transmit();
+  return started;
+}
+
+// ---- Queries -----------------------------------------------------------------------------------------------------
+
+Status BlockingLock::remaining_on_server(Duration& remaining) noexcept {
+  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
+  settle();
+  if (client_->take_cancel()) return Status::cancelled;
+  if (const Status status = client_->ensure_ready(Instant::max()); status != Status::ok) return status;
+  std::int64_t milliseconds = 0;
+  if (const Status status = client_->query_ttl(machine_.key(), milliseconds); status != Status::ok) return status;
+  constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
+  if (milliseconds == -1 || milliseconds > milliseconds_max) remaining = remaining_unlimited;
+  else if (milliseconds <= 0) remaining = Duration::zero();
+  else remaining = std::chrono::milliseconds(milliseconds);
+  return Status::ok;
+}
+
+Status BlockingLock::is_locked(bool& locked) noexcept {
+  Duration remaining = Duration::zero();
+  const Status status = remaining_on_server(remaining);
+  if (status == Status::ok) locked = remaining != Duration::zero();
+  return status;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+//
+// The client's life: configuration, randomness, fork, cancellation. Its sockets are in client_transport.cpp.
+#include "holdfast/client.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "holdfast/assert.hpp"
+#include "holdfast/blocking_lock.hpp"
+#include "holdfast/url.hpp"
+#include "wiped_page.hpp"
+
+namespace holdfast {
+
+Client::Client() noexcept : session_(SessionSettings(), buffers_.storage()) {}
+
+Client::~Client() {
+  // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
+  if (!forked()) close();
+  else if (socket_ >= 0) ::close(socket_);
+  if (wake_ >= 0) ::close(wake_);
+  if (wake_write_ >= 0) ::close(wake_write_);
+  if (page_ != nullptr) ::munmap(page_, sizeof(WipedPage));
+  ::explicit_bzero(&config_.password, sizeof config_.password);
+}
+
+Instant Client::now() noexcept {
+  timespec time{};
+#ifdef CLOCK_BOOTTIME
+  (void)::clock_gettime(CLOCK_BOOTTIME, &time);
+#else
+  (void)::clock_gettime(CLOCK_MONOTONIC, &time);
+#endif
+  return Instant::from_nanoseconds(static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec);
+}
+
+// ---- Connecting --------------------------------------------------------------------------------------------------
+
+Status Client::connect(ByteView url) noexcept {
+  ClientConfig config;
+  const char* reason = nullptr;
+  if (const Status status = parse_url(url, config, &reason); status != Status::ok) {
+    problem_ = {"url", reason};
+    return status;
+  }
+  return connect(config);
+}
+
+Status Client::connect(const ClientConfig& config) noexcept {
+  problem_ = validate(config);
+  if (problem_.found()) return Status::invalid_argument;
+  if (const Status status = ensure_page(); status != Status::ok) return status;
+  if (forked()) start_anew_in_child();
+  close();
+  config_ = config;
+  configured_ = true;
+  address_count_ = 0;
+  address_index_ = 0;
+  reconnect_delay_ = Duration::zero();
+  next_connect_at_ = Instant();
+  session_.configure(settings());
+  now_ = now();
+  return connect_once(now_ + config_.connect_timeout);
+}
+
+SessionSettings Client::settings() const noexcept {
+  return {.user = config_.user.view(),
+          .password = config_.password.view(),
+          .client_name = config_.client_name.view(),
+          .database = config_.database,
+          .stall_timeout = config_.stall_timeout,
+          .native_delete = config_.native_delete};
+}
+
+void Client::close() noexcept {
+  if (socket_ < 0) return;
+  now_ = now();
+  transmit();
+  close_transport();
+  dispatch();
+}
+
+ByteView Client::error_text() const noexcept { return session_.failure_text(); }
+
+// Before every call of a lock.
+Status Client::begin() noexcept {
+  if (!configured_) return Status::not_connected;
+  if (forked()) [[unlikely]] start_anew_in_child();
+  session_.clear_failure_text();
+  now_ = now();
+  return Status::ok;
+}
+
+// A connection that may carry a request, or the reason why there is none.
+Status Client::ensure_ready(Instant deadline) noexcept {
+  // A server that went away while we were idle is noticed before a request is lost to it.
+  constexpr Duration idle_max = std::chrono::seconds(1);
+  if (session_.ready() && now_ - last_used_ > idle_max) [[unlikely]] probe_idle_connection();
+  if (session_.ready()) [[likely]] return Status::ok;
+  if (now_ < next_connect_at_) return failure_;  // Nobody hammers a server that is down.
+  const Instant connect_deadline = now_ + config_.connect_timeout;
+  return connect_once(connect_deadline < deadline ? connect_deadline : deadline);
+}
+
+// One attempt. A failure keeps the next one away for a growing, jittered while.
+Status Client::connect_once(Instant deadline) noexcept {
+  failure_ = connect_transport(deadline);
+  if (failure_ == Status::ok) {
+    session_.handle_connected(now_, deadline);
+    pump(nullptr);
+    if (!session_.ready()) failure_ = session_.failure();
+  }
+  now_ = now();
+  last_used_ = now_;
+  if (failure_ == Status::ok) {
+    reconnect_delay_ = Duration::zero();
+    next_connect_at_ = Instant();
+    return Status::ok;
+  }
+  reconnect_delay_ *= 2;
+  if (reconnect_delay_ < reconnect_delay_min) reconnect_delay_ = reconnect_delay_min;
+  if (reconnect_delay_ > reconnect_delay_max) reconnect_delay_ = reconnect_delay_max;
+  next_connect_at_ = now_ + jittered(reconnect_delay_);
+  return failure_;
+}
+
+// ---- Randomness and fork -----------------------------------------------------------------------------------------
+
+// The page, and the pipe that cancel() writes to: everything that a client needs from the system but its socket.
+Status Client::ensure_page() noexcept {
+  if (page_ == nullptr) {
+    void* const page =
+        ::mmap(nullptr, sizeof(WipedPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+      error_number_ = errno;
+      return Status::system_error;
+    }
+    page_ = static_cast<WipedPage*>(page);
+    page_->alive = 1;
+    page_->pool_used = entropy_pool_size;
+    page_->owner = ::getpid();
+#ifdef MADV_WIPEONFORK
+    if (::madvise(page, sizeof(WipedPage), MADV_WIPEONFORK) == 0) page_->owner = 0;
+#endif
+  }
+  if (wake_ < 0) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+      error_number_ = errno;
+      return Status::system_error;
+    }
+    wake_ = ends[0];
+    wake_write_ = ends[1];
+  }
+  return Status::ok;
+}
+
+bool Client::forked() const noexcept {
+  if (page_ == nullptr) return false;
+  return page_->alive == 0 || (page_->owner != 0 && page_->owner != ::getpid());
+}
+
+// What the parent knows is not the child's: connection, compensations, holds, random bytes. Closing our copy of a
+// descriptor leaves the parent's connection as it is.
+void Client::start_anew_in_child() noexcept {
+  if (socket_ >= 0) ::close(socket_);
+  if (wake_ >= 0) ::close(wake_);
+  if (wake_write_ >= 0) ::close(wake_write_);
+  socket_ = -1;
+  wake_ = -1;
+  wake_write_ = -1;
+  session_.forget();
+  query_waiting_ = false;
+  cancelled_.store(false, std::memory_order_relaxed);
+  next_connect_at_ = Instant();
+  reconnect_delay_ = Duration::zero();
+  failure_ = Status::not_connected;
+  incarnation_.fetch_add(1, std::memory_order_release);
+  const bool wiped = page_->owner == 0;
+  page_->pool_used = entropy_pool_size;
+  page_->owner = wiped ? 0 : ::getpid();
+  (void)ensure_page();  // Without a pipe cancel() works by its flag alone.
+  page_->alive = 1;
+}
+
+Status Client::draw_random(unsigned char* out, std::size_t size) noexcept {
+  HOLDFAST_ASSERT(size <= entropy_pool_size);
+  if (page_->pool_used + size > entropy_pool_size) {
+    ssize_t count = 0;
+    do count = ::getrandom(page_->pool, entropy_pool_size, 0);
+    while (count < 0 && errno == EINTR);
+    if (count != static_cast<ssize_t>(entropy_pool_size)) {
+      error_number_ = errno;
+      return Status::no_entropy;
+    }
+    page_->pool_used = 0;
+  }
+  std::memcpy(out, page_->pool + page_->pool_used, size);
+  page_->pool_used += static_cast<std::uint32_t>(size);
+  return Status::ok;
+}
+
+Status Client::draw_token(Token& token) noexcept {
+  unsigned char random[token_random_size];
+  const Status status = draw_random(random, sizeof random);
+  if (status == Status::ok) token = Token::from_random(random);
+  return status;
+}
+
+// Half to all of the delay. Without random bytes the whole of it: later is safe, sooner is not.
+Duration Client::jittered(Duration delay) noexcept {
+  std::uint16_t random = 0;
+  unsigned char bytes[2];
+  if (draw_random(bytes, sizeof bytes) != Status::ok) return delay;
+  std::memcpy(&random, bytes, sizeof random);
+  return delay / 2 + delay / 2 * random / UINT16_MAX;
+}
+
+// ---- Cancellation and sleep --------------------------------------------------------------------------------------
+
+void Client::cancel() noexcept {
+  const int saved = errno;
+  cancelled_.store(true, std::memory_order_release);
+  // A full pipe is readable, too.
+  if (wake_write_ >= 0 && ::write(wake_write_, "", 1) < 0) errno = saved;
+  errno = saved;
+}
+
+bool Client::take_cancel() noexcept {
+  if (!cancelled_.load(std::memory_order_relaxed)) [[likely]] return false;
+  char drained[64];
+  while (wake_ >= 0 && ::read(wake_, drained, sizeof drained) > 0) {
+  }
+  return cancelled_.exchange(false, std::memory_order_acquire);
+}
+
+bool Client::sleep_until(Instant then) noexcept {
+  for (now_ = now(); now_ < then; now_ = now()) {
+    if (take_cancel()) return false;
+    Duration left = then - now_;
+    if (left > sleep_max) left = sleep_max;
+    const timespec timeout = {.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000),
+                              .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)};
+    pollfd wake = {.fd = wake_, .events = POLLIN, .revents = 0};
+    (void)::ppoll(&wake, 1, &timeout, nullptr);  // Whatever it says, the clock is asked.
+  }
+  return !take_cancel();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/client_config.hpp"
+
+namespace holdfast {
+
+namespace {
+
+constexpr Duration spin_max = std::chrono::milliseconds(10);
+
+bool out_of_range(Duration timeout) noexcept { return timeout < timeout_min || timeout > timeout_max; }
+
+bool contains_nul(ByteView text) noexcept {
+  for (const char byte : text)
+    if (byte == '\0') return true;
+  return false;
+}
+
+// CLIENT SETNAME refuses anything else.
+bool plain_name(ByteView name) noexcept {
+  for (const char byte : name)
+    if (byte < '!' || byte > '~') return false;
+  return true;
+}
+
+}  // namespace
+
+// In the order of the fields.
+ConfigProblem validate(const ClientConfig& config) noexcept {
+  if (config.host.too_long()) return {"host", "it is longer than 255 bytes"};
+  if (config.socket_path.too_long()) return {"socket_path", "it is longer than 107 bytes"};
+  if (config.socket_path.empty()) {
+    if (config.host.empty()) return {"host", "it is empty"};
+    if (contains_nul(config.host.view())) return {"host", "it contains a NUL byte"};
+    if (config.port == 0) return {"port", "it must be 1 to 65535"};
+  }
+  if (contains_nul(config.socket_path.view())) return {"socket_path", "it contains a NUL byte"};
+  if (config.user.too_long()) return {"user", "it is longer than 128 bytes"};
+  if (config.password.too_long()) return {"password", "it is longer than 512 bytes"};
+  if (!config.user.empty() && config.password.empty()) return {"user", "a user without a password cannot log in"};
+  if (config.client_name.too_long()) return {"client_name", "it is longer than 64 bytes"};
+  if (!plain_name(config.client_name.view())) return {"client_name", "it may hold visible ASCII characters only"};
+  if (config.database < 0 || config.database > database_max) return {"database", "it must be 0 to 65535"};
+  if (out_of_range(config.connect_timeout)) return {"connect_timeout", "it must be 1 ms to 1 h"};
+  if (out_of_range(config.request_timeout)) return {"request_timeout", "it must be 1 ms to 1 h"};
+  if (out_of_range(config.stall_timeout)) return {"stall_timeout", "it must be 1 ms to 1 h"};
+  if (config.spin < spin_off || config.spin > spin_max) return {"spin", "it must be spin_off, or up to 10 ms"};
+  return {};
+}
+
+}  // namespace holdfast

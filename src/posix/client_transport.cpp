@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+//
+// The client's socket: a dumb mover of bytes and time for the session.
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "holdfast/assert.hpp"
+#include "holdfast/blocking_lock.hpp"
+#include "decimal.hpp"
+#include "holdfast/client.hpp"
+
+namespace holdfast {
+
+namespace {
+
+// TCP keep-alive: a peer that vanished is noticed in about a minute, also when nothing is in flight.
+constexpr int keep_alive_idle_seconds = 30;
+constexpr int keep_alive_interval_seconds = 10;
+constexpr int keep_alive_probes = 3;
+
+// With several addresses, a silent one must leave time for the next.
+constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
+
+// Each miss of a spin doubles how many receives go without one.
+constexpr std::uint32_t spin_pause_first = 16;
+constexpr std::uint32_t spin_pause_max = 4096;
+
+timespec to_timespec(Duration duration) noexcept {
+  return {.tv_sec = static_cast<time_t>(duration.count() / 1'000'000'000),
+          .tv_nsec = static_cast<long>(duration.count() % 1'000'000'000)};
+}
+
+// Waits for events until the timeout or a signal. A negative one counts as none.
+int wait_for(int descriptor, short events, Duration timeout) noexcept {
+  if (timeout < Duration::zero()) timeout = Duration::zero();
+  if (timeout > sleep_max) timeout = sleep_max;
+  const timespec limit = to_timespec(timeout);
+  pollfd entry = {.fd = descriptor, .events = events, .revents = 0};
+  return ::ppoll(&entry, 1, &limit, nullptr);
+}
+
+bool set_option(int socket, int level, int name, int value) noexcept {
+  return ::setsockopt(socket, level, name, &value, sizeof value) == 0;
+}
+
+}  // namespace
+
+// ---- Addresses ---------------------------------------------------------------------------------------------------
+
+// A literal address needs no resolver.
+bool Client::take_literal() noexcept {
+  SocketAddress& address = addresses_[0];
+  static_assert(sizeof(sockaddr_in6) <= sizeof address.bytes && sizeof(sockaddr_in) <= sizeof address.bytes);
+  sockaddr_in v4{};
+  if (::inet_pton(AF_INET, config_.host.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(config_.port);
+    std::memcpy(address.bytes, &v4, sizeof v4);
+    address.size = sizeof v4;
+    address.family = AF_INET;
+  } else {
+    sockaddr_in6 v6{};
+    if (::inet_pton(AF_INET6, config_.host.c_str(), &v6.sin6_addr) != 1) return false;
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(config_.port);
+    std::memcpy(address.bytes, &v6, sizeof v6);
+    address.size = sizeof v6;
+    address.family = AF_INET6;
+  }
+  address_count_ = 1;
+  address_index_ = 0;
+  return true;
+}
+
+// The one call that may use the heap and take its own time: libc's.
+Status Client::resolve() noexcept {
+  char port[decimal_size_max + 1];
+  *write_decimal(port, static_cast<std::uint64_t>(config_.port)) = '\0';
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(config_.host.c_str(), port, &hints, &found) != 0) return Status::name_not_resolved;
+  address_count_ = 0;
+  address_index_ = 0;
+  for (const addrinfo* entry = found; entry != nullptr && address_count_ < addresses_max; entry = entry->ai_next) {
+    SocketAddress& address = addresses_[address_count_];
+    if (entry->ai_addrlen > sizeof address.bytes) continue;
+    std::memcpy(address.bytes, entry->ai_addr, entry->ai_addrlen);
+    address.size = static_cast<std::uint8_t>(entry->ai_addrlen);
+    address.family = static_cast<std::uint8_t>(entry->ai_family);
+    ++address_count_;
+  }
+  ::freeaddrinfo(found);
+  return address_count_ == 0 ? Status::name_not_resolved : Status::ok;
+}
+
+// ---- Connecting --------------------------------------------------------------------------------------------------
+
+Status Client::connect_transport(Instant deadline) noexcept {
+  HOLDFAST_ASSERT(socket_ < 0);
+  if (!config_.socket_path.empty()) {
+    sockaddr_un address{};
+    static_assert(sizeof address.sun_path > socket_path_size_max, "a path and its NUL must fit");
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, config_.socket_path.c_str(), config_.socket_path.view().size() + 1);
+    return connect_address(&address, sizeof address, AF_UNIX, deadline);
+  }
+  const bool cached = address_count_ != 0;
+  const bool literal = !cached && take_literal();
+  if (!cached && !literal)
+    if (const Status status = resolve(); status != Status::ok) return status;
+  const Status status = connect_cached(deadline);
+  if (status == Status::ok || !cached || take_literal()) return status;
+  // Every cached address has failed: the name may mean another one by now.
+  if (resolve() != Status::ok) return status;
+  return connect_cached(deadline);
+}
+
+// All cached addresses in turn, the one that worked last first.
+Status Client::connect_cached(Instant deadline) noexcept {
+  Status status = Status::connect_failed;
+  for (std::uint8_t tried = 0; tried < address_count_; ++tried) {
+    const auto index = static_cast<std::uint8_t>((address_index_ + tried) % address_count_);
+    const SocketAddress& address = addresses_[index];
+    now_ = now();
+    Duration share = (deadline - now_) / (address_count_ - tried);
+    if (share < address_timeout_min) share = address_timeout_min;
+    const Instant until = now_ + share < deadline ? now_ + share : deadline;
+    status = connect_address(address.bytes, address.size, address.family, until);
+    if (status == Status::ok) {
+      address_index_ = index;
+      return status;
+    }
+    if (status == Status::cancelled) return status;
+  }
+  return status;
+}
+
+Status Client::connect_address(const void* address, std::size_t size, int family, Instant deadline) noexcept {
+  const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket < 0) {
+    error_number_ = errno;
+    return Status::system_error;
+  }
+  const auto fail = [&](Status status, int number) {
+    error_number_ = number;
+    ::close(socket);
+    now_ = now();
+    return status;
+  };
+  if (::connect(socket, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) != 0) {
+    // An interrupted connect goes on by itself.
+    if (errno != EINPROGRESS && errno != EINTR) return fail(Status::connect_failed, errno);
+    for (;;) {
+      now_ = now();
+      if (take_cancel()) return fail(Status::cancelled, 0);
+      if (now_ >= deadline) return fail(Status::connect_failed, ETIMEDOUT);
+      const int ready = wait_for(socket, POLLOUT, deadline - now_);
+      if (ready > 0) break;
+      if (ready < 0 && errno != EINTR) return fail(Status::system_error, errno);
+    }
+    int error = 0;
+    socklen_t error_size = sizeof error;
+    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return fail(Status::system_error, errno);
+    if (error != 0) return fail(Status::connect_failed, error);
+  }
+  if (const Status status = set_up_socket(socket, family); status != Status::ok) return fail(status, errno);
+  socket_ = socket;
+  now_ = now();
+  return Status::ok;
+}
+
+Status Client::set_up_socket(int socket, int family) noexcept {
+  // Blocking from here on: with SO_RCVTIMEO a receive sleeps by itself, and costs one system call instead of two.
+  const int flags = ::fcntl(socket, F_GETFL);
+  if (flags < 0 || ::fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) != 0) return Status::system_error;
+  receive_timeout_ = config_.request_timeout < sleep_max ? config_.request_timeout : sleep_max;
+  timeval limit{};
+  limit.tv_sec = static_cast<time_t>(receive_timeout_.count() / 1'000'000'000);
+  limit.tv_usec = static_cast<suseconds_t>(receive_timeout_.count() % 1'000'000'000 / 1000);
+  if (::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return Status::system_error;
+  if (family == AF_UNIX) return Status::ok;
+  if (!set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1)) return Status::system_error;
+  // The rest helps to notice a dead peer; a system that does not know it works without.
+  (void)set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+#ifdef TCP_KEEPIDLE
+  (void)set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, keep_alive_idle_seconds);
+  (void)set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, keep_alive_interval_seconds);
+  (void)set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, keep_alive_probes);
+#endif
+#ifdef TCP_USER_TIMEOUT
+  (void)set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(config_.stall_timeout.count() / 1'000'000));
+#endif
+  return Status::ok;
+}
+
+void Client::close_transport() noexcept {
+  if (socket_ >= 0) ::close(socket_);
+  socket_ = -1;
+  session_.handle_closed();
+}
+
+// After an idle while: has the server closed, or said something that nobody asked for?
+void Client::probe_idle_connection() noexcept {
+  const MutableBytes space = session_.receive_space();
+  const Received received = take_received(::recv(socket_, space.data, space.size, MSG_DONTWAIT));
+  if (received == Received::closed) close_transport();
+  dispatch();
+  last_used_ = now_;
+}
+
+// ---- Moving bytes ------------------------------------------------------------------------------------------------
+
+void Client::transmit() noexcept {
+  for (;;) {
+    const ByteView bytes = session_.poll_transmit(now_);
+    if (bytes.empty()) return;
+    const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count >= 0) {
+      session_.handle_transmitted(static_cast<std::size_t>(count));
+      if (static_cast<std::size_t>(count) == bytes.size()) return;
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+    error_number_ = errno;
+    // After these the server's last words are still to be read: a refusal, or the replies to what it took.
+    if (errno != EPIPE && errno != ECONNRESET) session_.fail(Status::system_error, "send failed");
+    return;
+  }
+}
+
+Client::Received Client::take_received(std::ptrdiff_t count) noexcept {
+  if (count > 0) [[likely]] {
+    now_ = now();
+    last_used_ = now_;
+    session_.handle_received(static_cast<std::size_t>(count), now_);
+    return Received::bytes;
+  }
+  const int error = errno;
+  now_ = now();
+  if (count == 0) return Received::closed;
+  if (error == EAGAIN || error == EWOULDBLOCK) return Received::nothing;
+  if (error == EINTR) return Received::interrupted;
+  error_number_ = error;
+  return Received::closed;
+}
+
+// Polls for a while without sleeping. True if `count` is the outcome of a receive that is not "nothing yet".
+bool Client::spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noexcept {
+  const Instant until = now_ + config_.spin;
+  do {
+    count = ::recv(socket_, space.data, space.size, MSG_DONTWAIT);
+    if (count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+      spin_pause_next_ = 0;
+      return true;
+    }
+  } while (now() < until);
+  // Where the reply needs the core that we spin on, every spin misses: the pauses grow until they cost nothing.
+  spin_pause_next_ = spin_pause_next_ == 0 ? spin_pause_first : spin_pause_next_ * 2;
+  if (spin_pause_next_ > spin_pause_max) spin_pause_next_ = spin_pause_max;
+  spin_pause_ = spin_pause_next_;
+  return false;
+}
+
+// Receives what comes before the deadline. Arrived bytes are taken also when it has passed.
+Client::Received Client::receive(Instant deadline) noexcept {
+  const MutableBytes space = session_.receive_space();
+  const bool unsent = !session_.poll_transmit(now_).empty();
+  std::ptrdiff_t count = 0;
+  if (config_.spin != spin_off && !unsent && now_ < deadline) {
+    if (spin_pause_ != 0) {
+      --spin_pause_;
+    } else {
+      if (spin_until_readable(space, count)) return take_received(count);
+      now_ = now();
+    }
+  }
+  const Duration left = deadline - now_;
+  if (!unsent && left + config_.spin >= receive_timeout_) [[likely]]
+    return take_received(::recv(socket_, space.data, space.size, 0));
+  if (left > Duration::zero()) {
+    const auto events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);
+    if (wait_for(socket_, events, left) < 0 && errno == EINTR) {
+      now_ = now();
+      return Received::interrupted;
+    }
+  }
+  return take_received(::recv(socket_, space.data, space.size, MSG_DONTWAIT));
+}
+
+void Client::dispatch() noexcept {
+  Reply reply;
+  while (session_.poll_reply(reply, now_)) {
+    if (reply.tag.requester != this) {
+      static_cast<BlockingLock*>(reply.tag.requester)->handle_reply(reply, now_);
+      continue;
+    }
+    query_waiting_ = false;
+    query_outcome_ = reply.outcome;
+    if (reply.outcome != Status::ok) continue;
+    if (reply.value.is(RespKind::integer)) query_result_ = reply.value.integer();
+    else session_.fail(Status::protocol_error, "PTTL was not answered by an integer");
+  }
+}
+
+bool Client::answered(const BlockingLock* lock) const noexcept {
+  if (lock != nullptr) return !lock->machine_.waiting();
+  return session_.state() != SessionState::handshaking && !query_waiting_;
+}
+
+void Client::pump(const BlockingLock* lock) noexcept {
+  for (;;) {
+    transmit();
+    dispatch();
+    if (session_.state() == SessionState::failed) {
+      close_transport();
+      dispatch();
+    }
+    if (session_.state() == SessionState::closed || answered(lock)) {
+      transmit();  // Compensations that an outcome has called for.
+      return;
+    }
+    const Instant deadline = session_.poll_timeout();
+    switch (receive(deadline)) {
+      case Received::bytes: break;
+      case Received::nothing:
+        if (now_ >= deadline) session_.handle_timeout(now_);
+        break;
+      case Received::interrupted:
+        if (take_cancel()) {
+          session_.give_up(lock == nullptr ? static_cast<const void*>(this) : lock, Status::cancelled, now_);
+          if (session_.state() == SessionState::handshaking) session_.fail(Status::cancelled, {});
+        }
+        break;
+      case Received::closed: close_transport(); break;
+    }
+  }
+}
+
+Status Client::query_ttl(Key key, std::int64_t& milliseconds) noexcept {
+  const MutableBytes space = session_.request_space(false);
+  const Argument arguments[] = {"PTTL", key.bytes()};
+  std::size_t size = 0;
+  if (space.data == nullptr || encode_command(space, arguments, size) != Status::ok) return Status::too_many_requests;
+  Request request;
+  request.tag.requester = this;
+  request.deadline = now_ + config_.request_timeout;
+  session_.commit(request, size, now_);
+  query_waiting_ = true;
+  query_outcome_ = Status::protocol_error;
+  pump(nullptr);
+  query_waiting_ = false;
+  if (query_outcome_ == Status::ok && session_.failure() == Status::protocol_error) return Status::protocol_error;
+  if (query_outcome_ == Status::ok) milliseconds = query_result_;
+  return query_outcome_;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// The sizes of the public objects, beside what their headers promise.
+#include <cstdio>
+
+#include "holdfast/holdfast.hpp"
+
+int main() {
+  using namespace holdfast;
+  const struct {
+    const char* name;
+    std::size_t size;
+    std::size_t promised;
+  } rows[] = {
+      {"Client", sizeof(Client), 28 * 1024},         {"Mutex", sizeof(Mutex), 2048},
+      {"ScopedLock", sizeof(ScopedLock), 16},        {"ClientConfig", sizeof(ClientConfig), 1280},
+      {"Session", sizeof(Session), 768},             {"SessionBuffers", sizeof(SessionBuffers), 23 * 1024},
+      {"LockMachine", sizeof(LockMachine), 1792},    {"RespParser", sizeof(RespParser), 160},
+      {"RespValue", sizeof(RespValue), 16},          {"RequestTemplate", sizeof(RequestTemplate), 672},
+      {"Token", sizeof(Token), 65},                  {"Instant", sizeof(Instant), 8},
+  };
+  std::printf("%-16s %8s %8s\n", "object", "bytes", "promised");
+  int broken = 0;
+  for (const auto& row : rows) {
+    std::printf("%-16s %8zu %8zu\n", row.name, row.size, row.promised);
+    if (row.size > row.promised) broken = 1;
+  }
+  return broken;
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+//
+// RedisServer is a private server for one test: on a Unix socket and a free TCP port of the loopback interface, without
+// persistence unless asked, in a folder of its own. It goes with its object, and with the test should that be killed.
+#pragma once
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// The server binaries that live tests run over: HOLDFAST_SERVERS (separated by colons), else redis-server and
+// valkey-server where they are in the path.
+inline std::vector<std::string> server_binaries() {
+  std::vector<std::string> found;
+  const auto split = [](const std::string& list, auto&& use) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(':', begin), list.size());
+      if (end > begin) use(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  };
+  const char* const path = std::getenv("PATH");
+  const auto look_up = [&](const std::string& name) {
+    if (name.find('/') != std::string::npos) {
+      if (::access(name.c_str(), X_OK) == 0) found.push_back(name);
+      return;
+    }
+    bool done = false;
+    split(path == nullptr ? "/usr/bin:/bin" : path, [&](const std::string& folder) {
+      if (done || ::access((folder + "/" + name).c_str(), X_OK) != 0) return;
+      found.push_back(folder + "/" + name);
+      done = true;
+    });
+  };
+  if (const char* const servers = std::getenv("HOLDFAST_SERVERS"); servers != nullptr && *servers != '\0') {
+    split(servers, look_up);
+  } else {
+    look_up("redis-server");
+    look_up("valkey-server");
+  }
+  return found;
+}
+
+// One command of the test's own, outside of holdfast: sent whole, the raw reply read until it is complete. Inline
+// commands only, so arguments have no spaces unless quoted.
+class RawConnection {
+ public:
+  explicit RawConnection(const std::string& socket_path) {
+    descriptor_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+    connected_ = ::connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~RawConnection() { ::close(descriptor_); }
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+
+  [[nodiscard]] bool connected() const { return connected_; }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+  // The first line of the reply, or its bulk's bytes; "(nil)" for a null; an array's elements joined by spaces.
+  std::string command(const std::string& line) {
+    const std::string bytes = line + "\r\n";
+    if (::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return "(closed)";
+    return read_value();
+  }
+  // The same with arguments of any bytes.
+  std::string command(const std::vector<std::string>& arguments) {
+    std::string bytes = "*" + std::to_string(arguments.size()) + "\r\n";
+    for (const std::string& argument : arguments)
+      bytes += "$" + std::to_string(argument.size()) + "\r\n" + argument + "\r\n";
+    if (::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return "(closed)";
+    return read_value();
+  }
+
+ private:
+  std::string read_line() {
+    std::string line;
+    char byte = 0;
+    while (::recv(descriptor_, &byte, 1, 0) == 1) {
+      line += byte;
+      if (line.size() >= 2 && line.substr(line.size() - 2) == "\r\n") return line.substr(0, line.size() - 2);
+    }
+    return "-(closed)";
+  }
+  std::string read_value() {
+    const std::string line = read_line();
+    if (line[0] == '+' || line[0] == ':') return line.substr(1);
+    if (line[0] == '-') return line == "-(closed)" ? "(closed)" : line;
+    const long count = std::strtol(line.c_str() + 1, nullptr, 10);
+    if (count < 0) return "(nil)";
+    std::string value;
+    if (line[0] == '$') {
+      value.resize(static_cast<std::size_t>(count) + 2);
+      for (std::size_t at = 0; at < value.size();) {
+        const ssize_t got = ::recv(descriptor_, value.data() + at, value.size() - at, 0);
+        if (got <= 0) return "(closed)";
+        at += static_cast<std::size_t>(got);
+      }
+      value.resize(value.size() - 2);
+      return value;
+    }
+    for (long index = 0; index < count; ++index) value += (index == 0 ? "" : " ") + read_value();
+    return value;
+  }
+
+  int descriptor_ = -1;
+  bool connected_ = false;
+};
+
+class RedisServer {
+ public:
+  explicit RedisServer(const std::string& binary, std::vector<std::string> settings = {})
+      : binary_(binary), settings_(std::move(settings)) {
+    char name[] = "/tmp/holdfast-test-XXXXXX";
+    if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
+    folder_ = name;
+    port_ = free_port();
+    start();
+  }
+  ~RedisServer() {
+    stop();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  [[nodiscard]] std::string socket_path() const { return folder_ + "/socket"; }
+  [[nodiscard]] std::string unix_url() const { return "unix://" + socket_path(); }
+  [[nodiscard]] std::string tcp_url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] const std::string& binary() const { return binary_; }
+
+  // One command on a connection of its own.
+  std::string command(const std::string& line) const { return RawConnection(socket_path()).command(line); }
+  std::string command(const std::vector<std::string>& arguments) const {
+    return RawConnection(socket_path()).command(arguments);
+  }
+
+  // Kills the server as a crash would and waits for its end.
+  void stop() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGCONT);
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  // Starts it again in the same folder and on the same port.
+  void start() {
+    ::unlink(socket_path().c_str());
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const int log = ::open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+      ::dup2(log, 1);
+      ::dup2(log, 2);
+      std::vector<std::string> arguments = {binary_,        "--port",  std::to_string(port_), "--bind", "127.0.0.1",
+                                            "--unixsocket", socket_path(), "--dir",           folder_,  "--save",
+                                            "",             "--daemonize", "no"};
+      arguments.insert(arguments.end(), settings_.begin(), settings_.end());
+      std::vector<char*> pointers;
+      for (std::string& argument : arguments) pointers.push_back(argument.data());
+      pointers.push_back(nullptr);
+      ::execv(binary_.c_str(), pointers.data());
+      ::_exit(127);
+    }
+    // Ready when it answers. A server has no event for that; the socket is asked again after a breath.
+    for (int tries = 0; tries < 2000; ++tries) {
+      RawConnection connection(socket_path());
+      if (connection.connected()) {
+        const std::string answer = connection.command("PING");
+        if (answer == "PONG" || answer.rfind("-NOAUTH", 0) == 0) return;
+      }
+      if (::waitpid(pid_, nullptr, WNOHANG) == pid_) break;
+      ::poll(nullptr, 0, 5);
+    }
+    pid_ = -1;
+    throw std::runtime_error("the server " + binary_ + " did not start; see " + folder_ + "/log");
+  }
+  // The whole process stops or goes on, as under SIGSTOP.
+  void pause() const { ::kill(pid_, SIGSTOP); }
+  void resume() const { ::kill(pid_, SIGCONT); }
+
+ private:
+  // A port that is free now. Bound to 0 and let go: the kernel hands ephemeral ports out in turn.
+  static int free_port() {
+    const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+        ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+      throw std::runtime_error("no free port");
+    ::close(descriptor);
+    return ntohs(address.sin_port);
+  }
+
+  std::string binary_;
+  std::vector<std::string> settings_;
+  std::string folder_;
+  int port_ = 0;
+  pid_t pid_ = -1;
+};

@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: MIT
+//
+// One connection's protocol, without a connection. The rules are those of proto/lock.md, quoted as [rule N].
+#include "unity_style.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "holdfast/lock_machine.hpp"
+#include "holdfast/mutex_kind.hpp"
+#include "holdfast/session.hpp"
+#include "printers.hpp"
+#include "scripts.hpp"
+
+using namespace holdfast;
+
+namespace {
+
+constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
+const std::string run_id(40, 'f');
+
+std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
+
+std::string identity_reply(const std::string& id, const std::string& version, const std::string& valkey = "") {
+  return "*4\r\n" + bulk(id) + bulk("100") + bulk(version) + bulk(valkey);
+}
+std::string good_handshake(int client_id = 7, const std::string& id = run_id) {
+  return ":" + std::to_string(client_id) + "\r\n" + identity_reply(id, "7.0.15");
+}
+
+// What a driver does, without a socket: bytes out are collected, bytes in are fed.
+struct Wire {
+  SessionBuffers buffers;
+  Session session;
+  Instant now = start;
+  std::string sent;
+  struct Heard {
+    ReplyTag tag;
+    Status outcome;
+    bool nothing_ran;
+    std::string value;
+  };
+  std::vector<Heard> heard;
+
+  explicit Wire(const SessionSettings& settings = {}) : session(settings, buffers.storage()) {}
+
+  static std::string show(const RespValue& value) {
+    switch (value.kind()) {
+      case RespKind::simple: return "+" + std::string(value.text().string_view());
+      case RespKind::error: return "-" + std::string(value.text().string_view());
+      case RespKind::bulk: return "$" + std::string(value.text().string_view());
+      case RespKind::integer: return ":" + std::to_string(value.integer());
+      case RespKind::null: return "null";
+      case RespKind::array: return "*" + std::to_string(value.count());
+    }
+    return "?";
+  }
+  void transmit(std::size_t limit = SIZE_MAX) {
+    for (;;) {
+      const ByteView bytes = session.poll_transmit(now).slice(0, limit);
+      if (bytes.empty()) return;
+      sent.append(bytes.data(), bytes.size());
+      session.handle_transmitted(bytes.size());
+      limit -= bytes.size();
+    }
+  }
+  void poll() {
+    Reply reply;
+    while (session.poll_reply(reply, now))
+      heard.push_back({reply.tag, reply.outcome, reply.nothing_ran, show(reply.value)});
+  }
+  void receive(const std::string& bytes) {
+    for (std::size_t at = 0; at < bytes.size();) {
+      const MutableBytes space = session.receive_space();
+      if (space.size == 0) return;
+      const std::size_t count = std::min(space.size, bytes.size() - at);
+      std::memcpy(space.data, bytes.data() + at, count);
+      session.handle_received(count, now);
+      at += count;
+      poll();
+    }
+  }
+  void connect(const std::string& handshake = good_handshake()) {
+    session.handle_connected(now, now + 2s);
+    transmit();
+    receive(handshake);
+    transmit();
+  }
+  void close() {
+    session.handle_closed();
+    poll();
+  }
+  void submit(const std::string& bytes, const Request& request) {
+    const MutableBytes space = session.request_space(request.compensation.encode != nullptr);
+    TEST_ASSERT_TRUE(space.data != nullptr);
+    TEST_ASSERT_TRUE(space.size >= bytes.size());
+    std::memcpy(space.data, bytes.data(), bytes.size());
+    session.commit(request, bytes.size(), now);
+  }
+};
+
+int lock_a = 0;
+int lock_b = 0;
+
+Request acquire_of(void* requester, const char* key, char digit, Instant deadline = start + 1s) {
+  Request request;
+  request.tag = {requester, 1, Operation::acquire};
+  request.deadline = deadline;
+  request.compensation = {mutex_kind.encode_compensation, Key(ByteView(std::string_view(key))),
+                          Token(ByteView(std::string(32, digit)))};
+  return request;
+}
+std::string compensation_of(const std::string& key, char digit) {
+  const std::string text(scripts::mutex_release.text.string_view());
+  return "*5\r\n" + bulk("EVAL") + bulk(text) + bulk("1") + bulk(key) + bulk(std::string(32, digit));
+}
+
+}  // namespace
+
+static void setUp() {}
+static void tearDown() {}
+
+// ---- Handshake ---------------------------------------------------------------------------------------------------
+
+TEST(test_handshake_should_log_in_select_and_ask_who_the_server_is) {
+  Wire wire({.user = "joe", .password = "secret", .client_name = "worker", .database = 3});
+  wire.session.handle_connected(start, start + 2s);
+  wire.transmit();
+  const std::string script(scripts::server_identity.text.string_view());
+  TEST_ASSERT_EQUAL("*3\r\n" + bulk("AUTH") + bulk("joe") + bulk("secret") + "*2\r\n" + bulk("SELECT") + bulk("3") +
+                        "*3\r\n" + bulk("CLIENT") + bulk("SETNAME") + bulk("worker") + "*2\r\n" + bulk("CLIENT") +
+                        bulk("ID") + "*3\r\n" + bulk("EVAL") + bulk(script) + bulk("0"),
+                    wire.sent);
+  TEST_ASSERT_TRUE(wire.session.state() == SessionState::handshaking);
+  wire.receive("+OK\r\n+OK\r\n+OK\r\n" + good_handshake(42));
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_EQUAL(42, wire.session.identity().client_id);
+  TEST_ASSERT_TRUE(wire.session.identity().run_id_known);
+  TEST_ASSERT_EQUAL(70015U, wire.session.identity().version);
+  TEST_ASSERT_EQUAL(100U, wire.session.identity().uptime_seconds);
+  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+}
+
+TEST(test_handshake_should_authenticate_without_a_user) {
+  Wire wire({.password = "secret"});
+  wire.session.handle_connected(start, start + 2s);
+  wire.transmit();
+  TEST_ASSERT_EQUAL(0U, wire.sent.find("*2\r\n" + bulk("AUTH") + bulk("secret")));
+}
+
+TEST(test_handshake_should_find_the_native_compare_and_delete) {
+  struct {
+    const char* redis;
+    const char* valkey;
+    NativeDelete expected;
+  } const rows[] = {{"8.3.9", "", NativeDelete::none},       {"8.4.0", "", NativeDelete::delex},
+                    {"9.0.0", "", NativeDelete::delex},      {"7.2.4", "8.1.1", NativeDelete::none},
+                    {"7.2.4", "9.0.0", NativeDelete::delifeq}, {"7.2.4", "10.0", NativeDelete::delifeq},
+                    {"x.y", "", NativeDelete::none},         {"", "", NativeDelete::none},
+                    {"99999999999999999999", "", NativeDelete::none}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.connect(":1\r\n" + identity_reply(run_id, row.redis, row.valkey));
+    TEST_ASSERT_TRUE(wire.session.ready());
+    TEST_ASSERT_TRUE(row.expected == wire.session.identity().native_delete);
+  }
+}
+
+// What the ACL refuses is done without.
+TEST(test_handshake_should_do_without_what_the_acl_refuses) {
+  const char* const refusals[] = {
+      "-NOPERM this user has no permissions to run the 'client|id' command\r\n",
+      "-ERR unknown subcommand 'ID'. Try CLIENT HELP.\r\n",
+  };
+  for (const std::string refusal : refusals) {
+    Wire wire({.client_name = "worker"});
+    wire.session.handle_connected(start, start + 2s);
+    wire.receive(refusal + refusal + "-NOPERM this user has no permissions to run the 'eval' command\r\n");
+    TEST_ASSERT_TRUE(wire.session.ready());
+    TEST_ASSERT_FALSE(wire.session.identity().run_id_known);
+    TEST_ASSERT_EQUAL(0, wire.session.identity().client_id);
+  }
+}
+
+TEST(test_handshake_should_do_without_an_identity_of_an_odd_shape) {
+  for (const std::string odd : {"+OK\r\n", "*0\r\n", "*4\r\n:1\r\n:2\r\n:3\r\n:4\r\n", "$-1\r\n", ":1\r\n"}) {
+    Wire wire;
+    wire.connect(":1\r\n" + odd);
+    TEST_ASSERT_TRUE(wire.session.ready());
+    TEST_ASSERT_FALSE(wire.session.identity().run_id_known);
+  }
+}
+
+TEST(test_handshake_should_fail_with_the_servers_reason) {
+  struct {
+    const char* reply;
+    Status expected;
+  } const rows[] = {
+      {"-WRONGPASS invalid username-password pair or user is disabled.\r\n", Status::auth_failed},
+      {"-NOAUTH Authentication required.\r\n", Status::auth_required},
+      {"-ERR max number of clients reached\r\n", Status::too_many_clients},
+      {"-DENIED Redis is running in protected mode\r\n", Status::denied},
+      {"-LOADING Redis is loading the dataset in memory\r\n", Status::loading},
+      {"-ERR AUTH <password> called without any password configured for the default user.\r\n", Status::auth_failed},
+      {"+PONG\r\n", Status::protocol_error},
+      {":1\r\n", Status::protocol_error},
+      {"HTTP/1.1 400 Bad Request\r\n", Status::protocol_error},
+  };
+  for (const auto& row : rows) {
+    Wire wire({.password = "secret"});
+    wire.session.handle_connected(start, start + 2s);
+    wire.receive(row.reply);
+    TEST_ASSERT_TRUE(wire.session.state() == SessionState::failed);
+    TEST_ASSERT_EQUAL(row.expected, wire.session.failure());
+    TEST_ASSERT_FALSE(wire.session.failure_text().empty());
+    wire.close();
+    TEST_ASSERT_EQUAL(row.expected, wire.session.failure());
+  }
+}
+
+TEST(test_handshake_should_end_by_its_deadline) {
+  Wire wire;
+  wire.session.handle_connected(start, start + 2s);
+  TEST_ASSERT_EQUAL(start + 2s, wire.session.poll_timeout());
+  wire.session.handle_timeout(start + 2s);
+  TEST_ASSERT_EQUAL(Status::timed_out, wire.session.failure());
+}
+
+TEST(test_requests_should_be_refused_before_the_handshake_is_done) {
+  Wire wire;
+  TEST_ASSERT_TRUE(wire.session.request_space(false).data == nullptr);
+  wire.session.handle_connected(start, start + 2s);
+  TEST_ASSERT_TRUE(wire.session.request_space(false).data == nullptr);
+}
+
+// The connection is cut at every byte of the handshake's replies, and the session is as good as new.
+TEST(test_handshake_should_survive_a_cut_at_every_byte) {
+  const std::string whole = good_handshake();
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    Wire wire;
+    wire.session.handle_connected(start, start + 2s);
+    wire.transmit();
+    wire.receive(whole.substr(0, cut));
+    TEST_ASSERT_FALSE(wire.session.ready());
+    wire.close();
+    TEST_ASSERT_EQUAL(Status::transport_closed, wire.session.failure());
+    wire.connect();
+    TEST_ASSERT_TRUE(wire.session.ready());
+  }
+}
+
+// ---- Replies -----------------------------------------------------------------------------------------------------
+
+TEST(test_each_reply_should_go_to_its_own_request) {
+  Wire wire;
+  wire.connect();
+  for (int index = 0; index < 5; ++index) {
+    Request request;
+    request.tag = {&lock_a, static_cast<std::uint32_t>(index), Operation::query};
+    wire.submit("*1\r\n$4\r\nPING\r\n", request);
+  }
+  wire.transmit();
+  wire.receive(":0\r\n:1\r\n:2\r\n:3\r\n:4\r\n");
+  TEST_ASSERT_EQUAL(5U, wire.heard.size());
+  for (std::uint32_t index = 0; index < 5; ++index) {
+    TEST_ASSERT_EQUAL(index, wire.heard[index].tag.generation);
+    TEST_ASSERT_EQUAL(":" + std::to_string(index), wire.heard[index].value);
+  }
+}
+
+// [rule 8] A reply that nobody asked for closes the connection.
+TEST(test_reply_that_nobody_asked_for_should_fail_the_session) {
+  Wire wire;
+  wire.connect();
+  wire.receive("+OK\r\n");
+  TEST_ASSERT_TRUE(wire.session.state() == SessionState::failed);
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+  TEST_ASSERT_TRUE(wire.session.poll_transmit(start).empty());
+}
+
+TEST(test_farewell_of_a_full_server_should_keep_its_reason) {
+  Wire wire;
+  wire.connect();
+  wire.receive("-ERR max number of clients reached\r\n");
+  TEST_ASSERT_EQUAL(Status::too_many_clients, wire.session.failure());
+}
+
+// [rule 8] Malformed bytes close it, and everything in flight is unknown.
+TEST(test_malformed_bytes_should_make_all_in_flight_unknown) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
+  wire.transmit();
+  wire.receive("+OK\n");
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+  wire.close();
+  TEST_ASSERT_EQUAL(2U, wire.heard.size());
+  for (const auto& heard : wire.heard) {
+    TEST_ASSERT_EQUAL(Status::transport_closed, heard.outcome);
+    TEST_ASSERT_FALSE(heard.nothing_ran);
+  }
+  TEST_ASSERT_EQUAL(2U, wire.session.compensations_pending());
+}
+
+// ---- Deadlines and compensations ---------------------------------------------------------------------------------
+
+// [rule 7] The detached request keeps its place; its compensation is right behind it, before anything else.
+TEST(test_passed_deadline_should_detach_and_compensate_behind_on_the_same_connection) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "name", 'a'));
+  wire.transmit();
+  wire.now = start + 1s;
+  TEST_ASSERT_EQUAL(wire.now, wire.session.poll_timeout());
+  wire.session.handle_timeout(wire.now);
+  wire.poll();
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_EQUAL(Status::timed_out, wire.heard[0].outcome);
+  TEST_ASSERT_FALSE(wire.heard[0].nothing_ran);
+  wire.submit("*1\r\n$4\r\nNEXT\r\n", acquire_of(&lock_b, "name", 'b', start + 5s));
+  wire.transmit();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\na\r\n" + compensation_of("name", 'a') + "*1\r\n$4\r\nNEXT\r\n", wire.sent);
+  // The late reply is consumed by nobody; the compensation's goes to its requester, the next one's to the next.
+  wire.receive("+OK\r\n:1\r\n$-1\r\n");
+  TEST_ASSERT_EQUAL(3U, wire.heard.size());
+  TEST_ASSERT_TRUE(wire.heard[1].tag.operation == Operation::compensate);
+  TEST_ASSERT_EQUAL(":1", wire.heard[1].value);
+  TEST_ASSERT_TRUE(wire.heard[2].tag.requester == &lock_b);
+  TEST_ASSERT_EQUAL("null", wire.heard[2].value);
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+// [rule 7] An acquire reserves the slot of its compensation; without one it is not sent.
+TEST(test_acquire_should_not_be_sent_without_a_slot_for_its_compensation) {
+  Wire wire;
+  wire.connect();
+  for (std::size_t index = 0; index < compensations_max; ++index)
+    wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  TEST_ASSERT_TRUE(wire.session.request_space(true).data == nullptr);
+  TEST_ASSERT_TRUE(wire.session.request_space(false).data != nullptr);
+  wire.receive("+OK\r\n");
+  TEST_ASSERT_TRUE(wire.session.request_space(true).data != nullptr);
+}
+
+TEST(test_queue_should_be_bounded) {
+  Wire wire;
+  wire.connect();
+  std::size_t submitted = 0;
+  for (; wire.session.request_space(false).data != nullptr && submitted < 1000; ++submitted)
+    wire.submit("*1\r\n$4\r\nPING\r\n", {});
+  TEST_ASSERT_EQUAL(in_flight_max, submitted);
+}
+
+// [rule 9] What failed before its first byte left has not run; what had begun to leave is unknown.
+TEST(test_close_should_tell_unsent_from_unknown) {
+  Wire wire;
+  wire.connect();
+  const std::string request = "*1\r\n$4\r\nPING\r\n";
+  wire.submit(request, acquire_of(&lock_a, "a", 'a'));
+  wire.submit(request, acquire_of(&lock_b, "b", 'b'));
+  wire.transmit(request.size() + 1);
+  wire.submit(request, acquire_of(&lock_a, "c", 'c'));
+  wire.close();
+  TEST_ASSERT_EQUAL(3U, wire.heard.size());
+  TEST_ASSERT_EQUAL(Status::transport_closed, wire.heard[0].outcome);
+  TEST_ASSERT_EQUAL(Status::transport_closed, wire.heard[1].outcome);
+  TEST_ASSERT_EQUAL(Status::not_connected, wire.heard[2].outcome);
+  TEST_ASSERT_TRUE(wire.heard[2].nothing_ran);
+  TEST_ASSERT_EQUAL(2U, wire.session.compensations_pending());
+}
+
+// [rule 8] After a reconnect to the same run id: CLIENT KILL of the old connection, the compensations, then the rest.
+TEST(test_reconnect_should_kill_the_old_connection_and_compensate_first) {
+  Wire wire;
+  wire.connect(good_handshake(7));
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "name", 'a'));
+  wire.transmit();
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(8));
+  wire.submit("*1\r\n$4\r\nNEXT\r\n", acquire_of(&lock_b, "name", 'b'));
+  wire.transmit();
+  const std::string script(scripts::server_identity.text.string_view());
+  const std::string handshake =
+      "*2\r\n" + bulk("CLIENT") + bulk("ID") + "*3\r\n" + bulk("EVAL") + bulk(script) + bulk("0");
+  TEST_ASSERT_EQUAL(handshake + "*4\r\n" + bulk("CLIENT") + bulk("KILL") + bulk("ID") + bulk("7") +
+                        compensation_of("name", 'a') + "*1\r\n$4\r\nNEXT\r\n",
+                    wire.sent);
+  wire.receive(":1\r\n:0\r\n+OK\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  TEST_ASSERT_TRUE(wire.heard.back().tag.requester == &lock_b);
+}
+
+// A client id of one server means somebody else on another.
+TEST(test_reconnect_to_another_server_should_kill_nobody) {
+  Wire wire;
+  wire.connect(good_handshake(7));
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "name", 'a'));
+  wire.transmit();
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(8, std::string(40, 'e')));
+  TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
+  TEST_ASSERT_TRUE(wire.sent.find(compensation_of("name", 'a')) != std::string::npos);
+}
+
+TEST(test_compensation_that_was_lost_should_be_sent_again) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "name", 'a'));
+  wire.transmit();
+  for (int round = 0; round < 3; ++round) {
+    wire.close();
+    wire.sent.clear();
+    wire.connect();
+    TEST_ASSERT_TRUE(wire.sent.find(compensation_of("name", 'a')) != std::string::npos);
+    TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  }
+  wire.receive(":1\r\n");  // CLIENT KILL is not sent for the same client id.
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_compensation_refused_for_the_moment_should_be_tried_again_later) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
+                                                        acquire_of(&lock_a, "name", 'a').compensation));
+  wire.transmit();
+  wire.sent.clear();
+  wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  wire.transmit();
+  TEST_ASSERT_EQUAL("", wire.sent);  // Not at once,
+  TEST_ASSERT_TRUE(wire.session.request_space(true).data != nullptr);  // and nobody waits for it.
+  wire.now = wire.session.poll_timeout();
+  wire.session.handle_timeout(wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL(compensation_of("name", 'a'), wire.sent);
+  wire.receive(":1\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_compensation_refused_for_good_should_be_dropped) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
+                                                        acquire_of(&lock_a, "name", 'a').compensation));
+  wire.transmit();
+  wire.receive("-NOPERM this user has no permissions to run the 'eval' command\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+// [rule 11] Default-deny holds for compensations, too, and they are kept.
+TEST(test_compensation_answered_by_an_odd_shape_should_fail_and_be_kept) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
+                                                        acquire_of(&lock_a, "name", 'a').compensation));
+  wire.transmit();
+  wire.receive("+OK\r\n");
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+}
+
+TEST(test_posted_release_that_fails_should_be_followed_by_its_compensation) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  Request request = acquire_of(&lock_a, "name", 'a');
+  request.tag.operation = Operation::release;
+  request.posted = true;
+  wire.submit("*1\r\n$1\r\nr\r\n", request);
+  wire.transmit();
+  wire.receive("-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  wire.transmit();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\nr\r\n" + compensation_of("name", 'a'), wire.sent);
+}
+
+// The owner of a posted release may go: its release goes on, and is repeated if the connection goes, too.
+TEST(test_posted_release_should_outlive_its_requester) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  Request request = acquire_of(&lock_a, "name", 'a');
+  request.tag.operation = Operation::release;
+  request.posted = true;
+  wire.submit("*1\r\n$1\r\nr\r\n", request);
+  wire.transmit();
+  wire.session.abandon(&lock_a, wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\nr\r\n", wire.sent);
+  wire.close();
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+  wire.sent.clear();
+  wire.connect(good_handshake(8));
+  TEST_ASSERT_TRUE(wire.sent.find(compensation_of("name", 'a')) != std::string::npos);
+  wire.receive(":1\r\n:1\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_abandoned_acquire_should_be_compensated_and_told_to_nobody) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "name", 'a'));
+  wire.transmit();
+  wire.session.abandon(&lock_a, wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\na\r\n" + compensation_of("name", 'a'), wire.sent);
+  wire.receive("+OK\r\n:1\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_requester_that_goes_between_close_and_poll_should_hear_nothing) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
+  wire.transmit();
+  wire.session.handle_closed();
+  wire.session.abandon(&lock_a, wire.now);
+  wire.poll();
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_b);
+  wire.connect(good_handshake(8));
+  TEST_ASSERT_TRUE(wire.session.ready());
+}
+
+TEST(test_cancel_should_give_up_only_its_own_requests) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
+  wire.transmit();
+  wire.session.give_up(&lock_a, Status::cancelled, wire.now);
+  wire.poll();
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_EQUAL(Status::cancelled, wire.heard[0].outcome);
+  wire.receive("+OK\r\n+OK\r\n");
+  TEST_ASSERT_EQUAL(2U, wire.heard.size());
+  TEST_ASSERT_TRUE(wire.heard[1].tag.requester == &lock_b);
+}
+
+// [rule 8] A stall closes the connection.
+TEST(test_stall_should_close_the_connection) {
+  Wire wire({.stall_timeout = 5s});
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  wire.now = start + 1s;
+  wire.session.handle_timeout(wire.now);
+  wire.poll();
+  TEST_ASSERT_TRUE(wire.session.ready());
+  wire.now = start + 5s;
+  wire.session.handle_timeout(wire.now);
+  TEST_ASSERT_EQUAL(Status::timed_out, wire.session.failure());
+}
+
+TEST(test_an_idle_connection_should_not_count_as_stalled) {
+  Wire wire({.stall_timeout = 5s});
+  wire.connect();
+  TEST_ASSERT_EQUAL(Instant::max(), wire.session.poll_timeout());
+  wire.now = start + 1h;
+  wire.session.handle_timeout(wire.now);
+  TEST_ASSERT_TRUE(wire.session.ready());
+}
+
+TEST(test_refused_native_delete_should_not_be_used_again) {
+  Wire wire;
+  wire.connect(":1\r\n" + identity_reply(run_id, "7.2.4", "9.0.1"));
+  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::delifeq);
+  Request request = acquire_of(&lock_a, "a", 'a');
+  request.native = true;
+  wire.submit("*1\r\n$1\r\na\r\n", request);
+  wire.receive("-NOPERM this user has no permissions to run the 'delifeq' command\r\n");
+  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+}
+
+// The connection is cut at every byte of every reply of a conversation: each request is answered or unknown, never
+// both, and every hold that may be left is taken back on the next connection.
+TEST(test_conversation_should_survive_a_cut_at_every_byte) {
+  const std::string replies = "+OK\r\n:1\r\n$-1\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+  const std::size_t ends[] = {5, 9, 14, replies.size()};
+  for (std::size_t cut = 0; cut <= replies.size(); ++cut) {
+    Wire wire;
+    wire.connect(good_handshake(7));
+    for (std::uint32_t index = 0; index < 4; ++index) {
+      Request request = acquire_of(&lock_a, "name", static_cast<char>('a' + index));
+      request.tag.generation = index;
+      wire.submit("*1\r\n$1\r\na\r\n", request);
+    }
+    wire.transmit();
+    wire.receive(replies.substr(0, cut));
+    wire.close();
+    TEST_ASSERT_EQUAL(4U, wire.heard.size());
+    std::size_t lost = 0;
+    for (std::uint32_t index = 0; index < 4; ++index) {
+      TEST_ASSERT_EQUAL(index, wire.heard[index].tag.generation);
+      const bool came = cut >= ends[index];
+      TEST_ASSERT_EQUAL(came, wire.heard[index].outcome != Status::transport_closed);
+      if (!came) ++lost;
+    }
+    TEST_ASSERT_EQUAL(lost, wire.session.compensations_pending());
+    wire.sent.clear();
+    wire.connect(good_handshake(8));
+    for (std::uint32_t index = 0; index < 4; ++index) {
+      const bool compensated =
+          wire.sent.find(compensation_of("name", static_cast<char>('a' + index))) != std::string::npos;
+      TEST_ASSERT_EQUAL(cut < ends[index], compensated);
+    }
+  }
+}
+
+TEST(test_forget_should_leave_nothing_to_send) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.session.forget();
+  wire.poll();
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  wire.sent.clear();
+  wire.connect(good_handshake(9));
+  TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
+  TEST_ASSERT_TRUE(wire.session.ready());
+}
