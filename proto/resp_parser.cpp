@@ -17,7 +17,13 @@ constexpr std::uint32_t digits_max = 19;
 constexpr std::uint64_t integer_max = 0x7fff'ffff'ffff'ffffU;
 
 // REQUIRES: two bytes at `at`.
-inline bool is_line_end(const char* at) noexcept { return std::memcmp(at, "\r\n", 2) == 0; }
+inline bool is_line_end(const char* at) noexcept {
+  std::uint16_t expected = 0;  // Two bytes as one number: GCC compares memcmp()'s one after the other.
+  std::uint16_t found = 0;
+  std::memcpy(&expected, "\r\n", 2);
+  std::memcpy(&found, at, 2);
+  return found == expected;
+}
 
 // A number without a sign, and its CR LF. nullptr: unfinished, not canonical, or of 19 digits.
 // REQUIRES: three bytes at `at`.
@@ -45,31 +51,31 @@ inline const char* take_number(const char* at, const char* end, std::uint64_t& n
 inline const char* take_scalar(const char* at, const char* end, RespValue& value) noexcept {
   if (end - at < 4) return nullptr;
   const char type = *at++;
-  if (type == '+' || type == '-') {
-    const char* const text = at;
-    while (at != end && static_cast<unsigned char>(*at) > '\r') ++at;
-    const auto size = static_cast<std::size_t>(at - text);
-    if (end - at < 2 || !is_line_end(at) || size > line_size_max) return nullptr;
-    value = RespValue::make_text(type == '+' ? RespKind::simple : RespKind::error, {text, size});
-    return at + 2;
-  }
-  if (type == '$' && *at == '-') {
-    if (end - at < 4 || std::memcmp(at, "-1\r\n", 4) != 0) return nullptr;
-    value = RespValue();
-    return at + 4;
-  }
-  if (type != '$' && type != ':') return nullptr;
   std::uint64_t number = 0;
-  at = take_number(at, end, number);
-  if (at == nullptr) return nullptr;
+  if (type == '$') {
+    if (*at == '-') {
+      if (end - at < 4 || std::memcmp(at, "-1\r\n", 4) != 0) return nullptr;
+      value = RespValue();
+      return at + 4;
+    }
+    at = take_number(at, end, number);
+    if (at == nullptr || number > bulk_size_max) return nullptr;
+    if (static_cast<std::size_t>(end - at) < number + 2 || !is_line_end(at + number)) return nullptr;
+    value = RespValue::make_text(RespKind::bulk, {at, static_cast<std::size_t>(number)});
+    return at + number + 2;
+  }
   if (type == ':') {
-    value = RespValue::make_integer(static_cast<std::int64_t>(number));
+    at = take_number(at, end, number);
+    if (at != nullptr) value = RespValue::make_integer(static_cast<std::int64_t>(number));
     return at;
   }
-  if (number > bulk_size_max || static_cast<std::size_t>(end - at) < number + 2 || !is_line_end(at + number))
-    return nullptr;
-  value = RespValue::make_text(RespKind::bulk, {at, static_cast<std::size_t>(number)});
-  return at + number + 2;
+  if (type != '+' && type != '-') return nullptr;
+  const char* const text = at;
+  while (at != end && static_cast<unsigned char>(*at) > '\r') ++at;
+  const auto size = static_cast<std::size_t>(at - text);
+  if (end - at < 2 || !is_line_end(at) || size > line_size_max) return nullptr;
+  value = RespValue::make_text(type == '+' ? RespKind::simple : RespKind::error, {text, size});
+  return at + 2;
 }
 
 // Elements from `first` to `last` that are no arrays, up to the first that is not whole or not plain: `first` then
@@ -110,18 +116,17 @@ void RespParser::reset() noexcept {
 }
 
 MutableBytes RespParser::receive_space() noexcept {
-  if (error_ != nullptr) return {};
+  if (error_ != nullptr) [[unlikely]] return {};
   if (value_begin_ == end_) [[likely]] {  // Nothing unfinished: the usual case.
     value_begin_ = begin_;
     cursor_ = begin_;
     end_ = begin_;
     return {begin_, static_cast<std::size_t>(limit_ - begin_)};
   }
-  if (value_begin_ != begin_) {
-    // Moves the unfinished reply to the front. Its finished elements view the buffer and move along.
-    const auto kept = static_cast<std::size_t>(end_ - value_begin_);
+  // Moves the unfinished reply to the front. Its finished elements view the buffer and move along.
+  const auto move_to_front = [this]() __attribute__((noinline)) {
     const std::ptrdiff_t shift = value_begin_ - begin_;
-    std::memmove(begin_, value_begin_, kept);
+    std::memmove(begin_, value_begin_, static_cast<std::size_t>(end_ - value_begin_));
     for (std::uint32_t index = 0; index < nodes_used_; ++index) {
       RespValue& node = nodes_[index];
       if (node.kind_ == RespKind::simple || node.kind_ == RespKind::error || node.kind_ == RespKind::bulk)
@@ -131,7 +136,8 @@ MutableBytes RespParser::receive_space() noexcept {
     cursor_ -= shift;
     end_ -= shift;
     value_begin_ = begin_;
-  }
+  };
+  if (value_begin_ != begin_) move_to_front();
   return {end_, static_cast<std::size_t>(limit_ - end_)};
 }
 
@@ -162,207 +168,213 @@ ParseResult RespParser::suspend(const char* at) noexcept {
 
 ParseResult RespParser::poll_value(RespValue& out) noexcept {
   if (error_ != nullptr) [[unlikely]] return ParseResult::invalid;
-  const char* at = cursor_;
-  const char* const end = end_;
-  if (state_ == State::type && depth_ == 0) [[likely]] {
-    if (const char* const behind = take_scalar(at, end, out); behind != nullptr) [[likely]] {
+  const bool between_replies = state_ == State::type && depth_ == 0;
+  if (between_replies) [[likely]] {
+    if (const char* const behind = take_scalar(cursor_, end_, out); behind != nullptr) [[likely]] {
       cursor_ = behind;
       value_begin_ = behind;
       return ParseResult::value;
     }
-    if (end - at >= 4 && *at == '*') {
+  }
+
+  // All the rest. A function of its own, so that the usual case has no registers to save.
+  const auto resume = [this, &out, between_replies]() __attribute__((noinline)) -> ParseResult {
+    const char* at = cursor_;
+    const char* const end = end_;
+    if (between_replies && end - at >= 4 && *at == '*') {
       std::uint64_t count = 0;
-      const char* const first = take_number(at + 1, end, count);
-      if (first != nullptr && count - 1 < node_count_ - 1U) {
-        RespValue* node = nodes_;
-        node->kind_ = RespKind::array;
-        node->size_ = static_cast<std::uint32_t>(count);
-        node->items_ = node + 1;
-        node->span_ = 1;
-        const RespValue* const last = node + 1 + count;
-        ++node;
-        at = take_scalars(first, end, node, last);
-        if (node == last) {
-          out = *nodes_;
+      const char* const behind = take_number(at + 1, end, count);
+      if (behind != nullptr && count - 1 < node_count_ - 1U) {
+        RespValue& array = *nodes_;
+        array.kind_ = RespKind::array;
+        array.size_ = static_cast<std::uint32_t>(count);
+        array.items_ = &array + 1;
+        array.span_ = 1;
+        RespValue* element = &array + 1;
+        const RespValue* const last = element + count;
+        value_begin_ = at;
+        at = take_scalars(behind, end, element, last);
+        if (element == last) {
+          out = array;
           cursor_ = at;
           value_begin_ = at;
           return ParseResult::value;
         }
-        value_begin_ = cursor_;
         depth_ = 1;
-        levels_[0] = {static_cast<std::uint32_t>(last - node), 0};
-        nodes_used_ = static_cast<std::uint32_t>(node - nodes_);
+        levels_[0] = {static_cast<std::uint32_t>(last - element), 0};
+        nodes_used_ = static_cast<std::uint32_t>(element - &array);
       }
     }
-  }
-  RespValue element;
+    RespValue element;
 
-  switch (state_) {
-    case State::type:
-    next_element:
-      state_ = State::type;
-      if (at == end) {
-        if (depth_ == 0) value_begin_ = at;
-        return suspend(at);
-      }
-      if (depth_ == 0) {
-        value_begin_ = at;
-        nodes_used_ = 0;
-      }
-      type_ = *at++;
-      text_begin_ = at;
-      if (type_ == '+' || type_ == '-') goto line;
-      if (type_ != ':' && type_ != '$' && type_ != '*') return invalidate("an unknown type byte");
-      number_ = 0;
-      digits_ = 0;
-      negative_ = false;
-      goto number_sign;
-
-    // "+OK\r\n" and "-ERR ...\r\n": no CR and no LF inside.
-    case State::line:
-    line: {
-      state_ = State::line;
-      const char* const line_limit = text_begin_ + line_size_max;
-      for (;; ++at) {
-        if (at == end) return suspend(at);
-        if (*at == '\r') break;
-        if (*at == '\n') return invalidate("LF without CR in a line");
-        if (at == line_limit) return invalidate("a line is longer than its limit");
-      }
-      ++at;
-    }
-      [[fallthrough]];
-    case State::line_lf:
-      state_ = State::line_lf;
-      if (at == end) return suspend(at);
-      if (*at != '\n') return invalidate("CR without LF behind a line");
-      element = RespValue::make_text(type_ == '+' ? RespKind::simple : RespKind::error,
-                                     {text_begin_, static_cast<std::size_t>(at - 1 - text_begin_)});
-      ++at;
-      goto finished;
-
-    // ":-12\r\n", "$3\r\n", "*2\r\n": a canonical decimal number, no plus sign, no leading zero, no minus zero.
-    case State::number_sign:
-    number_sign:
-      state_ = State::number_sign;
-      if (at == end) return suspend(at);
-      if (*at == '-') {
-        negative_ = true;
-        ++at;
-      }
-      [[fallthrough]];
-    case State::number_digits: {
-      state_ = State::number_digits;
-      std::uint64_t number = number_;
-      std::uint32_t digits = digits_;
-      for (;; ++at) {
+    switch (state_) {
+      case State::type:
+      next_element:
+        state_ = State::type;
         if (at == end) {
-          number_ = number;
-          digits_ = digits;
+          if (depth_ == 0) value_begin_ = at;
           return suspend(at);
         }
-        const unsigned digit = static_cast<unsigned char>(*at) - static_cast<unsigned>('0');
-        if (digit > 9) break;
-        if (digits != 0 && number == 0) return invalidate("a number with a leading zero");
-        if (++digits > digits_max) return invalidate("a number beyond 64 bits");
-        number = number * 10 + digit;
-        if (type_ != ':') {
-          if (negative_ && number != 1) return invalidate("a negative length other than -1");
-          if (type_ == '$' && number > bulk_size_max) return invalidate("a bulk string is longer than its limit");
-          if (type_ == '*' && number >= node_count_) return invalidate("an array has more elements than its limit");
+        if (depth_ == 0) {
+          value_begin_ = at;
+          nodes_used_ = 0;
         }
+        type_ = *at++;
+        text_begin_ = at;
+        if (type_ == '+' || type_ == '-') goto line;
+        if (type_ != ':' && type_ != '$' && type_ != '*') return invalidate("an unknown type byte");
+        number_ = 0;
+        digits_ = 0;
+        negative_ = false;
+        goto number_sign;
+
+      // "+OK\r\n" and "-ERR ...\r\n": no CR and no LF inside.
+      case State::line:
+      line: {
+        state_ = State::line;
+        const char* const line_limit = text_begin_ + line_size_max;
+        for (;; ++at) {
+          if (at == end) return suspend(at);
+          if (*at == '\r') break;
+          if (*at == '\n') return invalidate("LF without CR in a line");
+          if (at == line_limit) return invalidate("a line is longer than its limit");
+        }
+        ++at;
       }
-      number_ = number;
-      if (digits == 0) return invalidate("a number without digits");
-      if (*at != '\r') return invalidate("a byte in a number that is no digit");
-      if (negative_ && number == 0) return invalidate("minus zero");
-      if (number > integer_max + (negative_ ? 1U : 0U)) return invalidate("a number beyond 64 bits");
-      ++at;
-    }
-      [[fallthrough]];
-    case State::number_lf:
-      state_ = State::number_lf;
-      if (at == end) return suspend(at);
-      if (*at != '\n') return invalidate("CR without LF behind a number");
-      ++at;
-      if (type_ == ':') {
-        element = RespValue::make_integer(static_cast<std::int64_t>(negative_ ? 0 - number_ : number_));
+        [[fallthrough]];
+      case State::line_lf:
+        state_ = State::line_lf;
+        if (at == end) return suspend(at);
+        if (*at != '\n') return invalidate("CR without LF behind a line");
+        element = RespValue::make_text(type_ == '+' ? RespKind::simple : RespKind::error,
+                                       {text_begin_, static_cast<std::size_t>(at - 1 - text_begin_)});
+        ++at;
         goto finished;
+
+      // ":-12\r\n", "$3\r\n", "*2\r\n": a canonical decimal number, no plus sign, no leading zero, no minus zero.
+      case State::number_sign:
+      number_sign:
+        state_ = State::number_sign;
+        if (at == end) return suspend(at);
+        if (*at == '-') {
+          negative_ = true;
+          ++at;
+        }
+        [[fallthrough]];
+      case State::number_digits: {
+        state_ = State::number_digits;
+        std::uint64_t number = number_;
+        std::uint32_t digits = digits_;
+        for (;; ++at) {
+          if (at == end) {
+            number_ = number;
+            digits_ = digits;
+            return suspend(at);
+          }
+          const unsigned digit = static_cast<unsigned char>(*at) - static_cast<unsigned>('0');
+          if (digit > 9) break;
+          if (digits != 0 && number == 0) return invalidate("a number with a leading zero");
+          if (++digits > digits_max) return invalidate("a number beyond 64 bits");
+          number = number * 10 + digit;
+          if (type_ != ':') {
+            if (negative_ && number != 1) return invalidate("a negative length other than -1");
+            if (type_ == '$' && number > bulk_size_max) return invalidate("a bulk string is longer than its limit");
+            if (type_ == '*' && number >= node_count_) return invalidate("an array has more elements than its limit");
+          }
+        }
+        number_ = number;
+        if (digits == 0) return invalidate("a number without digits");
+        if (*at != '\r') return invalidate("a byte in a number that is no digit");
+        if (negative_ && number == 0) return invalidate("minus zero");
+        if (number > integer_max + (negative_ ? 1U : 0U)) return invalidate("a number beyond 64 bits");
+        ++at;
       }
-      if (negative_) {  // "$-1" and "*-1"
-        element = RespValue();
-        goto finished;
-      }
-      if (type_ == '*') {
-        if (depth_ == depth_max) return invalidate("arrays are nested deeper than their limit");
-        // The elements of all open arrays must find a node.
-        std::uint64_t needed = nodes_used_ + 1 + number_;
-        for (std::uint8_t level = 0; level < depth_; ++level) needed += levels_[level].remaining - 1;
-        if (needed > node_count_) return invalidate("a reply has more elements than its limit");
-        RespValue& node = nodes_[nodes_used_];
-        node.kind_ = RespKind::array;
-        node.size_ = static_cast<std::uint32_t>(number_);
-        node.items_ = &node + 1;
-        node.span_ = 1;
-        if (number_ == 0) {
-          element = node;
+        [[fallthrough]];
+      case State::number_lf:
+        state_ = State::number_lf;
+        if (at == end) return suspend(at);
+        if (*at != '\n') return invalidate("CR without LF behind a number");
+        ++at;
+        if (type_ == ':') {
+          element = RespValue::make_integer(static_cast<std::int64_t>(negative_ ? 0 - number_ : number_));
           goto finished;
         }
-        levels_[depth_].remaining = static_cast<std::uint32_t>(number_);
-        levels_[depth_].node = nodes_used_;
-        ++depth_;
-        ++nodes_used_;
-        goto next_element;
+        if (negative_) {  // "$-1" and "*-1"
+          element = RespValue();
+          goto finished;
+        }
+        if (type_ == '*') {
+          if (depth_ == depth_max) return invalidate("arrays are nested deeper than their limit");
+          // The elements of all open arrays must find a node.
+          std::uint64_t needed = nodes_used_ + 1 + number_;
+          for (std::uint8_t level = 0; level < depth_; ++level) needed += levels_[level].remaining - 1;
+          if (needed > node_count_) return invalidate("a reply has more elements than its limit");
+          RespValue& node = nodes_[nodes_used_];
+          node.kind_ = RespKind::array;
+          node.size_ = static_cast<std::uint32_t>(number_);
+          node.items_ = &node + 1;
+          node.span_ = 1;
+          if (number_ == 0) {
+            element = node;
+            goto finished;
+          }
+          levels_[depth_].remaining = static_cast<std::uint32_t>(number_);
+          levels_[depth_].node = nodes_used_;
+          ++depth_;
+          ++nodes_used_;
+          goto next_element;
+        }
+        text_begin_ = at;
+        [[fallthrough]];
+
+      // The bytes of a bulk string, then CR LF.
+      case State::body: {
+        state_ = State::body;
+        const auto missing = static_cast<std::size_t>(number_) - static_cast<std::size_t>(at - text_begin_);
+        if (static_cast<std::size_t>(end - at) < missing) return suspend(end);
+        at += missing;
       }
-      text_begin_ = at;
-      [[fallthrough]];
-
-    // The bytes of a bulk string, then CR LF.
-    case State::body: {
-      state_ = State::body;
-      const auto missing = static_cast<std::size_t>(number_) - static_cast<std::size_t>(at - text_begin_);
-      if (static_cast<std::size_t>(end - at) < missing) return suspend(end);
-      at += missing;
+        [[fallthrough]];
+      case State::body_cr:
+        state_ = State::body_cr;
+        if (at == end) return suspend(at);
+        if (*at != '\r') return invalidate("no CR behind a bulk string");
+        ++at;
+        [[fallthrough]];
+      case State::body_lf:
+        state_ = State::body_lf;
+        if (at == end) return suspend(at);
+        if (*at != '\n') return invalidate("no LF behind a bulk string");
+        ++at;
+        element = RespValue::make_text(RespKind::bulk, {text_begin_, static_cast<std::size_t>(number_)});
+        goto finished;
     }
-      [[fallthrough]];
-    case State::body_cr:
-      state_ = State::body_cr;
-      if (at == end) return suspend(at);
-      if (*at != '\r') return invalidate("no CR behind a bulk string");
-      ++at;
-      [[fallthrough]];
-    case State::body_lf:
-      state_ = State::body_lf;
-      if (at == end) return suspend(at);
-      if (*at != '\n') return invalidate("no LF behind a bulk string");
-      ++at;
-      element = RespValue::make_text(RespKind::bulk, {text_begin_, static_cast<std::size_t>(number_)});
-      goto finished;
-  }
 
-finished:
-  if (depth_ == 0) {
-    out = element;
-    state_ = State::type;
-    cursor_ = at;
-    value_begin_ = at;
-    return ParseResult::value;
-  }
-  nodes_[nodes_used_++] = element;
-  while (--levels_[depth_ - 1].remaining == 0) {
-    RespValue& array = nodes_[levels_[depth_ - 1].node];
-    array.span_ = static_cast<std::uint16_t>(nodes_used_ - levels_[depth_ - 1].node);
-    if (--depth_ == 0) {
-      out = array;
-      out.span_ = 1;
-      nodes_used_ = 0;
+  finished:
+    if (depth_ == 0) {
+      out = element;
       state_ = State::type;
       cursor_ = at;
       value_begin_ = at;
       return ParseResult::value;
     }
-  }
-  goto next_element;
+    nodes_[nodes_used_++] = element;
+    while (--levels_[depth_ - 1].remaining == 0) {
+      RespValue& array = nodes_[levels_[depth_ - 1].node];
+      array.span_ = static_cast<std::uint16_t>(nodes_used_ - levels_[depth_ - 1].node);
+      if (--depth_ == 0) {
+        out = array;
+        out.span_ = 1;
+        nodes_used_ = 0;
+        state_ = State::type;
+        cursor_ = at;
+        value_begin_ = at;
+        return ParseResult::value;
+      }
+    }
+    goto next_element;
+  };
+  return resume();
 }
 
 }  // namespace holdfast

@@ -87,6 +87,12 @@ class BlockingLock {
   [[nodiscard]] Status begin() noexcept;
   [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
   [[nodiscard]] Status finish(Status started) noexcept;
+  [[nodiscard]] Status await_compensation(Status status) noexcept;
+  // What pump() waits for.
+  [[nodiscard]] bool answered() const noexcept {
+    return !machine_.waiting() && !(awaits_compensation_ && machine_.state() == LockState::unknown);
+  }
+  [[nodiscard]] bool may_ask_again(Status status, Instant deadline) noexcept;
   void handle_reply(const Reply& reply, Instant now) noexcept;
   // After every input: hands over what the machine has to say.
   void settle() noexcept;
@@ -101,6 +107,8 @@ class BlockingLock {
   std::uint32_t incarnation_ = 0;
   Status configuration_ = Status::ok;
   Status post_outcome_ = Status::ok;
+  bool awaits_compensation_ = false;
+  bool compensated_ = false;  // The last compensation found the key and deleted it.
 };
 static_assert(sizeof(BlockingLock) <= 2048, "promised: a lock");
 

@@ -98,7 +98,7 @@ class Client {
   void probe_idle_connection() noexcept;
 
   // Moves bytes until the lock has its answer (nullptr: until the handshake or query has one) or the connection ends.
-  void pump(const BlockingLock* lock) noexcept;
+  void pump(const BlockingLock* lock, Instant until = Instant::max()) noexcept;
   [[nodiscard]] bool answered(const BlockingLock* lock) const noexcept;
   // Sends as much as the socket takes.
   void transmit() noexcept;

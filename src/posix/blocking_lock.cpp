@@ -136,6 +136,8 @@ void BlockingLock::handle_reply(const Reply& reply, Instant now) noexcept {
     if (reply.outcome == Status::ok && machine_.kind().decode(Operation::release, reply.value) != Verdict::granted)
       post_outcome_ = Status::lock_lost;
   }
+  if (reply.tag.operation == Operation::compensate)
+    compensated_ = reply.outcome == Status::ok && reply.value.is_integer(1);
   machine_.handle_reply(reply, now);
   settle();
 }
@@ -160,12 +162,15 @@ Status BlockingLock::begin() noexcept {
 Status BlockingLock::attempt(Instant wait_deadline) noexcept {
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
-  Token token;
-  if (const Status status = client_->draw_token(token); status != Status::ok) return status;
-  const Instant now = client_->now_;
-  const Instant deadline = earlier(now + client_->config_.request_timeout, wait_deadline);
-  if (const Status status = machine_.acquire(token, now, deadline); status != Status::ok) return status;
-  return finish(Status::ok);
+  const Instant deadline = earlier(client_->now_ + client_->config_.request_timeout, wait_deadline);
+  Status status = Status::ok;
+  for (int asked = 0; asked == 0 || (asked == 1 && may_ask_again(status, deadline)); ++asked) {
+    Token token;
+    if (status = client_->draw_token(token); status != Status::ok) return status;
+    if (status = machine_.acquire(token, client_->now_, deadline); status != Status::ok) return status;
+    status = finish(Status::ok);
+  }
+  return status;
 }
 
 // Sends what the machine wants and waits for its answer.
@@ -175,6 +180,13 @@ Status BlockingLock::finish(Status started) noexcept {
   client_->pump(this);
   HOLDFAST_ASSERT(!machine_.waiting());
   return machine_.status();
+}
+
+// True if the request failed before its first byte left and there is a connection again: then, and only then, it may
+// be asked once more.
+bool BlockingLock::may_ask_again(Status status, Instant deadline) noexcept {
+  return status == Status::not_connected && client_->now_ < deadline &&
+         client_->ensure_ready(deadline) == Status::ok;
 }
 
 Status BlockingLock::try_acquire() noexcept {
@@ -221,7 +233,9 @@ Status BlockingLock::renew(Duration timeout) noexcept {
     settle();
     return status;
   }
-  return finish(machine_.renew(client_->now_, deadline));
+  Status status = finish(machine_.renew(client_->now_, deadline));
+  if (may_ask_again(status, deadline)) status = finish(machine_.renew(client_->now_, deadline));
+  return status;
 }
 
 Status BlockingLock::release() noexcept {
@@ -231,7 +245,21 @@ Status BlockingLock::release() noexcept {
   publish();  // Not held from here on, whatever the connection does.
   // Without a connection the machine is told so by submit(), and the compensation waits for the next one.
   if (started == Status::ok) (void)client_->ensure_ready(Instant::max());
-  return finish(started);
+  const Status status = finish(started);
+  if (status != Status::not_connected && status != Status::transport_closed) return status;
+  if (started != Status::ok) return status;
+  return await_compensation(status);
+}
+
+// The connection went away under a release. Its compensation is the first thing on the next connection: if that is to
+// be had now, the server's word is worth waiting for. A key that was still there and ours makes it a plain release.
+Status BlockingLock::await_compensation(Status status) noexcept {
+  const Instant deadline = client_->now_ + client_->config_.request_timeout;
+  awaits_compensation_ = true;
+  compensated_ = false;
+  if (client_->ensure_ready(deadline) == Status::ok) client_->pump(this, deadline);
+  awaits_compensation_ = false;
+  return compensated_ ? Status::ok : status;
 }
 
 Status BlockingLock::post_release() noexcept {

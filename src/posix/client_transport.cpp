@@ -318,11 +318,11 @@ void Client::dispatch() noexcept {
 }
 
 bool Client::answered(const BlockingLock* lock) const noexcept {
-  if (lock != nullptr) return !lock->machine_.waiting();
+  if (lock != nullptr) return lock->answered();
   return session_.state() != SessionState::handshaking && !query_waiting_;
 }
 
-void Client::pump(const BlockingLock* lock) noexcept {
+void Client::pump(const BlockingLock* lock, Instant until) noexcept {
   for (;;) {
     transmit();
     dispatch();
@@ -330,15 +330,16 @@ void Client::pump(const BlockingLock* lock) noexcept {
       close_transport();
       dispatch();
     }
-    if (session_.state() == SessionState::closed || answered(lock)) {
+    if (session_.state() == SessionState::closed || answered(lock) || now_ >= until) {
       transmit();  // Compensations that an outcome has called for.
       return;
     }
-    const Instant deadline = session_.poll_timeout();
+    const Instant timeout = session_.poll_timeout();
+    const Instant deadline = timeout < until ? timeout : until;
     switch (receive(deadline)) {
       case Received::bytes: break;
       case Received::nothing:
-        if (now_ >= deadline) session_.handle_timeout(now_);
+        if (now_ >= timeout) session_.handle_timeout(now_);
         break;
       case Received::interrupted:
         if (take_cancel()) {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+//
+// Proxy stands between a client and a server and does what networks do: it cuts the connection after a number of reply
+// bytes, dribbles replies byte by byte, swallows or holds them. One thread; everything is said by atomics.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+class Proxy {
+ public:
+  // Listens at `path` and connects to the server's socket for each client.
+  Proxy(const std::string& path, const std::string& server) : path_(path), server_(server) {
+    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const sockaddr_un address = make_address(path_);
+    if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(listener_, 16) != 0 || ::pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0)
+      throw std::runtime_error("the proxy cannot listen at " + path_);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Proxy() {
+    stop_ = true;
+    wake();
+    thread_.join();
+    for (const Pair& pair : pairs_) close_pair(pair);
+    ::close(listener_);
+    ::close(wake_[0]);
+    ::close(wake_[1]);
+    ::unlink(path_.c_str());
+  }
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  [[nodiscard]] std::string url() const { return "unix://" + path_; }
+  static constexpr std::int64_t never = INT64_MAX;
+  // Closes the client's connection after so many more bytes of replies, over all connections; then no more.
+  void cut_after(std::int64_t bytes) { cut_after_ = bytes; }
+  [[nodiscard]] bool cut_done() const { return cut_after_ == never; }
+  // Replies go to the client one byte a write.
+  void dribble(bool on) { dribble_ = on; }
+  // Replies are read from the server and thrown away.
+  void swallow_replies(bool on) { swallow_ = on; }
+  // Nothing moves in either direction; it piles up in the sockets until let go.
+  void hold(bool on) {
+    hold_ = on;
+    wake();
+  }
+  [[nodiscard]] int connections() const { return accepted_; }
+
+ private:
+  struct Pair {
+    int client;
+    int server;
+  };
+
+  static sockaddr_un make_address(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    return address;
+  }
+  static void close_pair(const Pair& pair) {
+    ::close(pair.client);
+    ::close(pair.server);
+  }
+  void wake() const { (void)!::write(wake_[1], "", 1); }
+
+  void accept_one() {
+    const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (client < 0) return;
+    const int server = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_un address = make_address(server_);
+    if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      close_pair({client, server});
+      return;
+    }
+    pairs_.push_back({client, server});
+    ++accepted_;
+  }
+  // False when the pair is done for.
+  bool to_server(const Pair& pair) const {
+    char bytes[4096];
+    const ssize_t count = ::recv(pair.client, bytes, sizeof bytes, 0);
+    return count > 0 && ::send(pair.server, bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL) == count;
+  }
+  bool to_client(const Pair& pair) {
+    char bytes[4096];
+    ssize_t count = ::recv(pair.server, bytes, sizeof bytes, 0);
+    if (count <= 0) return false;
+    if (swallow_) return true;
+    std::int64_t left = cut_after_;
+    bool cut = false;
+    if (left != never) {
+      cut = count >= left;
+      if (cut) count = static_cast<ssize_t>(left);
+      cut_after_ = cut ? never : left - count;
+    }
+    const std::size_t piece = dribble_ ? 1 : sizeof bytes;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(count);) {
+      const std::size_t size = std::min(piece, static_cast<std::size_t>(count) - at);
+      if (::send(pair.client, bytes + at, size, MSG_NOSIGNAL) < 0) return false;
+      at += size;
+    }
+    return !cut;
+  }
+  void run() {
+    while (!stop_) {
+      std::vector<pollfd> entries = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
+      if (!hold_)
+        for (const Pair& pair : pairs_) {
+          entries.push_back({pair.client, POLLIN, 0});
+          entries.push_back({pair.server, POLLIN, 0});
+        }
+      ::poll(entries.data(), entries.size(), -1);
+      char drained[16];
+      while (::read(wake_[0], drained, sizeof drained) > 0) {
+      }
+      std::vector<Pair> kept;
+      for (std::size_t index = 0; index < pairs_.size(); ++index) {
+        const Pair pair = pairs_[index];
+        bool alive = true;
+        if (entries.size() > 3 + 2 * index) {
+          if (entries[2 + 2 * index].revents != 0) alive = to_server(pair);
+          if (alive && entries[3 + 2 * index].revents != 0) alive = to_client(pair);
+        }
+        if (alive) kept.push_back(pair);
+        else close_pair(pair);
+      }
+      pairs_.swap(kept);
+      if (entries[1].revents != 0) accept_one();
+    }
+  }
+
+  std::string path_;
+  std::string server_;
+  int listener_ = -1;
+  int wake_[2] = {-1, -1};
+  std::vector<Pair> pairs_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> dribble_{false};
+  std::atomic<bool> swallow_{false};
+  std::atomic<bool> hold_{false};
+  std::atomic<std::int64_t> cut_after_{never};
+  std::atomic<int> accepted_{0};
+  std::thread thread_;
+};
