@@ -48,7 +48,7 @@ inline const char* take_number(const char* at, const char* end, std::uint64_t& n
 
 // One reply or element that is no array, from its type byte to its last LF. Returns the place behind it; nullptr, with
 // `value` untouched, where it is not whole or not plain.
-inline const char* take_scalar(const char* at, const char* end, RespValue& value) noexcept {
+[[gnu::always_inline]] inline const char* take_scalar(const char* at, const char* end, RespValue& value) noexcept {
   if (end - at < 4) return nullptr;
   const char type = *at++;
   std::uint64_t number = 0;
@@ -115,14 +115,11 @@ void RespParser::reset() noexcept {
   depth_ = 0;
 }
 
-MutableBytes RespParser::receive_space() noexcept {
-  if (error_ != nullptr) [[unlikely]] return {};
-  if (value_begin_ == end_) [[likely]] {  // Nothing unfinished: the usual case.
-    value_begin_ = begin_;
-    cursor_ = begin_;
-    end_ = begin_;
-    return {begin_, static_cast<std::size_t>(limit_ - begin_)};
-  }
+// receive_space() while a reply is unfinished. An invalid parser is never idle: its cursor stands before the malformed
+// byte, or inside a reply.
+MutableBytes RespParser::receive_more() noexcept {
+  if (error_ != nullptr) return {};
+  if (state_ == State::type && depth_ == 0) value_begin_ = cursor_;
   // Moves the unfinished reply to the front. Its finished elements view the buffer and move along.
   const auto move_to_front = [this]() __attribute__((noinline)) {
     const std::ptrdiff_t shift = value_begin_ - begin_;
@@ -139,11 +136,6 @@ MutableBytes RespParser::receive_space() noexcept {
   };
   if (value_begin_ != begin_) move_to_front();
   return {end_, static_cast<std::size_t>(limit_ - end_)};
-}
-
-void RespParser::handle_received(std::size_t count) noexcept {
-  HOLDFAST_ASSERT(count <= static_cast<std::size_t>(limit_ - end_));
-  end_ += count;
 }
 
 std::size_t RespParser::feed(ByteView bytes) noexcept {
@@ -167,18 +159,18 @@ ParseResult RespParser::suspend(const char* at) noexcept {
 }
 
 ParseResult RespParser::poll_value(RespValue& out) noexcept {
-  if (error_ != nullptr) [[unlikely]] return ParseResult::invalid;
+  // What made the parser invalid stands at the cursor still, so take_scalar() does not take it.
   const bool between_replies = state_ == State::type && depth_ == 0;
   if (between_replies) [[likely]] {
     if (const char* const behind = take_scalar(cursor_, end_, out); behind != nullptr) [[likely]] {
       cursor_ = behind;
-      value_begin_ = behind;
       return ParseResult::value;
     }
   }
 
   // All the rest. A function of its own, so that the usual case has no registers to save.
   const auto resume = [this, &out, between_replies]() __attribute__((noinline)) -> ParseResult {
+    if (error_ != nullptr) return ParseResult::invalid;
     const char* at = cursor_;
     const char* const end = end_;
     if (between_replies && end - at >= 4 && *at == '*') {
@@ -197,7 +189,6 @@ ParseResult RespParser::poll_value(RespValue& out) noexcept {
         if (element == last) {
           out = array;
           cursor_ = at;
-          value_begin_ = at;
           return ParseResult::value;
         }
         depth_ = 1;
@@ -279,7 +270,8 @@ ParseResult RespParser::poll_value(RespValue& out) noexcept {
           if (type_ != ':') {
             if (negative_ && number != 1) return invalidate("a negative length other than -1");
             if (type_ == '$' && number > bulk_size_max) return invalidate("a bulk string is longer than its limit");
-            if (type_ == '*' && number >= node_count_) return invalidate("an array has more elements than its limit");
+            if (type_ == '*' && number >= node_count_ && !negative_)
+              return invalidate("an array has more elements than its limit");
           }
         }
         number_ = number;
@@ -355,7 +347,6 @@ ParseResult RespParser::poll_value(RespValue& out) noexcept {
       out = element;
       state_ = State::type;
       cursor_ = at;
-      value_begin_ = at;
       return ParseResult::value;
     }
     nodes_[nodes_used_++] = element;
@@ -368,7 +359,6 @@ ParseResult RespParser::poll_value(RespValue& out) noexcept {
         nodes_used_ = 0;
         state_ = State::type;
         cursor_ = at;
-        value_begin_ = at;
         return ParseResult::value;
       }
     }

@@ -5,12 +5,8 @@ namespace holdfast {
 
 namespace {
 
-// Eight hexadecimal digits of four bytes at once: nibbles spread over the bytes of a word, then '0' to 'f' by
-// arithmetic on all of them. The digits stand in the word's memory order on little-endian machines.
-std::uint64_t hex_digits(std::uint64_t bytes) noexcept {
-  bytes = (bytes | bytes << 16) & 0x0000'ffff'0000'ffffU;
-  bytes = (bytes | bytes << 8) & 0x00ff'00ff'00ff'00ffU;
-  const std::uint64_t nibbles = (bytes >> 4 | bytes << 8) & 0x0f0f'0f0f'0f0f'0f0fU;
+// Eight nibbles as eight hexadecimal digits, by arithmetic on all of them at once.
+constexpr std::uint64_t hex_digits(std::uint64_t nibbles) noexcept {
   const std::uint64_t letters = (nibbles + 0x0606'0606'0606'0606U) >> 4 & 0x0101'0101'0101'0101U;
   return nibbles + 0x3030'3030'3030'3030U + letters * ('a' - '0' - 10);
 }
@@ -19,11 +15,14 @@ std::uint64_t hex_digits(std::uint64_t bytes) noexcept {
 
 Token Token::from_random(const unsigned char (&random)[token_random_size]) noexcept {
   Token token;
-  for (std::size_t at = 0; at < token_random_size; at += 4) {
-    std::uint32_t four = 0;
-    std::memcpy(&four, random + at, 4);
-    const std::uint64_t digits = hex_digits(four);
-    std::memcpy(token.bytes_ + 2 * at, &digits, 8);
+  // Of each eight bytes the low nibbles first, then the high ones: where all is random, the order says nothing.
+  for (std::size_t at = 0; at < token_random_size; at += 8) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, random + at, 8);
+    const std::uint64_t low = hex_digits(eight & 0x0f0f'0f0f'0f0f'0f0fU);
+    const std::uint64_t high = hex_digits(eight >> 4 & 0x0f0f'0f0f'0f0f'0f0fU);
+    std::memcpy(token.bytes_ + 2 * at, &low, 8);
+    std::memcpy(token.bytes_ + 2 * at + 8, &high, 8);
   }
   token.size_ = token_text_size;
   return token;

@@ -52,7 +52,7 @@ struct Desk {
     Compensation compensation;
     if (!machine.poll_compensation(tag, compensation)) return false;
     compensation_tag = tag;
-    if (token != nullptr) *token = compensation.token;
+    if (token != nullptr) *token = *compensation.token;
     return true;
   }
   ReplyTag compensation_tag;
@@ -471,7 +471,7 @@ TEST(test_posted_release_should_carry_its_text) {
   TEST_ASSERT_TRUE(desk.take_request());
   TEST_ASSERT_TRUE(desk.bytes.find("$4\r\nEVAL\r\n") != std::string::npos);
   TEST_ASSERT_TRUE(desk.request.posted);
-  TEST_ASSERT_TRUE(desk.request.compensation.encode != nullptr);
+  TEST_ASSERT_TRUE(desk.request.compensation != nullptr);
 }
 
 TEST(test_release_should_say_lock_lost_when_nothing_was_ours) {

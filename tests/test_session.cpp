@@ -92,23 +92,36 @@ struct Wire {
     poll();
   }
   void submit(const std::string& bytes, const Request& request) {
-    const MutableBytes space = session.request_space(request.compensation.encode != nullptr);
-    TEST_ASSERT_TRUE(space.data != nullptr);
-    TEST_ASSERT_TRUE(space.size >= bytes.size());
-    std::memcpy(space.data, bytes.data(), bytes.size());
-    session.commit(request, bytes.size(), now);
+    const Session::Place place = session.open(request.compensation != nullptr);
+    TEST_ASSERT_TRUE(place.request != nullptr);
+    TEST_ASSERT_TRUE(place.space.size >= bytes.size());
+    std::memcpy(place.space.data, bytes.data(), bytes.size());
+    *place.request = request;
+    session.commit(*place.request, bytes.size(), now);
   }
 };
 
 int lock_a = 0;
 int lock_b = 0;
 
+// A compensation lives as long as its owner promises; here, as long as the test program.
+const Compensation& compensation_for(const char* key, char digit) {
+  struct Owned {
+    Token token;
+    Compensation compensation;
+  };
+  static std::vector<std::unique_ptr<Owned>> all;
+  all.push_back(std::make_unique<Owned>());
+  Owned& owned = *all.back();
+  owned.token = Token(ByteView(std::string(32, digit)));
+  owned.compensation = {mutex_kind.encode_compensation, Key(ByteView(std::string_view(key))), &owned.token};
+  return owned.compensation;
+}
 Request acquire_of(void* requester, const char* key, char digit, Instant deadline = start + 1s) {
   Request request;
   request.tag = {requester, 1, Operation::acquire};
   request.deadline = deadline;
-  request.compensation = {mutex_kind.encode_compensation, Key(ByteView(std::string_view(key))),
-                          Token(ByteView(std::string(32, digit)))};
+  request.compensation = &compensation_for(key, digit);
   return request;
 }
 std::string compensation_of(const std::string& key, char digit) {
@@ -229,9 +242,9 @@ TEST(test_handshake_should_end_by_its_deadline) {
 
 TEST(test_requests_should_be_refused_before_the_handshake_is_done) {
   Wire wire;
-  TEST_ASSERT_TRUE(wire.session.request_space(false).data == nullptr);
+  TEST_ASSERT_TRUE(wire.session.open(false).request == nullptr);
   wire.session.handle_connected(start, start + 2s);
-  TEST_ASSERT_TRUE(wire.session.request_space(false).data == nullptr);
+  TEST_ASSERT_TRUE(wire.session.open(false).request == nullptr);
 }
 
 // The connection is cut at every byte of the handshake's replies, and the session is as good as new.
@@ -339,17 +352,17 @@ TEST(test_acquire_should_not_be_sent_without_a_slot_for_its_compensation) {
   wire.connect();
   for (std::size_t index = 0; index < compensations_max; ++index)
     wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
-  TEST_ASSERT_TRUE(wire.session.request_space(true).data == nullptr);
-  TEST_ASSERT_TRUE(wire.session.request_space(false).data != nullptr);
+  TEST_ASSERT_TRUE(wire.session.open(true).request == nullptr);
+  TEST_ASSERT_TRUE(wire.session.open(false).request != nullptr);
   wire.receive("+OK\r\n");
-  TEST_ASSERT_TRUE(wire.session.request_space(true).data != nullptr);
+  TEST_ASSERT_TRUE(wire.session.open(true).request != nullptr);
 }
 
 TEST(test_queue_should_be_bounded) {
   Wire wire;
   wire.connect();
   std::size_t submitted = 0;
-  for (; wire.session.request_space(false).data != nullptr && submitted < 1000; ++submitted)
+  for (; wire.session.open(false).request != nullptr && submitted < 1000; ++submitted)
     wire.submit("*1\r\n$4\r\nPING\r\n", {});
   TEST_ASSERT_EQUAL(in_flight_max, submitted);
 }
@@ -427,14 +440,14 @@ TEST(test_compensation_refused_for_the_moment_should_be_tried_again_later) {
   Wire wire;
   wire.connect();
   TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
-                                                        acquire_of(&lock_a, "name", 'a').compensation));
+                                                        compensation_for("name", 'a')));
   wire.transmit();
   wire.sent.clear();
   wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
   TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
   wire.transmit();
   TEST_ASSERT_EQUAL("", wire.sent);  // Not at once,
-  TEST_ASSERT_TRUE(wire.session.request_space(true).data != nullptr);  // and nobody waits for it.
+  TEST_ASSERT_TRUE(wire.session.open(true).request != nullptr);  // and nobody waits for it.
   wire.now = wire.session.poll_timeout();
   wire.session.handle_timeout(wire.now);
   wire.transmit();
@@ -447,7 +460,7 @@ TEST(test_compensation_refused_for_good_should_be_dropped) {
   Wire wire;
   wire.connect();
   TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
-                                                        acquire_of(&lock_a, "name", 'a').compensation));
+                                                        compensation_for("name", 'a')));
   wire.transmit();
   wire.receive("-NOPERM this user has no permissions to run the 'eval' command\r\n");
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
@@ -458,23 +471,24 @@ TEST(test_compensation_answered_by_an_odd_shape_should_fail_and_be_kept) {
   Wire wire;
   wire.connect();
   TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
-                                                        acquire_of(&lock_a, "name", 'a').compensation));
+                                                        compensation_for("name", 'a')));
   wire.transmit();
   wire.receive("+OK\r\n");
   TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
   TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
 }
 
-TEST(test_posted_release_that_fails_should_be_followed_by_its_compensation) {
+TEST(test_native_posted_release_that_is_refused_should_be_followed_by_its_compensation) {
   Wire wire;
   wire.connect();
   wire.sent.clear();
   Request request = acquire_of(&lock_a, "name", 'a');
   request.tag.operation = Operation::release;
   request.posted = true;
+  request.native = true;
   wire.submit("*1\r\n$1\r\nr\r\n", request);
   wire.transmit();
-  wire.receive("-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  wire.receive("-NOPERM this user has no permissions to run the 'delifeq' command\r\n");
   wire.transmit();
   TEST_ASSERT_EQUAL("*1\r\n$1\r\nr\r\n" + compensation_of("name", 'a'), wire.sent);
 }

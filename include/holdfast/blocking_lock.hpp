@@ -93,10 +93,13 @@ class BlockingLock {
     return !machine_.waiting() && !(awaits_compensation_ && machine_.state() == LockState::unknown);
   }
   [[nodiscard]] bool may_ask_again(Status status, Instant deadline) noexcept;
-  void handle_reply(const Reply& reply, Instant now) noexcept;
+  // True if that was the outcome of what was asked, and all.
+  bool handle_reply(const Reply& reply, Instant now) noexcept;
+  void catch_up() noexcept;
   // After every input: hands over what the machine has to say.
   void settle() noexcept;
   void submit() noexcept;
+  void note_post_outcome(const Reply& reply) noexcept;
   void publish() noexcept;
 
   Client* client_;

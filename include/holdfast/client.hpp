@@ -84,9 +84,11 @@ class Client {
   [[nodiscard]] Status draw_token(Token& token) noexcept;
   [[nodiscard]] Duration jittered(Duration delay) noexcept;
   [[nodiscard]] Status draw_random(unsigned char* out, std::size_t size) noexcept;
+  [[nodiscard]] Status refill_pool() noexcept;
   [[nodiscard]] SessionSettings settings() const noexcept;
 
   [[nodiscard]] Status ensure_ready(Instant deadline) noexcept;
+  [[nodiscard]] Status make_ready(Instant deadline) noexcept;
   [[nodiscard]] Status connect_once(Instant deadline) noexcept;
   [[nodiscard]] Status connect_transport(Instant deadline) noexcept;
   [[nodiscard]] Status connect_cached(Instant deadline) noexcept;
@@ -99,16 +101,25 @@ class Client {
 
   // Moves bytes until the lock has its answer (nullptr: until the handshake or query has one) or the connection ends.
   void pump(const BlockingLock* lock, Instant until = Instant::max()) noexcept;
+  // Sends what the lock's machine wants and waits for the answer.
+  void ask(BlockingLock& lock) noexcept;
+  void ask_on(BlockingLock& lock, ParseResult result, RespValue value) noexcept;
   [[nodiscard]] bool answered(const BlockingLock* lock) const noexcept;
   // Sends as much as the socket takes.
   void transmit() noexcept;
+  void handle_short_send(std::ptrdiff_t count) noexcept;
   void dispatch() noexcept;
+  void deliver(const Reply& reply) noexcept;
+  void take_query_reply(const Reply& reply) noexcept;
   [[nodiscard]] Received receive(Instant deadline) noexcept;
   [[nodiscard]] bool spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noexcept;
   [[nodiscard]] Received take_received(std::ptrdiff_t count) noexcept;
+  [[nodiscard]] Received nothing_received(std::ptrdiff_t count) noexcept;
+  void react(Received received, const BlockingLock* lock, Instant timeout) noexcept;
   // Sleeps until then, or until cancel(). False if cancelled.
   [[nodiscard]] bool sleep_until(Instant then) noexcept;
   [[nodiscard]] bool take_cancel() noexcept;
+  [[nodiscard]] bool drain_cancel() noexcept;
   // PTTL as the server says it: -2 no key, -1 no TTL.
   [[nodiscard]] Status query_ttl(Key key, std::int64_t& milliseconds) noexcept;
 
@@ -128,6 +139,7 @@ class Client {
   Duration receive_timeout_ = Duration::zero();  // The socket's SO_RCVTIMEO.
   std::uint32_t spin_pause_ = 0;       // Receives to come that do not spin.
   std::uint32_t spin_pause_next_ = 0;  // Doubles with each miss.
+  bool straight_ = false;              // A request may be waited for by one receive.
   bool configured_ = false;
   bool query_waiting_ = false;
   Status query_outcome_ = Status::ok;

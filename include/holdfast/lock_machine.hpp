@@ -40,6 +40,14 @@ enum class LockEvent : std::uint8_t {
   protocol_doubt,  // A reply of a shape that no server sends: the session must fail().
 };
 
+// A set of events is a bit for each.
+[[nodiscard]] constexpr std::uint16_t event_bit(LockEvent event) noexcept {
+  return static_cast<std::uint16_t>(1U << static_cast<unsigned>(event));
+}
+// Those that answer what was asked, and no more.
+inline constexpr std::uint16_t plain_outcomes = event_bit(LockEvent::granted) | event_bit(LockEvent::denied) |
+                                                event_bit(LockEvent::renewed) | event_bit(LockEvent::released);
+
 inline constexpr Duration drift_automatic = Duration::min();  // lease / 100 + 2 ms
 
 [[nodiscard]] constexpr Duration drift_of(Duration lease) noexcept { return lease / drift_divisor + drift_base; }
@@ -82,7 +90,10 @@ class LockMachine {
   // The epoch when nothing is held.
   [[nodiscard]] Instant valid_until() const noexcept { return valid_until_; }
   // When the next renewal should be asked for; Instant::max() when nothing is held or one is on its way.
-  [[nodiscard]] Instant renewal_due() const noexcept { return renewal_due_; }
+  [[nodiscard]] Instant renewal_due() const noexcept {
+    if (valid_until_ == Instant() || renewal_in_flight_) return Instant::max();
+    return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + renewal_interval_;
+  }
   // The last outcome, as events report it.
   [[nodiscard]] Status status() const noexcept { return status_; }
   // True while the answer to an acquire, a renewal or a release is to come.
@@ -100,10 +111,13 @@ class LockMachine {
   // B. Inputs from the wire and the clock. `now` never goes back.
   // A reply whose tag this machine made. Replies of a generation that is over are ignored.
   void handle_reply(const Reply& reply, Instant now) noexcept;
-  void handle_timeout(Instant now) noexcept;
+  void handle_timeout(Instant now) noexcept {
+    if (state_ == LockState::held || state_ == LockState::at_risk) judge_time(now);
+  }
 
   // C. Commands from the application. Each answers ok when its request is ready for poll_request().
-  // `token` is fresh for every call. Errors: already_held, invalid_argument when not configured.
+  // `token` is fresh for every call. Errors: already_held, invalid_argument when not configured, too_many_requests
+  // while a release is waited for.
   [[nodiscard]] Status acquire(const Token& token, Instant now, Instant deadline) noexcept;
   // Errors: not_held, lock_lost; too_many_requests while a renewal is on its way.
   [[nodiscard]] Status renew(Instant now, Instant deadline) noexcept;
@@ -118,19 +132,45 @@ class LockMachine {
   // D. Outputs. After any B or C call, poll each until it is empty, in this order.
   // A hold that must be taken back and that no request covers: hand it to Session::compensate().
   [[nodiscard]] bool poll_compensation(ReplyTag& tag, Compensation& compensation) noexcept;
+  [[nodiscard]] bool wants_compensation() const noexcept { return compensation_wanted_; }
   [[nodiscard]] bool wants_request() const noexcept { return wanted_ != Wanted::nothing; }
+  // A request that is waited for, with at least so long to wait.
+  [[nodiscard]] bool straight(Instant now, Duration wait) const noexcept {
+    return wants_request() && !posted_ && deadline_ - now >= wait;
+  }
   [[nodiscard]] bool request_compensated() const noexcept { return wanted_ != Wanted::renew; }
-  // Writes the wanted request into `space` (of Session::request_space()) and describes it.
+  // Writes the wanted request into `space` (of Session::request_space()) and describes it; the requester is left to
+  // the caller.
   // Errors: buffer_too_small; the request stays wanted.
   [[nodiscard]] Status poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept;
+  // The same without a copy: the wanted request's bytes if they stand prepared, which they do from the second hold on.
+  // Valid until the next command. Empty, with nothing changed, where they do not: poll_request() then.
+  [[nodiscard]] ByteView poll_prepared(Request& request) noexcept;
   // Instant::max() when idle.
   [[nodiscard]] Instant poll_timeout() const noexcept;
-  // LockEvent::none when drained.
-  [[nodiscard]] LockEvent poll_event() noexcept;
+  // LockEvent::none when drained. Those that came since the last poll, in the order of LockEvent.
+  [[nodiscard]] LockEvent poll_event() noexcept {
+    if (events_ == 0) return LockEvent::none;
+    const int first = __builtin_ctz(events_);
+    events_ = static_cast<std::uint16_t>(events_ & (events_ - 1));
+    return static_cast<LockEvent>(first);
+  }
+  // The shortest way for a driver that waits for one answer: true, with the events drained, if the outcome of what was
+  // asked was the only event and nothing else wants attention.
+  [[nodiscard]] bool only_said_what_was_asked() noexcept {
+    if (compensation_wanted_ || wants_request() || (events_ & ~plain_outcomes) != 0) return false;
+    events_ = 0;
+    return true;
+  }
+  // False if none of the above has anything to say.
+  [[nodiscard]] bool has_output() const noexcept {
+    return compensation_wanted_ || wants_request() || events_ != 0;
+  }
 
  private:
   enum class Wanted : std::uint8_t { nothing, acquire, renew, release };
 
+  void judge_time(Instant now) noexcept;
   void move(LockInput input) noexcept;
   void push_event(LockEvent event) noexcept;
   void end_hold() noexcept;
@@ -139,6 +179,7 @@ class LockMachine {
   void handle_renewed(const Reply& reply, Instant now) noexcept;
   void handle_released(const Reply& reply) noexcept;
   void doubt(Status why, Instant now) noexcept;
+  void describe(Request& request, Operation operation, RequestForm form) noexcept;
   void deny(Status why) noexcept;
   void unclear(Status why, bool compensate) noexcept;
 
@@ -153,7 +194,7 @@ class LockMachine {
   Instant asked_at_;                           // When the request in progress was made.
   Instant renewal_asked_at_;
   Instant deadline_ = Instant::max();          // Of the request in progress.
-  Instant renewal_due_ = Instant::max();
+  Instant retry_renewal_at_;                   // The epoch: as the interval says.
   std::uint32_t generation_ = 0;
   std::uint16_t key_size_ = 0;
   LockState state_ = LockState::idle;
@@ -166,11 +207,10 @@ class LockMachine {
   bool compensation_wanted_ = false;
   bool posted_ = false;
   bool loss_untold_ = false;  // Neither renew() nor release() has answered lock_lost yet.
-  std::uint8_t events_begin_ = 0;
-  std::uint8_t events_end_ = 0;
-  LockEvent events_[4] = {};
+  std::uint16_t events_ = 0;  // As event_bit().
   char key_[key_size_max];
   Token token_;
+  Compensation compensation_;  // Of the present hold: views key_ and token_.
   RequestTemplate acquire_;
   RequestTemplate release_;
 };

@@ -37,10 +37,18 @@ class RespParser {
   RespParser& operator=(const RespParser&) = delete;
 
   // Free space for the next receive, never empty unless the parser is invalid. Values handed out before end here.
-  [[nodiscard]] MutableBytes receive_space() noexcept;
+  [[nodiscard]] MutableBytes receive_space() noexcept {
+    if (!idle()) return receive_more();
+    cursor_ = begin_;
+    end_ = begin_;
+    return {begin_, static_cast<std::size_t>(limit_ - begin_)};
+  }
   // `count` bytes have been written to the start of receive_space().
   // REQUIRES: count <= receive_space().size.
-  void handle_received(std::size_t count) noexcept;
+  void handle_received(std::size_t count) noexcept {
+    HOLDFAST_ASSERT(count <= static_cast<std::size_t>(limit_ - end_));
+    end_ += count;
+  }
   // Copies as many bytes as fit into receive_space() and returns their number: for bytes that are elsewhere.
   std::size_t feed(ByteView bytes) noexcept;
 
@@ -48,6 +56,8 @@ class RespParser {
   // next call of any member but the questions.
   [[nodiscard]] ParseResult poll_value(RespValue& out) noexcept;
 
+  // True if every byte received has been looked at: poll_value() would say need_more.
+  [[nodiscard]] bool drained() const noexcept { return cursor_ == end_ && error_ == nullptr; }
   // True if no byte of an unfinished or unpolled reply is held.
   [[nodiscard]] bool idle() const noexcept { return cursor_ == end_ && state_ == State::type && depth_ == 0; }
   // What was wrong, as a sentence without a full stop; empty unless the parser is invalid.
@@ -63,6 +73,7 @@ class RespParser {
     std::uint32_t node;       // The array's place in nodes_.
   };
 
+  MutableBytes receive_more() noexcept;
   ParseResult invalidate(const char* error) noexcept;
   ParseResult suspend(const char* at) noexcept;
 

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "holdfast/assert.hpp"
 #include "holdfast/bytes.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/key.hpp"
@@ -40,22 +41,25 @@ struct ReplyTag {
 struct Compensation {
   // Writes the request as EVAL with its text, so that no NOSCRIPT can strand it. Errors as encode_command().
   using Encode = Status (*)(MutableBytes out, Key key, const Token& token, std::size_t& size) noexcept;
-  Encode encode = nullptr;  // nullptr: there is nothing to take back.
+  Encode encode = nullptr;
   Key key;
-  Token token;
+  const Token* token = nullptr;
 };
 
 struct Request {
   ReplyTag tag;
   Instant deadline = Instant::max();
-  // Its key is viewed until the request is answered, given up or abandoned: its owner keeps it alive so long.
-  Compensation compensation;
+  // Takes back what the request may do; nullptr: it does nothing that would have to be. Viewed, with what it views,
+  // until the request is answered, given up or abandoned: its owner keeps it alive and as it is so long.
+  const Compensation* compensation = nullptr;
   bool native = false;  // A compare-and-delete command of the server's own; refused once, it is not used again.
-  bool posted = false;  // Nobody acts on the reply: an error is answered by the compensation at once.
+  // A release that nobody waits for, answered by an integer as its compensation is: the session copies that, owns it
+  // from the start, and repeats it until the server has answered. No deadline.
+  bool posted = false;
 };
 
 struct Reply {
-  ReplyTag tag;
+  ReplyTag tag{};
   // ok: `value` is the reply and no error. A server's class: `value` is the error reply. Otherwise the reply was lost:
   // not_connected (nothing was sent), transport_closed (unknown), timed_out (unknown), cancelled (unknown).
   Status outcome = Status::ok;
@@ -104,7 +108,6 @@ class Session {
     Status notice = Status::ok;  // Not ok: the requester is to be told that its reply was given up.
     std::uint8_t purpose = 0;
     std::uint8_t slot = 0;       // The compensation that it carries.
-    bool detached = false;       // Its reply is consumed and thrown away.
   };
   // One compensation that waits for its turn or its reply, with a copy of what it needs.
   struct CompensationSlot {
@@ -143,6 +146,12 @@ class Session {
   [[nodiscard]] ByteView failure_text() const noexcept { return {failure_text_, failure_text_size_}; }
   [[nodiscard]] const ServerIdentity& identity() const noexcept { return identity_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return count_; }
+  // Bytes that the transport has not taken yet.
+  [[nodiscard]] bool unsent() const noexcept { return transmit_begin_ != transmit_end_; }
+  // Something waits to be written by poll_transmit(), or the driver must close.
+  [[nodiscard]] bool pending_output() const noexcept {
+    return unsent() || unflushed_ != 0 || state_ == SessionState::failed;
+  }
   // Compensations that have not been confirmed yet.
   [[nodiscard]] std::size_t compensations_pending() const noexcept;
 
@@ -152,10 +161,23 @@ class Session {
   // REQUIRES: state() is closed, and poll_reply() has been polled until it was empty.
   void handle_connected(Instant now, Instant handshake_deadline) noexcept;
   // Receive into this space, then say how much came. Empty only when the session has failed or is closed.
-  [[nodiscard]] MutableBytes receive_space() noexcept;
-  void handle_received(std::size_t count, Instant now) noexcept;
+  [[nodiscard]] MutableBytes receive_space() noexcept {
+    if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
+    return parser_.receive_space();
+  }
+  void handle_received(std::size_t count, Instant now) noexcept {
+    parser_.handle_received(count);
+    last_input_ = now;
+  }
   // The transport has taken the first `count` bytes of poll_transmit().
-  void handle_transmitted(std::size_t count) noexcept;
+  void handle_transmitted(std::size_t count) noexcept {
+    HOLDFAST_ASSERT(count <= transmit_end_ - transmit_begin_);
+    transmit_begin_ += count;
+    if (transmit_begin_ == transmit_end_) {
+      transmit_begin_ = 0;
+      transmit_end_ = 0;
+    }
+  }
   // Judges deadlines. Receive what has arrived and poll the replies first.
   void handle_timeout(Instant now) noexcept;
   // The transport is gone. Poll the replies: every request in flight reports its outcome.
@@ -164,12 +186,45 @@ class Session {
   // C. Commands.
   // Settings for the next connection. REQUIRES: state() is closed.
   void configure(const SessionSettings& settings) noexcept;
-  // Where to write the next request, or nothing when there is no place for it (and, if `compensated`, for its
-  // compensation). Write it, then commit().
-  [[nodiscard]] MutableBytes request_space(bool compensated) noexcept;
-  // REQUIRES: size bytes of a whole request have been written to request_space(), called with
-  // request.compensation.encode != nullptr.
-  void commit(const Request& request, std::size_t size, Instant now) noexcept;
+  // Where to write and describe the next request; what was there before is not cleared. `request` is nullptr when
+  // there is no place for it and, if `compensated`, for its compensation. Fill both in, then commit().
+  struct Place {
+    MutableBytes space;
+    Request* request = nullptr;
+  };
+  [[nodiscard]] Place open(bool compensated) noexcept {
+    if (state_ != SessionState::ready || unflushed_ != 0) return {};
+    const std::size_t compensations = compensated ? 1 : 0;
+    if (count_ + reserved_ + compensations >= storage_.in_flight_count) return {};
+    if (compensated && kept_ + reserved_ >= storage_.compensation_count) return {};
+    return {transmit_space(), &at(count_).request};
+  }
+  // REQUIRES: `size` bytes of a whole request stand in the place that open() gave, called with `compensated` where
+  // the request has a compensation.
+  void commit(const Request& request, std::size_t size, Instant now) noexcept {
+    push(Purpose::request, size, now);
+    if (request.compensation != nullptr) ++reserved_;
+    if (request.posted) [[unlikely]] adopt(at(count_ - 1));
+    else if (request.deadline < deadline_min_) deadline_min_ = request.deadline;
+  }
+  // The usual case of a driver that waits for each reply: while the session is quiet, the next request may be sent past
+  // it, described in quiet_request(), and, if its reply comes at once and whole, be done without ever having stood in
+  // the queue. Whatever else happens, commit_sent() puts it there as if it had been from the start, and all goes on as
+  // ever.
+  [[nodiscard]] bool quiet() const noexcept {
+    return state_ == SessionState::ready && (count_ | kept_ | notices_ | transmit_end_) == 0 && parser_.idle();
+  }
+  // REQUIRES: quiet().
+  [[nodiscard]] Request& quiet_request() noexcept { return storage_.in_flight[first_].request; }
+  // The transport took the first `sent` bytes of the request that quiet_request() describes.
+  // REQUIRES: quiet() but for what has been received since.
+  void commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept;
+  // One value of parse_reply(), handed on: true if `reply` is for somebody. As poll_reply() otherwise.
+  [[nodiscard]] bool take_reply(const RespValue& value, Reply& reply, Instant now) noexcept;
+  // The next whole value as it came, for a driver that asked while quiet. Poll_reply() does both.
+  [[nodiscard]] ParseResult parse_reply(RespValue& value) noexcept { return parser_.poll_value(value); }
+  [[nodiscard]] bool drained() const noexcept { return parser_.drained(); }
+
   // Gives up all replies of this requester: each is reported with `why` (timed_out or cancelled), and what may have
   // run is compensated.
   void give_up(const void* requester, Status why, Instant now) noexcept;
@@ -186,27 +241,67 @@ class Session {
 
   // D. Outputs. After any call of B or C, poll each until it is empty.
   [[nodiscard]] bool poll_reply(Reply& reply, Instant now) noexcept;
-  [[nodiscard]] ByteView poll_transmit(Instant now) noexcept;
+  [[nodiscard]] ByteView poll_transmit(Instant now) noexcept {
+    if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
+    if (unflushed_ + deferred_ != 0) flush_compensations(now);
+    return {storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_};
+  }
   [[nodiscard]] Instant poll_timeout() const noexcept;  // Instant::max() when nothing is to come.
 
  private:
-  enum class Purpose : std::uint8_t { request, compensation, auth, select, set_name, client_id, identity, client_kill };
+  enum class Purpose : std::uint8_t {
+    request,
+    detached,  // A request whose reply is consumed and thrown away.
+    compensation,
+    auth,
+    select,
+    set_name,
+    client_id,
+    identity,
+    client_kill
+  };
 
-  InFlight& at(std::size_t index) noexcept;
-  InFlight& push(Purpose purpose, std::size_t size, Instant now) noexcept;
-  void pop() noexcept;
+  // The entry `index` behind the oldest.
+  InFlight& at(std::size_t index) noexcept {
+    std::size_t place = first_ + index;
+    if (place >= storage_.in_flight_count) place -= storage_.in_flight_count;
+    return storage_.in_flight[place];
+  }
+  InFlight& push(Purpose purpose, std::size_t size, Instant now) noexcept {
+    HOLDFAST_ASSERT(count_ < storage_.in_flight_count && size <= storage_.transmit.size - transmit_end_);
+    InFlight& entry = at(count_++);
+    entry.first_byte = stream_end_;
+    entry.submitted_at = now;
+    entry.notice = Status::ok;
+    entry.purpose = static_cast<std::uint8_t>(purpose);
+    transmit_end_ += size;
+    stream_end_ += size;
+    return entry;
+  }
+  void pop() noexcept {
+    if (++first_ == storage_.in_flight_count) first_ = 0;
+    if (--count_ == 0) deadline_min_ = Instant::max();
+  }
   void begin_handshake(Instant now, Instant deadline) noexcept;
   void handshake_reply(Purpose purpose, const RespValue& value, Instant now) noexcept;
   void read_identity(const RespValue& value) noexcept;
   void handle_compensated(const InFlight& entry, const Reply& reply, Instant now) noexcept;
   bool poll_notice(Reply& reply) noexcept;
-  bool take_reply(const RespValue& value, Reply& reply, Instant now) noexcept;
+  bool take_other(const RespValue& value, Reply& reply, Instant now) noexcept;
+  bool take_error(InFlight& entry, Reply& reply) noexcept;
+  [[nodiscard]] bool is(const InFlight& entry, Purpose purpose) const noexcept {
+    return entry.purpose == static_cast<std::uint8_t>(purpose);
+  }
   void detach(InFlight& entry, Status why) noexcept;
   void adopt(InFlight& entry) noexcept;
   void drop_silent() noexcept;
   CompensationSlot& keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept;
   void flush_compensations(Instant now) noexcept;
-  [[nodiscard]] MutableBytes transmit_space() noexcept;
+  [[nodiscard]] MutableBytes transmit_space() noexcept {
+    if (transmit_begin_ != 0) compact_transmit();
+    return {storage_.transmit.data + transmit_end_, storage_.transmit.size - transmit_end_};
+  }
+  void compact_transmit() noexcept;
   void note_text(ByteView text) noexcept;
 
   SessionSettings settings_;
@@ -235,6 +330,7 @@ class Session {
   char failure_text_[160];
 };
 
+static_assert(sizeof(Session::InFlight) <= 64, "promised: a request in flight");
 static_assert(sizeof(Session) <= 768, "promised: a session without its buffers");
 
 // Storage of the usual size, as one object.

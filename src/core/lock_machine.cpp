@@ -27,25 +27,22 @@ bool refused_native(RequestForm form, Status outcome) noexcept {
 
 }  // namespace
 
-void LockMachine::move(LockInput input) noexcept {
+inline void LockMachine::move(LockInput input) noexcept {
   const std::uint8_t next = lock_transition_table.next[static_cast<int>(state_)][static_cast<int>(input)];
   HOLDFAST_ASSERT(next != LockTransitionTable::illegal);
   state_ = static_cast<LockState>(next);
 }
 
-void LockMachine::push_event(LockEvent event) noexcept {
-  HOLDFAST_ASSERT(events_end_ < sizeof events_ / sizeof events_[0]);
-  events_[events_end_++] = event;
+inline void LockMachine::push_event(LockEvent event) noexcept {
+  events_ = static_cast<std::uint16_t>(events_ | event_bit(event));
 }
 
-LockEvent LockMachine::poll_event() noexcept {
-  if (events_begin_ == events_end_) return LockEvent::none;
-  const LockEvent event = events_[events_begin_++];
-  if (events_begin_ == events_end_) {
-    events_begin_ = 0;
-    events_end_ = 0;
-  }
-  return event;
+// The generation is over: what is still on its way for it counts for nothing.
+inline void LockMachine::end_hold() noexcept {
+  ++generation_;
+  valid_until_ = Instant();
+  renewal_in_flight_ = false;
+  wanted_ = Wanted::nothing;
 }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
@@ -59,6 +56,7 @@ Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
   validity_ = timing.lease - timing.effective_drift();
   renewal_interval_ = timing.lease / 3;
   risk_after_ = renewal_interval_ * 2;
+  compensation_ = {kind_->encode_compensation, this->key(), &token_};
   acquire_.clear();
   release_.clear();
   return Status::ok;
@@ -68,6 +66,7 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) n
   if (!configured()) return Status::invalid_argument;
   if (state_ == LockState::acquiring || state_ == LockState::held || state_ == LockState::at_risk)
     return Status::already_held;
+  if (state_ == LockState::releasing && !posted_) return Status::too_many_requests;
   HOLDFAST_ASSERT(!compensation_wanted_ && wanted_ == Wanted::nothing && !token.empty());
   move(LockInput::acquire);
   ++generation_;
@@ -86,7 +85,6 @@ Status LockMachine::renew(Instant now, Instant deadline) noexcept {
   if (!held(now)) return loss_untold_ ? Status::lock_lost : Status::not_held;
   if (renewal_in_flight_ || wanted_ == Wanted::renew) return Status::too_many_requests;
   renewal_asked_at_ = now;
-  renewal_due_ = Instant::max();
   renewal_form_ = RequestForm::by_sha;
   deadline_ = deadline;
   wanted_ = Wanted::renew;
@@ -111,29 +109,18 @@ Status LockMachine::release(NativeDelete native, bool posted, Instant now, Insta
   return Status::ok;
 }
 
-// The generation is over: what is still on its way for it counts for nothing.
-void LockMachine::end_hold() noexcept {
-  ++generation_;
-  valid_until_ = Instant();
-  renewal_due_ = Instant::max();
-  renewal_in_flight_ = false;
-  wanted_ = Wanted::nothing;
-}
-
 void LockMachine::forget() noexcept {
   end_hold();
   state_ = LockState::idle;
   status_ = Status::not_held;
   compensation_wanted_ = false;
   loss_untold_ = false;
-  events_begin_ = 0;
-  events_end_ = 0;
+  events_ = 0;
 }
 
 // ---- Time --------------------------------------------------------------------------------------------------------
 
-void LockMachine::handle_timeout(Instant now) noexcept {
-  if (state_ != LockState::held && state_ != LockState::at_risk) return;
+void LockMachine::judge_time(Instant now) noexcept {
   if (now >= valid_until_) {
     lose(LockInput::expired);
   } else if (state_ == LockState::held && at_risk(now)) {
@@ -152,20 +139,20 @@ Instant LockMachine::poll_timeout() const noexcept {
 
 // ---- Outcomes ----------------------------------------------------------------------------------------------------
 
-void LockMachine::deny(Status why) noexcept {
+[[gnu::noinline]] void LockMachine::deny(Status why) noexcept {
   move(LockInput::denied);
   status_ = why;
   push_event(LockEvent::denied);
 }
 
-void LockMachine::unclear(Status why, bool compensate) noexcept {
+[[gnu::noinline]] void LockMachine::unclear(Status why, bool compensate) noexcept {
   move(LockInput::unclear);
   status_ = why;
   compensation_wanted_ = compensate;
   push_event(LockEvent::unclear);
 }
 
-void LockMachine::lose(LockInput input) noexcept {
+[[gnu::noinline]] void LockMachine::lose(LockInput input) noexcept {
   move(input);
   end_hold();
   status_ = Status::lock_lost;
@@ -174,36 +161,17 @@ void LockMachine::lose(LockInput input) noexcept {
   push_event(LockEvent::lost);
 }
 
-void LockMachine::doubt(Status why, Instant now) noexcept {
+[[gnu::noinline]] void LockMachine::doubt(Status why, Instant now) noexcept {
   const bool first = state_ == LockState::held;
   move(LockInput::doubted);
   status_ = why;
   Duration delay = timing_.lease / renewal_retry_divisor;
   if (delay < retry_delay_min) delay = retry_delay_min;
-  renewal_due_ = now + delay;
+  retry_renewal_at_ = now + delay;
   if (first) push_event(LockEvent::at_risk);
 }
 
-void LockMachine::handle_reply(const Reply& reply, Instant now) noexcept {
-  if (reply.tag.generation != generation_) return;
-  switch (reply.tag.operation) {
-    case Operation::acquire:
-      if (state_ == LockState::acquiring) handle_acquired(reply, now);
-      return;
-    case Operation::renew:
-      if (renewal_in_flight_) handle_renewed(reply, now);
-      return;
-    case Operation::release:
-      if (state_ == LockState::releasing) handle_released(reply);
-      return;
-    case Operation::compensate:
-      if (state_ == LockState::unknown || state_ == LockState::lost) move(LockInput::compensated);
-      return;
-    case Operation::query: return;
-  }
-}
-
-void LockMachine::handle_acquired(const Reply& reply, Instant now) noexcept {
+inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexcept {
   if (reply.outcome == Status::ok) {
     switch (kind_->decode(Operation::acquire, reply.value)) {
       case Verdict::granted: {
@@ -215,7 +183,7 @@ void LockMachine::handle_acquired(const Reply& reply, Instant now) noexcept {
         move(LockInput::granted);
         valid_until_ = until;
         confirmed_at_ = asked_at_;
-        renewal_due_ = asked_at_ + renewal_interval_;
+        retry_renewal_at_ = Instant();
         status_ = Status::ok;
         push_event(LockEvent::granted);
         return;
@@ -251,8 +219,9 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
         move(LockInput::renewed);
         if (until > valid_until_) valid_until_ = until;
         confirmed_at_ = renewal_asked_at_;
-        renewal_due_ = renewal_asked_at_ + renewal_interval_;
+        retry_renewal_at_ = Instant();
         status_ = Status::ok;
+        events_ = static_cast<std::uint16_t>(events_ & ~event_bit(LockEvent::at_risk));  // The doubt is over.
         push_event(LockEvent::renewed);
         return;
       }
@@ -277,7 +246,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   doubt(reply.outcome, now);
 }
 
-void LockMachine::handle_released(const Reply& reply) noexcept {
+inline void LockMachine::handle_released(const Reply& reply) noexcept {
   Verdict verdict = Verdict::unexpected;
   if (reply.outcome == Status::ok) {
     verdict = kind_->decode(Operation::release, reply.value);
@@ -308,8 +277,28 @@ void LockMachine::handle_released(const Reply& reply) noexcept {
       return;
     }
   }
-  // The session compensates what it gave up and what was posted; the rest is ours to hand over.
-  unclear(reply.outcome, !given_up(reply.outcome) && (!posted_ || reply.outcome == Status::not_connected));
+  // The session compensates what it gave up and repeats what was posted; the rest is ours to hand over.
+  unclear(reply.outcome, !given_up(reply.outcome) && !posted_);
+}
+
+void LockMachine::handle_reply(const Reply& reply, Instant now) noexcept {
+  if (reply.tag.generation != generation_) return;
+  switch (reply.tag.operation) {
+    case Operation::acquire:
+      if (state_ == LockState::acquiring) handle_acquired(reply, now);
+      return;
+    case Operation::renew:
+      if (renewal_in_flight_) handle_renewed(reply, now);
+      return;
+    case Operation::release:
+      if (state_ == LockState::releasing) handle_released(reply);
+      return;
+    case Operation::compensate:
+      if (state_ == LockState::unknown || state_ == LockState::lost) move(LockInput::compensated);
+      if (state_ == LockState::releasing) handle_released(reply);  // What was posted, once more.
+      return;
+    case Operation::query: return;
+  }
 }
 
 void LockMachine::refuse_request(Status why, Instant now) noexcept {
@@ -330,55 +319,52 @@ bool LockMachine::poll_compensation(ReplyTag& tag, Compensation& compensation) n
   compensation_wanted_ = false;
   tag.generation = generation_;
   tag.operation = Operation::compensate;
-  compensation = {kind_->encode_compensation, key(), token_};
+  compensation = compensation_;
   return true;
+}
+
+inline void LockMachine::describe(Request& request, Operation operation, RequestForm form) noexcept {
+  request.tag.generation = generation_;
+  request.tag.operation = operation;
+  request.deadline = deadline_;
+  request.native = form >= RequestForm::delex;
+  request.posted = posted_;
+  request.compensation = &compensation_;
+  wanted_ = Wanted::nothing;
+}
+
+// The hot path: a template with the token patched in.
+ByteView LockMachine::poll_prepared(Request& request) noexcept {
+  const bool acquiring = wanted_ == Wanted::acquire;
+  RequestTemplate& prepared = acquiring ? acquire_ : release_;
+  if (!prepared.prepared() || form_ == RequestForm::by_text || wanted_ == Wanted::renew) [[unlikely]] return {};
+  if (!acquiring && form_ != release_prepared_) [[unlikely]] return {};
+  prepared.patch(token_.bytes());
+  describe(request, acquiring ? Operation::acquire : Operation::release, form_);
+  return prepared.bytes();
 }
 
 Status LockMachine::poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept {
   const Operation operation = wanted_ == Wanted::acquire ? Operation::acquire
                               : wanted_ == Wanted::renew ? Operation::renew
                                                          : Operation::release;
-  const RequestForm form = operation == Operation::renew ? renewal_form_ : form_;
-  RequestTemplate* prepared = nullptr;
-  if (operation == Operation::acquire) {
-    prepared = &acquire_;
-  } else if (operation == Operation::release && form != RequestForm::by_text) {
-    prepared = &release_;
-    if (release_prepared_ != form) release_.clear();
-  }
-  if (form == RequestForm::by_text) prepared = nullptr;  // Too long for a template, and rare.
-
-  if (prepared != nullptr && prepared->prepared()) [[likely]] {
-    if (prepared->bytes().size() > space.size) return Status::buffer_too_small;
-    prepared->patch(token_.bytes());
-  } else {
-    CommandLine line;
-    kind_->fill(line, operation, form, key(), token_, whole_milliseconds(timing_.lease));
-    if (prepared == nullptr) {
-      if (const Status status = encode_command(space, line.view(), size); status != Status::ok) return status;
-    } else {
-      const Status status = prepared->prepare(line.view(), line.token_index);
-      HOLDFAST_ASSERT(status == Status::ok);  // template_size_max is the sum of what a kind may fill in.
-      if (operation == Operation::release) release_prepared_ = form;
-      if (prepared->bytes().size() > space.size) return Status::buffer_too_small;
-    }
-  }
-  if (prepared != nullptr) {
-    size = prepared->bytes().size();
-    std::memcpy(space.data, prepared->bytes().data(), size);
-  }
-  request.tag.generation = generation_;
-  request.tag.operation = operation;
-  request.deadline = deadline_;
-  request.native = form == RequestForm::delex || form == RequestForm::delifeq;
-  request.posted = operation == Operation::release && posted_;
+  const RequestForm form = wanted_ == Wanted::renew ? renewal_form_ : form_;
+  CommandLine line;
+  kind_->fill(line, operation, form, key(), token_, whole_milliseconds(timing_.lease));
+  if (const Status status = encode_command(space, line.view(), size); status != Status::ok) return status;
+  describe(request, operation, form);
   if (operation == Operation::renew) {
-    request.compensation.encode = nullptr;
+    request.compensation = nullptr;
+    request.posted = false;
     renewal_in_flight_ = true;
-  } else {
-    request.compensation = {kind_->encode_compensation, key(), token_};
+    return Status::ok;
   }
-  wanted_ = Wanted::nothing;
+  // Prepared for the next time. A text is too long for a template, and rare.
+  if (form == RequestForm::by_text) return Status::ok;
+  RequestTemplate& prepared = operation == Operation::acquire ? acquire_ : release_;
+  const Status status = prepared.prepare(line.view(), line.token_index);
+  HOLDFAST_ASSERT(status == Status::ok);  // template_size_max is the sum of what a kind may fill in.
+  if (operation == Operation::release) release_prepared_ = form;
   return Status::ok;
 }
 

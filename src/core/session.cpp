@@ -64,19 +64,13 @@ void Session::configure(const SessionSettings& settings) noexcept {
 
 std::size_t Session::compensations_pending() const noexcept { return kept_; }
 
-Session::InFlight& Session::at(std::size_t index) noexcept {
-  std::size_t place = first_ + index;
-  if (place >= storage_.in_flight_count) place -= storage_.in_flight_count;
-  return storage_.in_flight[place];
-}
-
 void Session::note_text(ByteView text) noexcept {
   const std::size_t size = text.size() < sizeof failure_text_ ? text.size() : sizeof failure_text_;
   if (size != 0) std::memcpy(failure_text_, text.data(), size);
   failure_text_size_ = static_cast<std::uint8_t>(size);
 }
 
-void Session::fail(Status why, ByteView text) noexcept {
+[[gnu::noinline]] void Session::fail(Status why, ByteView text) noexcept {
   if (state_ == SessionState::closed || state_ == SessionState::failed) return;  // The first reason is the true one.
   state_ = SessionState::failed;
   failure_ = why;
@@ -85,46 +79,18 @@ void Session::fail(Status why, ByteView text) noexcept {
 
 // ---- The queue of requests in flight -----------------------------------------------------------------------------
 
-MutableBytes Session::transmit_space() noexcept {
-  if (transmit_begin_ != 0) {  // Only after a short write.
-    std::memmove(storage_.transmit.data, storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_);
-    transmit_end_ -= transmit_begin_;
-    transmit_begin_ = 0;
-  }
-  return {storage_.transmit.data + transmit_end_, storage_.transmit.size - transmit_end_};
+// Only after a short write.
+[[gnu::noinline]] void Session::compact_transmit() noexcept {
+  std::memmove(storage_.transmit.data, storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_);
+  transmit_end_ -= transmit_begin_;
+  transmit_begin_ = 0;
 }
 
-MutableBytes Session::request_space(bool compensated) noexcept {
-  if (state_ != SessionState::ready || unflushed_ != 0) return {};
-  const std::size_t places = 1 + (compensated ? 1U : 0U);
-  if (count_ + reserved_ + places > storage_.in_flight_count) return {};
-  if (compensated && kept_ + reserved_ >= storage_.compensation_count) return {};
-  return transmit_space();
-}
-
-Session::InFlight& Session::push(Purpose purpose, std::size_t size, Instant now) noexcept {
-  HOLDFAST_ASSERT(count_ < storage_.in_flight_count && size <= transmit_space().size);
-  InFlight& entry = at(count_++);
-  entry.first_byte = stream_end_;
-  entry.submitted_at = now;
-  entry.notice = Status::ok;
-  entry.purpose = static_cast<std::uint8_t>(purpose);
-  entry.detached = false;
-  transmit_end_ += size;
-  stream_end_ += size;
-  return entry;
-}
-
-void Session::commit(const Request& request, std::size_t size, Instant now) noexcept {
-  InFlight& entry = push(Purpose::request, size, now);
-  entry.request = request;
-  if (request.compensation.encode != nullptr) ++reserved_;
-  if (request.deadline < deadline_min_) deadline_min_ = request.deadline;
-}
-
-void Session::pop() noexcept {
-  if (++first_ == storage_.in_flight_count) first_ = 0;
-  if (--count_ == 0) deadline_min_ = Instant::max();
+void Session::commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept {
+  HOLDFAST_ASSERT(count_ == 0 && bytes.size() <= storage_.transmit.size);
+  std::memcpy(storage_.transmit.data, bytes.data(), bytes.size());
+  commit(quiet_request(), bytes.size(), asked_at);
+  handle_transmitted(sent);
 }
 
 // ---- Compensations -----------------------------------------------------------------------------------------------
@@ -142,7 +108,7 @@ Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const
     slot.deferred = false;
     slot.key_size = static_cast<std::uint16_t>(compensation.key.bytes().size());
     std::memcpy(slot.key, compensation.key.bytes().data(), slot.key_size);
-    slot.token = compensation.token;
+    slot.token = *compensation.token;
     ++kept_;
     ++unflushed_;
     return slot;
@@ -151,14 +117,14 @@ Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const
 }
 
 Status Session::compensate(const ReplyTag& tag, const Compensation& compensation) noexcept {
-  HOLDFAST_ASSERT(compensation.encode != nullptr && compensation.key.valid());
+  HOLDFAST_ASSERT(compensation.encode != nullptr && compensation.key.valid() && compensation.token != nullptr);
   if (kept_ + reserved_ >= storage_.compensation_count) return Status::too_many_requests;
   keep_compensation(tag, compensation);
   return Status::ok;
 }
 
 // What is kept goes out before any other request, so that it cannot be overtaken by the next attempt.
-void Session::flush_compensations(Instant now) noexcept {
+[[gnu::noinline]] void Session::flush_compensations(Instant now) noexcept {
   if (state_ != SessionState::ready) return;
   for (std::size_t index = 0; index < storage_.compensation_count && unflushed_ + deferred_ != 0; ++index) {
     CompensationSlot& slot = storage_.compensations[index];
@@ -203,33 +169,34 @@ void Session::handle_compensated(const InFlight& entry, const Reply& reply, Inst
 // The reply will be consumed and thrown away; what the request may have done is taken back right behind it.
 // `why` is told to the requester, where there is one.
 void Session::detach(InFlight& entry, Status why) noexcept {
-  entry.detached = true;
+  entry.purpose = static_cast<std::uint8_t>(Purpose::detached);
   if (entry.request.tag.requester != nullptr) {
     entry.notice = why;
     ++notices_;
   }
   entry.request.deadline = Instant::max();
-  if (entry.request.compensation.encode == nullptr) return;
+  if (entry.request.compensation == nullptr) return;
   --reserved_;
-  keep_compensation(entry.request.tag, entry.request.compensation);
-  entry.request.compensation = {};
+  keep_compensation(entry.request.tag, *entry.request.compensation);
+  entry.request.compensation = nullptr;
 }
 
-// A posted release is a compensation in all but name: from here on it is one, with a key of its own.
+// A posted release is a compensation in all but name: it is one, with key and token of its own.
 void Session::adopt(InFlight& entry) noexcept {
+  HOLDFAST_ASSERT(entry.request.compensation != nullptr);
   --reserved_;
-  CompensationSlot& slot = keep_compensation(entry.request.tag, entry.request.compensation);
+  CompensationSlot& slot = keep_compensation(entry.request.tag, *entry.request.compensation);
   slot.in_flight = true;
   --unflushed_;
   entry.purpose = static_cast<std::uint8_t>(Purpose::compensation);
   entry.slot = static_cast<std::uint8_t>(&slot - storage_.compensations);
-  entry.request.compensation = {};
+  entry.request.compensation = nullptr;
 }
 
 void Session::give_up(const void* requester, Status why, Instant now) noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
     InFlight& entry = at(index);
-    if (entry.purpose != static_cast<std::uint8_t>(Purpose::request) || entry.detached) continue;
+    if (!is(entry, Purpose::request)) continue;
     if (entry.request.tag.requester != requester) continue;
     detach(entry, why);
   }
@@ -240,10 +207,7 @@ void Session::abandon(const void* requester, Instant now) noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
     InFlight& entry = at(index);
     if (entry.request.tag.requester != requester) continue;
-    if (entry.purpose == static_cast<std::uint8_t>(Purpose::request) && !entry.detached) {
-      if (entry.request.posted) adopt(entry);
-      else detach(entry, Status::cancelled);
-    }
+    if (is(entry, Purpose::request)) detach(entry, Status::cancelled);
     if (entry.notice != Status::ok) {
       entry.notice = Status::ok;
       --notices_;
@@ -342,6 +306,7 @@ void Session::handshake_reply(Purpose purpose, const RespValue& value, Instant n
     case Purpose::set_name:
     case Purpose::client_kill:
     case Purpose::request:
+    case Purpose::detached:
     case Purpose::compensation: break;
   }
   if (purpose == Purpose::client_kill || --handshake_left_ != 0) return;
@@ -378,25 +343,6 @@ void Session::read_identity(const RespValue& value) noexcept {
   if (!identity_.is_valkey && identity_.version >= delex_since) identity_.native_delete = NativeDelete::delex;
 }
 
-MutableBytes Session::receive_space() noexcept {
-  if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
-  return parser_.receive_space();
-}
-
-void Session::handle_received(std::size_t count, Instant now) noexcept {
-  parser_.handle_received(count);
-  last_input_ = now;
-}
-
-void Session::handle_transmitted(std::size_t count) noexcept {
-  HOLDFAST_ASSERT(count <= transmit_end_ - transmit_begin_);
-  transmit_begin_ += count;
-  if (transmit_begin_ == transmit_end_) {
-    transmit_begin_ = 0;
-    transmit_end_ = 0;
-  }
-}
-
 void Session::handle_timeout(Instant now) noexcept {
   if (state_ == SessionState::handshaking && now >= handshake_deadline_) {
     fail(Status::timed_out, "the server did not finish the handshake");
@@ -406,7 +352,7 @@ void Session::handle_timeout(Instant now) noexcept {
     deadline_min_ = Instant::max();
     for (std::size_t index = 0; index < count_; ++index) {
       InFlight& entry = at(index);
-      if (entry.purpose != static_cast<std::uint8_t>(Purpose::request) || entry.detached) continue;
+      if (!is(entry, Purpose::request)) continue;
       if (entry.request.deadline <= now) {
         detach(entry, Status::timed_out);
       } else if (entry.request.deadline < deadline_min_) {
@@ -429,14 +375,14 @@ void Session::handle_closed() noexcept {
   const std::uint64_t transmitted = stream_end_ - (transmit_end_ - transmit_begin_);
   for (std::size_t index = 0; index < count_; ++index) {
     InFlight& entry = at(index);
-    if (entry.purpose == static_cast<std::uint8_t>(Purpose::compensation)) {
+    if (is(entry, Purpose::compensation)) {
       storage_.compensations[entry.slot].in_flight = false;
       ++unflushed_;
-    } else if (entry.purpose == static_cast<std::uint8_t>(Purpose::request) && !entry.detached) {
+    } else if (is(entry, Purpose::request)) {
       const bool sent = entry.first_byte < transmitted;
-      if (!sent && entry.request.compensation.encode != nullptr) {
+      if (!sent && entry.request.compensation != nullptr) {
         --reserved_;
-        entry.request.compensation = {};
+        entry.request.compensation = nullptr;
       }
       detach(entry, sent ? Status::transport_closed : Status::not_connected);
     }
@@ -457,7 +403,7 @@ void Session::drop_silent() noexcept {
 
 // ---- Outputs -----------------------------------------------------------------------------------------------------
 
-bool Session::poll_notice(Reply& reply) noexcept {
+[[gnu::noinline]] bool Session::poll_notice(Reply& reply) noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
     InFlight& entry = at(index);
     if (entry.notice == Status::ok) continue;
@@ -474,8 +420,21 @@ bool Session::poll_notice(Reply& reply) noexcept {
   return false;
 }
 
-// One reply of the server belongs to the oldest request. False if nobody wants to know of it.
-bool Session::take_reply(const RespValue& value, Reply& reply, Instant now) noexcept {
+// An error reply to the oldest request. True if its requester wants to know.
+[[gnu::noinline]] bool Session::take_error(InFlight& entry, Reply& reply) noexcept {
+  const ServerError error = classify_error(reply.value.text());
+  reply.outcome = error.status;
+  reply.nothing_ran = error.nothing_ran;
+  note_text(reply.value.text());
+  if (entry.request.native && (error.status == Status::unknown_command || error.status == Status::no_permission))
+    identity_.native_delete = NativeDelete::none;
+  if (entry.request.compensation != nullptr) --reserved_;
+  pop();
+  return reply.tag.requester != nullptr;
+}
+
+// A reply to what is no request in force. True if somebody wants to know.
+[[gnu::noinline]] bool Session::take_other(const RespValue& value, Reply& reply, Instant now) noexcept {
   if (count_ == 0) {
     const ServerError error =
         value.is(RespKind::error) ? classify_error(value.text()) : ServerError{Status::server_error, false};
@@ -486,59 +445,59 @@ bool Session::take_reply(const RespValue& value, Reply& reply, Instant now) noex
   }
   InFlight& entry = at(0);
   const auto purpose = static_cast<Purpose>(entry.purpose);
-  if (purpose != Purpose::request && purpose != Purpose::compensation) {
+  if (purpose == Purpose::detached) {
+    pop();
+    return false;
+  }
+  if (purpose != Purpose::compensation) {
     pop();
     handshake_reply(purpose, value, now);
     return false;
   }
+  if (!value.is(RespKind::integer) && !value.is(RespKind::error)) {
+    fail(Status::protocol_error, "a compensation was not answered by an integer");
+    return false;  // It stays kept, for the next connection.
+  }
   reply.tag = entry.request.tag;
   reply.value = value;
+  reply.outcome = Status::ok;
+  reply.nothing_ran = false;
   if (value.is(RespKind::error)) {
-    const ServerError error = classify_error(value.text());
-    reply.outcome = error.status;
-    reply.nothing_ran = error.nothing_ran;
+    reply.outcome = classify_error(value.text()).status;
     note_text(value.text());
-    if (entry.request.native && (error.status == Status::unknown_command || error.status == Status::no_permission))
-      identity_.native_delete = NativeDelete::none;
-  } else {
-    reply.outcome = Status::ok;
-    reply.nothing_ran = false;
+    if (entry.request.native) identity_.native_delete = NativeDelete::none;
   }
-  bool wanted = !entry.detached && reply.tag.requester != nullptr;
-  if (purpose == Purpose::compensation) {
-    if (reply.outcome == Status::ok && !value.is(RespKind::integer)) {
-      fail(Status::protocol_error, "a compensation was not answered by an integer");
-      return false;  // It stays kept, for the next connection.
-    }
-    handle_compensated(entry, reply, now);
-    wanted = reply.tag.requester != nullptr;
-  } else if (entry.request.compensation.encode != nullptr) {
-    --reserved_;
-    if (entry.request.posted && reply.outcome != Status::ok)
-      keep_compensation(entry.request.tag, entry.request.compensation);
-  }
+  handle_compensated(entry, reply, now);
   pop();
-  return wanted;
+  return reply.tag.requester != nullptr;
+}
+
+// One value of the server belongs to the oldest request.
+bool Session::take_reply(const RespValue& value, Reply& reply, Instant now) noexcept {
+  if (count_ == 0 || !is(at(0), Purpose::request)) [[unlikely]] return take_other(value, reply, now);
+  InFlight& entry = at(0);
+  reply.tag = entry.request.tag;
+  reply.value = value;
+  if (value.is(RespKind::error)) [[unlikely]] return take_error(entry, reply);
+  reply.outcome = Status::ok;
+  reply.nothing_ran = false;
+  if (entry.request.compensation != nullptr) --reserved_;
+  pop();
+  return reply.tag.requester != nullptr;
 }
 
 bool Session::poll_reply(Reply& reply, Instant now) noexcept {
   for (;;) {
-    if (notices_ != 0) return poll_notice(reply);
+    if (notices_ != 0) [[unlikely]] return poll_notice(reply);
     if (state_ != SessionState::ready && state_ != SessionState::handshaking) return false;
     RespValue value;
-    switch (parser_.poll_value(value)) {
-      case ParseResult::need_more: return false;
-      case ParseResult::invalid: fail(Status::protocol_error, ByteView(std::string_view(parser_.error()))); return false;
-      case ParseResult::value: break;
+    const ParseResult result = parser_.poll_value(value);
+    if (result != ParseResult::value) {
+      if (result == ParseResult::invalid) fail(Status::protocol_error, ByteView(std::string_view(parser_.error())));
+      return false;
     }
     if (take_reply(value, reply, now)) return true;
   }
-}
-
-ByteView Session::poll_transmit(Instant now) noexcept {
-  if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
-  if (unflushed_ + deferred_ != 0) flush_compensations(now);
-  return {storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_};
 }
 
 Instant Session::poll_timeout() const noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/blocking_lock.hpp"
 
+#include "client_hot.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
@@ -97,28 +98,28 @@ bool BlockingLock::at_risk() const noexcept {
 
 // ---- The machine's mouth and ear ---------------------------------------------------------------------------------
 
-void BlockingLock::publish() noexcept {
+inline void BlockingLock::publish() noexcept {
   risky_from_.store(machine_.risky_from().nanoseconds(), std::memory_order_release);
   valid_until_.store(machine_.valid_until().nanoseconds(), std::memory_order_release);
 }
 
 void BlockingLock::submit() noexcept {
   Session& session = client_->session_;
-  const MutableBytes space = session.request_space(machine_.request_compensated());
-  Request request;
+  const Session::Place place = session.open(machine_.request_compensated());
   std::size_t size = 0;
-  if (space.data == nullptr || machine_.poll_request(space, request, size) != Status::ok) {
+  if (place.request == nullptr || machine_.poll_request(place.space, *place.request, size) != Status::ok) [[unlikely]] {
     machine_.refuse_request(session.ready() ? Status::too_many_requests : Status::not_connected, client_->now_);
     return;
   }
-  request.tag.requester = this;
-  session.commit(request, size, client_->now_);
+  place.request->tag.requester = this;
+  session.commit(*place.request, size, client_->now_);
 }
 
-void BlockingLock::settle() noexcept {
-  if (machine_.wants_request()) submit();
+// After every input: what the machine has to say, in its order.
+[[gnu::noinline]] void BlockingLock::settle() noexcept {
   ReplyTag tag;
   Compensation compensation;
+  if (machine_.wants_request()) submit();
   if (machine_.poll_compensation(tag, compensation)) {
     tag.requester = this;
     // Without a slot its lease ends it.
@@ -130,19 +131,30 @@ void BlockingLock::settle() noexcept {
   publish();
 }
 
-void BlockingLock::handle_reply(const Reply& reply, Instant now) noexcept {
-  if (reply.tag.operation == Operation::release) {
-    post_outcome_ = reply.outcome;
-    if (reply.outcome == Status::ok && machine_.kind().decode(Operation::release, reply.value) != Verdict::granted)
-      post_outcome_ = Status::lock_lost;
-  }
-  if (reply.tag.operation == Operation::compensate)
-    compensated_ = reply.outcome == Status::ok && reply.value.is_integer(1);
+bool BlockingLock::handle_reply(const Reply& reply, Instant now) noexcept {
+  if (reply.tag.operation == Operation::compensate || post_outcome_ == Status::outcome_unknown) [[unlikely]]
+    note_post_outcome(reply);
   machine_.handle_reply(reply, now);
+  if (machine_.only_said_what_was_asked()) [[likely]] {
+    publish();
+    return true;
+  }
   settle();
+  return false;
 }
 
-Status BlockingLock::begin() noexcept {
+// The reply to what was posted, or to its repetition: there a key that is gone proves nothing.
+[[gnu::noinline]] void BlockingLock::note_post_outcome(const Reply& reply) noexcept {
+  const bool deleted = reply.outcome == Status::ok && reply.value.is_integer(1);
+  if (reply.tag.operation == Operation::compensate) compensated_ = deleted;
+  if (post_outcome_ != Status::outcome_unknown) return;
+  if (reply.tag.operation == Operation::release)
+    post_outcome_ = deleted ? Status::ok : reply.outcome == Status::ok ? Status::lock_lost : reply.outcome;
+  else if (reply.tag.operation == Operation::compensate && deleted)
+    post_outcome_ = Status::ok;
+}
+
+inline Status BlockingLock::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (const Status status = client_->begin(); status != Status::ok) return status;
   const std::uint32_t incarnation = client_->incarnation_.load(std::memory_order_relaxed);
@@ -153,13 +165,27 @@ Status BlockingLock::begin() noexcept {
     incarnation_ = incarnation;
     if (had_hold) return Status::forked;
   }
-  machine_.handle_timeout(client_->now_);
   return Status::ok;
+}
+
+// What time has done to the hold since the last call.
+inline void BlockingLock::catch_up() noexcept {
+  machine_.handle_timeout(client_->now_);
+  if (machine_.has_output()) [[unlikely]] settle();
 }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
-Status BlockingLock::attempt(Instant wait_deadline) noexcept {
+// Sends what the machine wants and waits for its answer.
+inline Status BlockingLock::finish(Status started) noexcept {
+  if (started != Status::ok || machine_.wants_compensation()) [[unlikely]] settle();
+  if (started != Status::ok) return started;
+  client_->ask(*this);
+  if (machine_.has_output()) [[unlikely]] settle();
+  return machine_.status();
+}
+
+inline Status BlockingLock::attempt(Instant wait_deadline) noexcept {
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
   const Instant deadline = earlier(client_->now_ + client_->config_.request_timeout, wait_deadline);
@@ -173,15 +199,6 @@ Status BlockingLock::attempt(Instant wait_deadline) noexcept {
   return status;
 }
 
-// Sends what the machine wants and waits for its answer.
-Status BlockingLock::finish(Status started) noexcept {
-  settle();
-  if (started != Status::ok) return started;
-  client_->pump(this);
-  HOLDFAST_ASSERT(!machine_.waiting());
-  return machine_.status();
-}
-
 // True if the request failed before its first byte left and there is a connection again: then, and only then, it may
 // be asked once more.
 bool BlockingLock::may_ask_again(Status status, Instant deadline) noexcept {
@@ -191,14 +208,14 @@ bool BlockingLock::may_ask_again(Status status, Instant deadline) noexcept {
 
 Status BlockingLock::try_acquire() noexcept {
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
-  settle();
+  catch_up();
   return attempt(Instant::max());
 }
 
 Status BlockingLock::acquire(Duration wait) noexcept {
   if (wait < Duration::zero()) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
-  settle();
+  catch_up();
   const Instant deadline = client_->now_ + wait;
   Duration delay = retry_delay_min;
   for (;;) {
@@ -214,8 +231,7 @@ Status BlockingLock::acquire(Duration wait) noexcept {
       return status;
     }
     if (!client_->sleep_until(next)) return Status::cancelled;
-    machine_.handle_timeout(client_->now_);
-    settle();
+    catch_up();
   }
 }
 
@@ -224,13 +240,12 @@ Status BlockingLock::renew() noexcept { return renew(client_->config_.request_ti
 Status BlockingLock::renew(Duration timeout) noexcept {
   if (timeout < timeout_min) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok) return status;
-  settle();
+  catch_up();
   const Instant deadline = client_->now_ + timeout;
   if (!machine_.held(client_->now_)) return machine_.renew(client_->now_, deadline);
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(earlier(deadline, machine_.valid_until())); status != Status::ok) {
-    machine_.handle_timeout(client_->now_);
-    settle();
+    catch_up();
     return status;
   }
   Status status = finish(machine_.renew(client_->now_, deadline));
@@ -242,7 +257,7 @@ Status BlockingLock::release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
   const Status started = machine_.release(client_->session_.identity().native_delete, false, client_->now_,
                                           client_->now_ + client_->config_.request_timeout);
-  publish();  // Not held from here on, whatever the connection does.
+  valid_until_.store(0, std::memory_order_release);  // Not held from here on, whatever the connection does.
   // Without a connection the machine is told so by submit(), and the compensation waits for the next one.
   if (started == Status::ok) (void)client_->ensure_ready(Instant::max());
   const Status status = finish(started);
@@ -276,7 +291,7 @@ Status BlockingLock::post_release() noexcept {
 
 Status BlockingLock::remaining_on_server(Duration& remaining) noexcept {
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
-  settle();
+  catch_up();
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(Instant::max()); status != Status::ok) return status;
   std::int64_t milliseconds = 0;

@@ -16,7 +16,7 @@
 #include "holdfast/assert.hpp"
 #include "holdfast/blocking_lock.hpp"
 #include "holdfast/url.hpp"
-#include "wiped_page.hpp"
+#include "client_hot.hpp"
 
 namespace holdfast {
 
@@ -90,21 +90,10 @@ void Client::close() noexcept {
 
 ByteView Client::error_text() const noexcept { return session_.failure_text(); }
 
-// Before every call of a lock.
-Status Client::begin() noexcept {
-  if (!configured_) return Status::not_connected;
-  if (forked()) [[unlikely]] start_anew_in_child();
-  session_.clear_failure_text();
-  now_ = now();
-  return Status::ok;
-}
-
-// A connection that may carry a request, or the reason why there is none.
-Status Client::ensure_ready(Instant deadline) noexcept {
-  // A server that went away while we were idle is noticed before a request is lost to it.
-  constexpr Duration idle_max = std::chrono::seconds(1);
-  if (session_.ready() && now_ - last_used_ > idle_max) [[unlikely]] probe_idle_connection();
-  if (session_.ready()) [[likely]] return Status::ok;
+// Not ready, or idle for so long that it may not be any more.
+Status Client::make_ready(Instant deadline) noexcept {
+  if (session_.ready()) probe_idle_connection();
+  if (session_.ready()) return Status::ok;
   if (now_ < next_connect_at_) return failure_;  // Nobody hammers a server that is down.
   const Instant connect_deadline = now_ + config_.connect_timeout;
   return connect_once(connect_deadline < deadline ? connect_deadline : deadline);
@@ -163,11 +152,6 @@ Status Client::ensure_page() noexcept {
   return Status::ok;
 }
 
-bool Client::forked() const noexcept {
-  if (page_ == nullptr) return false;
-  return page_->alive == 0 || (page_->owner != 0 && page_->owner != ::getpid());
-}
-
 // What the parent knows is not the child's: connection, compensations, holds, random bytes. Closing our copy of a
 // descriptor leaves the parent's connection as it is.
 void Client::start_anew_in_child() noexcept {
@@ -191,30 +175,6 @@ void Client::start_anew_in_child() noexcept {
   page_->alive = 1;
 }
 
-Status Client::draw_random(unsigned char* out, std::size_t size) noexcept {
-  HOLDFAST_ASSERT(size <= entropy_pool_size);
-  if (page_->pool_used + size > entropy_pool_size) {
-    ssize_t count = 0;
-    do count = ::getrandom(page_->pool, entropy_pool_size, 0);
-    while (count < 0 && errno == EINTR);
-    if (count != static_cast<ssize_t>(entropy_pool_size)) {
-      error_number_ = errno;
-      return Status::no_entropy;
-    }
-    page_->pool_used = 0;
-  }
-  std::memcpy(out, page_->pool + page_->pool_used, size);
-  page_->pool_used += static_cast<std::uint32_t>(size);
-  return Status::ok;
-}
-
-Status Client::draw_token(Token& token) noexcept {
-  unsigned char random[token_random_size];
-  const Status status = draw_random(random, sizeof random);
-  if (status == Status::ok) token = Token::from_random(random);
-  return status;
-}
-
 // Half to all of the delay. Without random bytes the whole of it: later is safe, sooner is not.
 Duration Client::jittered(Duration delay) noexcept {
   std::uint16_t random = 0;
@@ -222,6 +182,18 @@ Duration Client::jittered(Duration delay) noexcept {
   if (draw_random(bytes, sizeof bytes) != Status::ok) return delay;
   std::memcpy(&random, bytes, sizeof random);
   return delay / 2 + delay / 2 * random / UINT16_MAX;
+}
+
+Status Client::refill_pool() noexcept {
+  ssize_t count = 0;
+  do count = ::getrandom(page_->pool, entropy_pool_size, 0);
+  while (count < 0 && errno == EINTR);
+  if (count != static_cast<ssize_t>(entropy_pool_size)) {
+    error_number_ = errno;
+    return Status::no_entropy;
+  }
+  page_->pool_used = 0;
+  return Status::ok;
 }
 
 // ---- Cancellation and sleep --------------------------------------------------------------------------------------
@@ -234,8 +206,7 @@ void Client::cancel() noexcept {
   errno = saved;
 }
 
-bool Client::take_cancel() noexcept {
-  if (!cancelled_.load(std::memory_order_relaxed)) [[likely]] return false;
+bool Client::drain_cancel() noexcept {
   char drained[64];
   while (wake_ >= 0 && ::read(wake_, drained, sizeof drained) > 0) {
   }

@@ -17,6 +17,7 @@
 
 #include "holdfast/assert.hpp"
 #include "holdfast/blocking_lock.hpp"
+#include "client_hot.hpp"
 #include "decimal.hpp"
 #include "holdfast/client.hpp"
 
@@ -188,6 +189,7 @@ Status Client::set_up_socket(int socket, int family) noexcept {
   const int flags = ::fcntl(socket, F_GETFL);
   if (flags < 0 || ::fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) != 0) return Status::system_error;
   receive_timeout_ = config_.request_timeout < sleep_max ? config_.request_timeout : sleep_max;
+  straight_ = config_.spin == spin_off && config_.stall_timeout >= receive_timeout_;
   timeval limit{};
   limit.tv_sec = static_cast<time_t>(receive_timeout_.count() / 1'000'000'000);
   limit.tv_usec = static_cast<suseconds_t>(receive_timeout_.count() % 1'000'000'000 / 1000);
@@ -225,31 +227,37 @@ void Client::probe_idle_connection() noexcept {
 // ---- Moving bytes ------------------------------------------------------------------------------------------------
 
 void Client::transmit() noexcept {
+  const ByteView bytes = session_.poll_transmit(now_);
+  if (bytes.empty()) return;
+  const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (count == static_cast<ssize_t>(bytes.size())) [[likely]] session_.handle_transmitted(bytes.size());
+  else handle_short_send(count);
+}
+
+// What is left goes out when the socket takes it again.
+[[gnu::noinline]] void Client::handle_short_send(std::ptrdiff_t count) noexcept {
   for (;;) {
+    if (count >= 0) session_.handle_transmitted(static_cast<std::size_t>(count));
+    else if (errno != EINTR) break;
     const ByteView bytes = session_.poll_transmit(now_);
     if (bytes.empty()) return;
-    const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (count >= 0) {
-      session_.handle_transmitted(static_cast<std::size_t>(count));
-      if (static_cast<std::size_t>(count) == bytes.size()) return;
-      continue;
-    }
-    if (errno == EINTR) continue;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-    error_number_ = errno;
-    // After these the server's last words are still to be read: a refusal, or the replies to what it took.
-    if (errno != EPIPE && errno != ECONNRESET) session_.fail(Status::system_error, "send failed");
-    return;
+    count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+  error_number_ = errno;
+  // After these the server's last words are still to be read: a refusal, or the replies to what it took.
+  if (errno != EPIPE && errno != ECONNRESET) session_.fail(Status::system_error, "send failed");
 }
 
 Client::Received Client::take_received(std::ptrdiff_t count) noexcept {
-  if (count > 0) [[likely]] {
-    now_ = now();
-    last_used_ = now_;
-    session_.handle_received(static_cast<std::size_t>(count), now_);
-    return Received::bytes;
-  }
+  if (count <= 0) [[unlikely]] return nothing_received(count);
+  now_ = now();
+  last_used_ = now_;
+  session_.handle_received(static_cast<std::size_t>(count), now_);
+  return Received::bytes;
+}
+
+[[gnu::noinline]] Client::Received Client::nothing_received(std::ptrdiff_t count) noexcept {
   const int error = errno;
   now_ = now();
   if (count == 0) return Received::closed;
@@ -279,7 +287,7 @@ bool Client::spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noex
 // Receives what comes before the deadline. Arrived bytes are taken also when it has passed.
 Client::Received Client::receive(Instant deadline) noexcept {
   const MutableBytes space = session_.receive_space();
-  const bool unsent = !session_.poll_transmit(now_).empty();
+  const bool unsent = session_.unsent();
   std::ptrdiff_t count = 0;
   if (config_.spin != spin_off && !unsent && now_ < deadline) {
     if (spin_pause_ != 0) {
@@ -302,65 +310,126 @@ Client::Received Client::receive(Instant deadline) noexcept {
   return take_received(::recv(socket_, space.data, space.size, MSG_DONTWAIT));
 }
 
-void Client::dispatch() noexcept {
-  Reply reply;
-  while (session_.poll_reply(reply, now_)) {
-    if (reply.tag.requester != this) {
-      static_cast<BlockingLock*>(reply.tag.requester)->handle_reply(reply, now_);
-      continue;
-    }
-    query_waiting_ = false;
-    query_outcome_ = reply.outcome;
-    if (reply.outcome != Status::ok) continue;
-    if (reply.value.is(RespKind::integer)) query_result_ = reply.value.integer();
-    else session_.fail(Status::protocol_error, "PTTL was not answered by an integer");
-  }
+inline void Client::deliver(const Reply& reply) noexcept {
+  if (reply.tag.requester != this) [[likely]]
+    (void)static_cast<BlockingLock*>(reply.tag.requester)->handle_reply(reply, now_);
+  else take_query_reply(reply);
 }
 
-bool Client::answered(const BlockingLock* lock) const noexcept {
+void Client::dispatch() noexcept {
+  Reply reply;
+  while (session_.poll_reply(reply, now_)) deliver(reply);
+}
+
+void Client::take_query_reply(const Reply& reply) noexcept {
+  query_waiting_ = false;
+  query_outcome_ = reply.outcome;
+  if (reply.outcome != Status::ok) return;
+  if (reply.value.is(RespKind::integer)) query_result_ = reply.value.integer();
+  else session_.fail(Status::protocol_error, "PTTL was not answered by an integer");
+}
+
+inline bool Client::answered(const BlockingLock* lock) const noexcept {
   if (lock != nullptr) return lock->answered();
   return session_.state() != SessionState::handshaking && !query_waiting_;
+}
+
+// The usual case: nothing else is in flight, and the reply comes whole with the first receive. One send, one receive,
+// and no look at any timer, since the socket's own timeout is the request's. The moment that anything is not as usual,
+// the request is committed to the session's queue, and the loop goes on from there.
+void Client::ask(BlockingLock& lock) noexcept {
+  LockMachine& machine = lock.machine_;
+  ByteView bytes;
+  if (straight_ && session_.quiet() && machine.straight(now_, receive_timeout_)) [[likely]]
+    bytes = machine.poll_prepared(session_.quiet_request());
+  if (bytes.empty()) [[unlikely]] {
+    lock.submit();
+    pump(&lock);
+    return;
+  }
+  Request& request = session_.quiet_request();
+  request.tag.requester = &lock;
+  const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(bytes.size())) [[unlikely]] {
+    session_.commit_sent(bytes, 0, now_);
+    handle_short_send(sent);
+    pump(&lock);
+    return;
+  }
+  const MutableBytes space = session_.receive_space();
+  const ssize_t count = ::recv(socket_, space.data, space.size, 0);
+  if (count <= 0) [[unlikely]] {
+    session_.commit_sent(bytes, bytes.size(), now_);
+    react(nothing_received(count), &lock, session_.poll_timeout());
+    pump(&lock);
+    return;
+  }
+  const Instant asked_at = now_;
+  if (machine.state() != LockState::releasing) now_ = now();  // When a release is confirmed changes nothing.
+  last_used_ = now_;
+  session_.handle_received(static_cast<std::size_t>(count), now_);
+  Reply reply;
+  const ParseResult result = session_.parse_reply(reply.value);
+  if (result != ParseResult::value || !session_.drained() || reply.value.is(RespKind::error)) [[unlikely]] {
+    session_.commit_sent(bytes, bytes.size(), asked_at);
+    ask_on(lock, result, reply.value);
+    return;
+  }
+  reply.tag = request.tag;
+  if (!lock.handle_reply(reply, now_)) [[unlikely]] pump(&lock);
+}
+
+// What was sent straight stands in the queue now, and what was received, of which one value may have been parsed, is
+// dealt with as ever.
+[[gnu::noinline]] void Client::ask_on(BlockingLock& lock, ParseResult result, RespValue value) noexcept {
+  Reply reply;
+  now_ = now();
+  if (result == ParseResult::value && session_.take_reply(value, reply, now_)) deliver(reply);
+  dispatch();
+  pump(&lock);
 }
 
 void Client::pump(const BlockingLock* lock, Instant until) noexcept {
   for (;;) {
     transmit();
-    dispatch();
     if (session_.state() == SessionState::failed) {
       close_transport();
       dispatch();
     }
-    if (session_.state() == SessionState::closed || answered(lock) || now_ >= until) {
-      transmit();  // Compensations that an outcome has called for.
-      return;
-    }
+    // Only now: what an answer calls for, a compensation, has just been sent.
+    if (session_.state() == SessionState::closed || answered(lock) || now_ >= until) return;
     const Instant timeout = session_.poll_timeout();
-    const Instant deadline = timeout < until ? timeout : until;
-    switch (receive(deadline)) {
-      case Received::bytes: break;
-      case Received::nothing:
-        if (now_ >= timeout) session_.handle_timeout(now_);
-        break;
-      case Received::interrupted:
-        if (take_cancel()) {
-          session_.give_up(lock == nullptr ? static_cast<const void*>(this) : lock, Status::cancelled, now_);
-          if (session_.state() == SessionState::handshaking) session_.fail(Status::cancelled, {});
-        }
-        break;
-      case Received::closed: close_transport(); break;
-    }
+    react(receive(timeout < until ? timeout : until), lock, timeout);
   }
 }
 
+[[gnu::noinline]] void Client::react(Received received, const BlockingLock* lock, Instant timeout) noexcept {
+  switch (received) {
+    case Received::bytes: break;
+    case Received::nothing:
+      if (now_ >= timeout) session_.handle_timeout(now_);
+      break;
+    case Received::interrupted:
+      if (take_cancel()) {
+        session_.give_up(lock == nullptr ? static_cast<const void*>(this) : lock, Status::cancelled, now_);
+        if (session_.state() == SessionState::handshaking) session_.fail(Status::cancelled, {});
+      }
+      break;
+    case Received::closed: close_transport(); break;
+  }
+  dispatch();
+}
+
 Status Client::query_ttl(Key key, std::int64_t& milliseconds) noexcept {
-  const MutableBytes space = session_.request_space(false);
+  const Session::Place place = session_.open(false);
   const Argument arguments[] = {"PTTL", key.bytes()};
   std::size_t size = 0;
-  if (space.data == nullptr || encode_command(space, arguments, size) != Status::ok) return Status::too_many_requests;
-  Request request;
-  request.tag.requester = this;
-  request.deadline = now_ + config_.request_timeout;
-  session_.commit(request, size, now_);
+  if (place.request == nullptr || encode_command(place.space, arguments, size) != Status::ok)
+    return Status::too_many_requests;
+  *place.request = Request();
+  place.request->tag.requester = this;
+  place.request->deadline = now_ + config_.request_timeout;
+  session_.commit(*place.request, size, now_);
   query_waiting_ = true;
   query_outcome_ = Status::protocol_error;
   pump(nullptr);
