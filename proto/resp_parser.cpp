@@ -8,6 +8,13 @@
 
 #include "holdfast/assert.hpp"
 
+// Where size counts, the compiler decides.
+#ifdef __OPTIMIZE_SIZE__
+#define HOLDFAST_INLINE_FOR_SPEED inline
+#else
+#define HOLDFAST_INLINE_FOR_SPEED [[gnu::always_inline]] inline
+#endif
+
 namespace holdfast {
 
 namespace {
@@ -48,7 +55,7 @@ inline const char* take_number(const char* at, const char* end, std::uint64_t& n
 
 // One reply or element that is no array, from its type byte to its last LF. Returns the place behind it; nullptr, with
 // `value` untouched, where it is not whole or not plain.
-[[gnu::always_inline]] inline const char* take_scalar(const char* at, const char* end, RespValue& value) noexcept {
+HOLDFAST_INLINE_FOR_SPEED const char* take_scalar(const char* at, const char* end, RespValue& value) noexcept {
   if (end - at < 4) return nullptr;
   const char type = *at++;
   std::uint64_t number = 0;

@@ -283,6 +283,40 @@ TEST(test_late_renewal_of_the_hold_before_should_not_extend_the_next) {
   TEST_ASSERT_TRUE(desk.machine.held(start + 4s));
 }
 
+// [rule 2] Also while a renewal of the next hold is on its way.
+TEST(test_late_not_yours_of_the_hold_before_should_not_end_the_next_one_in_its_renewal) {
+  Desk desk;
+  desk.hold(start);
+  desk.renew(start + 1s);
+  const Request renewal = desk.request;
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start + 2s);
+  (void)desk.event();
+  desk.hold(start + 3s, 'b');
+  desk.renew(start + 4s);
+  desk.machine.handle_reply({.tag = renewal.tag, .outcome = Status::ok, .nothing_ran = false, .value = Desk::zero()},
+                            start + 4s);
+  TEST_ASSERT_TRUE(desk.machine.held(start + 4s));
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+  desk.answer(Desk::one(), start + 4s);
+  TEST_ASSERT_EQUAL(LockEvent::renewed, desk.event());
+}
+
+// [rule 2] The generation ends with release and with loss, not only with the next acquire.
+TEST(test_release_and_loss_should_end_the_generation) {
+  Desk released;
+  released.hold(start);
+  const std::uint32_t held = released.machine.generation();
+  TEST_ASSERT_EQUAL(Status::ok, released.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(released.machine.generation() != held);
+  Desk lost;
+  lost.hold(start);
+  const std::uint32_t before = lost.machine.generation();
+  lost.machine.handle_timeout(start + lease);
+  TEST_ASSERT_TRUE(lost.machine.generation() != before);
+}
+
 // [rule 2] Queued requests of a generation that is over are dropped.
 TEST(test_release_should_drop_a_renewal_that_was_not_sent) {
   Desk desk;

@@ -358,6 +358,39 @@ TEST(test_acquire_should_not_be_sent_without_a_slot_for_its_compensation) {
   TEST_ASSERT_TRUE(wire.session.open(true).request != nullptr);
 }
 
+// [rule 7] A compensation that finds no room in the send buffer is overtaken by nobody.
+TEST(test_nothing_should_overtake_a_compensation_that_waits_for_room) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  const std::string filler = "*2\r\n$4\r\nECHO\r\n" + bulk(std::string(transmit_size_max - 200, 'x'));
+  wire.submit(filler, {});
+  wire.session.give_up(&lock_a, Status::timed_out, wire.now);
+  TEST_ASSERT_TRUE(wire.session.open(false).request == nullptr);
+  wire.transmit();
+  TEST_ASSERT_TRUE(wire.session.open(false).request != nullptr);
+  wire.submit("*1\r\n$4\r\nNEXT\r\n", {});
+  wire.transmit();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\na\r\n" + filler + compensation_of("a", 'a') + "*1\r\n$4\r\nNEXT\r\n", wire.sent);
+}
+
+// [rule 7] Nor without a place in the queue for the compensation behind it.
+TEST(test_acquire_should_not_be_sent_without_a_place_for_its_compensation_in_the_queue) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  for (std::size_t index = 0; index < in_flight_max - 3; ++index) wire.submit("*1\r\n$4\r\nPING\r\n", {});
+  TEST_ASSERT_TRUE(wire.session.open(true).request == nullptr);
+  wire.submit("*1\r\n$4\r\nPING\r\n", {});
+  TEST_ASSERT_TRUE(wire.session.open(false).request == nullptr);
+  wire.transmit();
+  wire.sent.clear();
+  wire.session.give_up(&lock_a, Status::timed_out, wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL(compensation_of("a", 'a'), wire.sent);
+}
+
 TEST(test_queue_should_be_bounded) {
   Wire wire;
   wire.connect();

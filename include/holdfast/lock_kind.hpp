@@ -9,6 +9,7 @@
 #include "holdfast/key.hpp"
 #include "holdfast/resp_encoder.hpp"
 #include "holdfast/resp_value.hpp"
+#include "holdfast/script.hpp"
 #include "holdfast/session.hpp"
 
 namespace holdfast {
@@ -30,19 +31,22 @@ enum class Verdict : std::uint8_t {
 };
 
 // One command: its arguments, and which of them is the token, so that it can be patched in later.
-struct CommandLine {
-  Argument arguments[arguments_max];
-  std::size_t count = 0;
-  std::size_t token_index = 0;
+class CommandLine {
+ public:
+  // REQUIRES: fewer than arguments_max arguments so far.
+  CommandLine& add(ByteView bytes) noexcept;
+  CommandLine& add(std::int64_t integer) noexcept;
+  CommandLine& add_token(const Token& token) noexcept;
+  // EVALSHA or, by text, EVAL of a script.
+  CommandLine& add_script(const Script& script, RequestForm form) noexcept;
 
-  template <std::size_t size>
-  void assign(const Argument (&list)[size], std::size_t token_at) noexcept {
-    static_assert(size <= arguments_max, "a command has arguments_max arguments at most");
-    for (std::size_t index = 0; index < size; ++index) arguments[index] = list[index];
-    count = size;
-    token_index = token_at;
-  }
-  [[nodiscard]] Arguments view() const noexcept { return {arguments, count}; }
+  [[nodiscard]] Arguments view() const noexcept { return {arguments_, count_}; }
+  [[nodiscard]] std::size_t token_index() const noexcept { return token_index_; }
+
+ private:
+  Argument arguments_[arguments_max];
+  std::size_t count_ = 0;
+  std::size_t token_index_ = 0;
 };
 
 struct LockKind {

@@ -132,6 +132,7 @@ class Session {
     std::size_t compensation_count;
   };
 
+  // The storage is not touched before handle_connected(), and must be as default-initialised.
   // REQUIRES: at least two places in flight for each compensation, at least one compensation, and ten places.
   Session(const SessionSettings& settings, const Storage& storage) noexcept;
   Session(const Session&) = delete;

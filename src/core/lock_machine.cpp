@@ -362,7 +362,7 @@ Status LockMachine::poll_request(MutableBytes space, Request& request, std::size
   // Prepared for the next time. A text is too long for a template, and rare.
   if (form == RequestForm::by_text) return Status::ok;
   RequestTemplate& prepared = operation == Operation::acquire ? acquire_ : release_;
-  const Status status = prepared.prepare(line.view(), line.token_index);
+  const Status status = prepared.prepare(line.view(), line.token_index());
   HOLDFAST_ASSERT(status == Status::ok);  // template_size_max is the sum of what a kind may fill in.
   if (operation == Operation::release) release_prepared_ = form;
   return Status::ok;

@@ -3,6 +3,7 @@
 
 #include "decimal.hpp"
 #include "holdfast/assert.hpp"
+#include "holdfast/lock_kind.hpp"
 #include "holdfast/resp_encoder.hpp"
 #include "holdfast/server_error.hpp"
 #include "scripts.hpp"
@@ -54,7 +55,6 @@ Session::Session(const SessionSettings& settings, const Storage& storage) noexce
   HOLDFAST_ASSERT(storage.in_flight_count >= 2 * storage.compensation_count);
   HOLDFAST_ASSERT(storage.in_flight_count >= handshake_places + 4);
   HOLDFAST_ASSERT(storage.transmit.size >= transmit_size_max / 2);
-  for (std::size_t slot = 0; slot < storage.compensation_count; ++slot) storage.compensations[slot].encode = nullptr;
 }
 
 void Session::configure(const SessionSettings& settings) noexcept {
@@ -253,10 +253,9 @@ void Session::handle_connected(Instant now, Instant handshake_deadline) noexcept
 }
 
 void Session::begin_handshake(Instant now, Instant deadline) noexcept {
-  const auto send = [&](Purpose purpose, Arguments arguments) {
+  const auto send = [&](Purpose purpose, const CommandLine& line) {
     std::size_t size = 0;
-    // Sums: the longest user, password and name, and the identity script, fit into half of transmit_size_max.
-    const Status status = encode_command(transmit_space(), arguments, size);
+    const Status status = encode_command(transmit_space(), line.view(), size);
     HOLDFAST_ASSERT(status == Status::ok);
     push(purpose, size, now).request = Request{};
     ++handshake_left_;
@@ -267,14 +266,16 @@ void Session::begin_handshake(Instant now, Instant deadline) noexcept {
   handshake_left_ = 0;
   handshake_deadline_ = deadline;
   if (!settings_.password.empty()) {
-    if (settings_.user.empty()) send(Purpose::auth, {{"AUTH", settings_.password}});
-    else send(Purpose::auth, {{"AUTH", settings_.user, settings_.password}});
+    CommandLine line;
+    line.add("AUTH");
+    if (!settings_.user.empty()) line.add(settings_.user);
+    send(Purpose::auth, line.add(settings_.password));
   }
-  if (settings_.database != 0)
-    send(Purpose::select, {{"SELECT", Argument(static_cast<std::int64_t>(settings_.database))}});
-  if (!settings_.client_name.empty()) send(Purpose::set_name, {{"CLIENT", "SETNAME", settings_.client_name}});
-  send(Purpose::client_id, {{"CLIENT", "ID"}});
-  send(Purpose::identity, {{"EVAL", scripts::server_identity.text, "0"}});
+  if (settings_.database != 0) send(Purpose::select, CommandLine().add("SELECT").add(settings_.database));
+  if (!settings_.client_name.empty())
+    send(Purpose::set_name, CommandLine().add("CLIENT").add("SETNAME").add(settings_.client_name));
+  send(Purpose::client_id, CommandLine().add("CLIENT").add("ID"));
+  send(Purpose::identity, CommandLine().add_script(scripts::server_identity, RequestForm::by_text).add("0"));
 }
 
 // AUTH and SELECT must succeed. The rest is knowledge that we can do without where the ACL refuses it.
@@ -318,8 +319,9 @@ void Session::handshake_reply(Purpose purpose, const RespValue& value, Instant n
                          std::memcmp(identity_.run_id, previous_.run_id, run_id_size) == 0;
   if (same_node && previous_.client_id != identity_.client_id) {
     std::size_t size = 0;
-    const Argument arguments[] = {"CLIENT", "KILL", "ID", Argument(previous_.client_id)};
-    if (encode_command(transmit_space(), arguments, size) == Status::ok)
+    CommandLine line;
+    line.add("CLIENT").add("KILL").add("ID").add(previous_.client_id);
+    if (encode_command(transmit_space(), line.view(), size) == Status::ok)
       push(Purpose::client_kill, size, now).request = Request{};
   }
   previous_ = {};

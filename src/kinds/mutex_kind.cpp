@@ -10,32 +10,25 @@ namespace {
 void fill_release(CommandLine& line, RequestForm form, Key key, const Token& token) noexcept {
   switch (form) {
     case RequestForm::by_sha:
-      line.assign({"EVALSHA", scripts::mutex_release.sha.bytes(), "1", key.bytes(), token.bytes()}, 4);
-      return;
-    case RequestForm::by_text:
-      line.assign({"EVAL", scripts::mutex_release.text, "1", key.bytes(), token.bytes()}, 4);
-      return;
-    case RequestForm::delex: line.assign({"DELEX", key.bytes(), "IFEQ", token.bytes()}, 3); return;
-    case RequestForm::delifeq: line.assign({"DELIFEQ", key.bytes(), token.bytes()}, 2); return;
+    case RequestForm::by_text: line.add_script(scripts::mutex_release, form).add("1").add(key.bytes()); break;
+    case RequestForm::delex: line.add("DELEX").add(key.bytes()).add("IFEQ"); break;
+    case RequestForm::delifeq: line.add("DELIFEQ").add(key.bytes()); break;
   }
+  line.add_token(token);
 }
 
 void fill(CommandLine& line, Operation operation, RequestForm form, Key key, const Token& token,
           std::chrono::milliseconds lease) noexcept {
-  const Argument lease_argument(static_cast<std::int64_t>(lease.count()));
   switch (operation) {
     case Operation::acquire:
-      line.assign({"SET", key.bytes(), token.bytes(), "NX", "PX", lease_argument}, 2);
+      line.add("SET").add(key.bytes()).add_token(token).add("NX").add("PX").add(lease.count());
       return;
     case Operation::renew:
-      if (form == RequestForm::by_text)
-        line.assign({"EVAL", scripts::mutex_renew.text, "1", key.bytes(), token.bytes(), lease_argument}, 4);
-      else
-        line.assign({"EVALSHA", scripts::mutex_renew.sha.bytes(), "1", key.bytes(), token.bytes(), lease_argument}, 4);
+      line.add_script(scripts::mutex_renew, form).add("1").add(key.bytes()).add_token(token).add(lease.count());
       return;
     case Operation::release: fill_release(line, form, key, token); return;
     case Operation::compensate: fill_release(line, RequestForm::by_text, key, token); return;
-    case Operation::query: line.assign({"PTTL", key.bytes()}, 1); return;
+    case Operation::query: line.add("PTTL").add(key.bytes()); return;
   }
 }
 

@@ -422,9 +422,10 @@ void Client::pump(const BlockingLock* lock, Instant until) noexcept {
 
 Status Client::query_ttl(Key key, std::int64_t& milliseconds) noexcept {
   const Session::Place place = session_.open(false);
-  const Argument arguments[] = {"PTTL", key.bytes()};
+  CommandLine line;
   std::size_t size = 0;
-  if (place.request == nullptr || encode_command(place.space, arguments, size) != Status::ok)
+  line.add("PTTL").add(key.bytes());
+  if (place.request == nullptr || encode_command(place.space, line.view(), size) != Status::ok)
     return Status::too_many_requests;
   *place.request = Request();
   place.request->tag.requester = this;
