@@ -21,7 +21,7 @@ namespace holdfast {
 template <std::size_t size_max>
 class BoundedText {
  public:
-  constexpr BoundedText() noexcept = default;
+  constexpr BoundedText() noexcept { bytes_[0] = '\0'; }
   constexpr BoundedText(ByteView text) noexcept { assign(text); }
   template <std::size_t array_size>
   constexpr BoundedText(const char (&literal)[array_size]) noexcept {
@@ -31,9 +31,8 @@ class BoundedText {
 
   constexpr void assign(ByteView text) noexcept {
     too_long_ = text.size() > size_max;
-    size_ = 0;
-    if (too_long_) return;
-    for (const char byte : text) bytes_[size_++] = byte;
+    size_ = too_long_ ? 0 : static_cast<std::uint16_t>(text.size());
+    if (size_ != 0) __builtin_memcpy(bytes_, text.data(), size_);
     bytes_[size_] = '\0';
   }
   [[nodiscard]] constexpr ByteView view() const noexcept { return {bytes_, size_}; }
@@ -44,7 +43,7 @@ class BoundedText {
  private:
   std::uint16_t size_ = 0;
   bool too_long_ = false;
-  char bytes_[size_max + 1] = {};
+  char bytes_[size_max + 1];  // Behind the NUL: whatever was there.
 };
 
 inline constexpr Duration spin_off = Duration::zero();

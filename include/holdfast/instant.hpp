@@ -21,7 +21,7 @@ class Instant {
 
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return count_; }
 
-  // Both stay inside [epoch, max()]: a deadline of "now + for ever" must not wrap to the past.
+  // A deadline of "now + for ever" must not wrap to the past: both stay inside [epoch, max()].
   friend constexpr Instant operator+(Instant instant, Duration duration) noexcept {
     return Instant(saturated(instant.count_, duration.count()));
   }

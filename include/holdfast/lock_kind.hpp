@@ -33,6 +33,7 @@ enum class Verdict : std::uint8_t {
 // One command: its arguments, and which of them is the token, so that it can be patched in later.
 class CommandLine {
  public:
+  CommandLine() noexcept;  // Out of line, as all here: this is not the hot path, and it is used often.
   // REQUIRES: fewer than arguments_max arguments so far.
   CommandLine& add(ByteView bytes) noexcept;
   CommandLine& add(std::int64_t integer) noexcept;

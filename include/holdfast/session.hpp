@@ -193,21 +193,10 @@ class Session {
     MutableBytes space;
     Request* request = nullptr;
   };
-  [[nodiscard]] Place open(bool compensated) noexcept {
-    if (state_ != SessionState::ready || unflushed_ != 0) return {};
-    const std::size_t compensations = compensated ? 1 : 0;
-    if (count_ + reserved_ + compensations >= storage_.in_flight_count) return {};
-    if (compensated && kept_ + reserved_ >= storage_.compensation_count) return {};
-    return {transmit_space(), &at(count_).request};
-  }
+  [[nodiscard]] Place open(bool compensated) noexcept;
   // REQUIRES: `size` bytes of a whole request stand in the place that open() gave, called with `compensated` where
   // the request has a compensation.
-  void commit(const Request& request, std::size_t size, Instant now) noexcept {
-    push(Purpose::request, size, now);
-    if (request.compensation != nullptr) ++reserved_;
-    if (request.posted) [[unlikely]] adopt(at(count_ - 1));
-    else if (request.deadline < deadline_min_) deadline_min_ = request.deadline;
-  }
+  void commit(const Request& request, std::size_t size, Instant now) noexcept;
   // The usual case of a driver that waits for each reply: while the session is quiet, the next request may be sent past
   // it, described in quiet_request(), and, if its reply comes at once and whole, be done without ever having stood in
   // the queue. Whatever else happens, commit_sent() puts it there as if it had been from the start, and all goes on as
@@ -263,22 +252,8 @@ class Session {
   };
 
   // The entry `index` behind the oldest.
-  InFlight& at(std::size_t index) noexcept {
-    std::size_t place = first_ + index;
-    if (place >= storage_.in_flight_count) place -= storage_.in_flight_count;
-    return storage_.in_flight[place];
-  }
-  InFlight& push(Purpose purpose, std::size_t size, Instant now) noexcept {
-    HOLDFAST_ASSERT(count_ < storage_.in_flight_count && size <= storage_.transmit.size - transmit_end_);
-    InFlight& entry = at(count_++);
-    entry.first_byte = stream_end_;
-    entry.submitted_at = now;
-    entry.notice = Status::ok;
-    entry.purpose = static_cast<std::uint8_t>(purpose);
-    transmit_end_ += size;
-    stream_end_ += size;
-    return entry;
-  }
+  InFlight& at(std::size_t index) noexcept;
+  InFlight& push(Purpose purpose, std::size_t size, Instant now) noexcept;
   void pop() noexcept {
     if (++first_ == storage_.in_flight_count) first_ = 0;
     if (--count_ == 0) deadline_min_ = Instant::max();
@@ -298,11 +273,7 @@ class Session {
   void drop_silent() noexcept;
   CompensationSlot& keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept;
   void flush_compensations(Instant now) noexcept;
-  [[nodiscard]] MutableBytes transmit_space() noexcept {
-    if (transmit_begin_ != 0) compact_transmit();
-    return {storage_.transmit.data + transmit_end_, storage_.transmit.size - transmit_end_};
-  }
-  void compact_transmit() noexcept;
+  [[nodiscard]] MutableBytes transmit_space() noexcept;
   void note_text(ByteView text) noexcept;
 
   SessionSettings settings_;

@@ -5,6 +5,8 @@
 
 namespace holdfast {
 
+CommandLine::CommandLine() noexcept = default;
+
 CommandLine& CommandLine::add(ByteView bytes) noexcept {
   HOLDFAST_ASSERT(count_ < arguments_max);
   arguments_[count_++] = Argument(bytes);

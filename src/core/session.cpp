@@ -79,11 +79,46 @@ void Session::note_text(ByteView text) noexcept {
 
 // ---- The queue of requests in flight -----------------------------------------------------------------------------
 
-// Only after a short write.
-[[gnu::noinline]] void Session::compact_transmit() noexcept {
-  std::memmove(storage_.transmit.data, storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_);
-  transmit_end_ -= transmit_begin_;
-  transmit_begin_ = 0;
+Session::InFlight& Session::at(std::size_t index) noexcept {
+  std::size_t place = first_ + index;
+  if (place >= storage_.in_flight_count) place -= storage_.in_flight_count;
+  return storage_.in_flight[place];
+}
+
+MutableBytes Session::transmit_space() noexcept {
+  if (transmit_begin_ != 0) {  // Only after a short write.
+    std::memmove(storage_.transmit.data, storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_);
+    transmit_end_ -= transmit_begin_;
+    transmit_begin_ = 0;
+  }
+  return {storage_.transmit.data + transmit_end_, storage_.transmit.size - transmit_end_};
+}
+
+Session::Place Session::open(bool compensated) noexcept {
+  if (state_ != SessionState::ready || unflushed_ != 0) return {};
+  const std::size_t compensations = compensated ? 1 : 0;
+  if (count_ + reserved_ + compensations >= storage_.in_flight_count) return {};
+  if (compensated && kept_ + reserved_ >= storage_.compensation_count) return {};
+  return {transmit_space(), &at(count_).request};
+}
+
+Session::InFlight& Session::push(Purpose purpose, std::size_t size, Instant now) noexcept {
+  HOLDFAST_ASSERT(count_ < storage_.in_flight_count && size <= storage_.transmit.size - transmit_end_);
+  InFlight& entry = at(count_++);
+  entry.first_byte = stream_end_;
+  entry.submitted_at = now;
+  entry.notice = Status::ok;
+  entry.purpose = static_cast<std::uint8_t>(purpose);
+  transmit_end_ += size;
+  stream_end_ += size;
+  return entry;
+}
+
+void Session::commit(const Request& request, std::size_t size, Instant now) noexcept {
+  push(Purpose::request, size, now);
+  if (request.compensation != nullptr) ++reserved_;
+  if (request.posted) [[unlikely]] adopt(at(count_ - 1));
+  else if (request.deadline < deadline_min_) deadline_min_ = request.deadline;
 }
 
 void Session::commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept {

@@ -8,19 +8,17 @@ namespace holdfast {
 namespace {
 
 constexpr std::uint64_t port_max = 65535;
+constexpr std::uint16_t port_default = 6379;
 
 int hex_value(char digit) noexcept {
   if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-  return -1;
+  const int letter = (digit | 0x20) - 'a';
+  return letter >= 0 && letter < 6 ? letter + 10 : -1;
 }
 
-// Decodes %XX into `out`. False for a malformed escape, a NUL byte, or a text that does not fit.
-template <std::size_t size_max>
-bool decode(ByteView text, BoundedText<size_max>& out) noexcept {
-  char decoded[size_max];
-  std::size_t size = 0;
+// Decodes %XX. The text that comes out is at most as long as `text`; false for a malformed escape or a NUL byte.
+bool decode(ByteView text, char (&out)[url_size_max], std::size_t& size) noexcept {
+  size = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
     char byte = text[at];
     if (byte == '%') {
@@ -31,14 +29,35 @@ bool decode(ByteView text, BoundedText<size_max>& out) noexcept {
       byte = static_cast<char>(high * 16 + low);
       at += 2;
     }
-    if (byte == '\0' || size == size_max) return false;
-    decoded[size++] = byte;
+    if (byte == '\0') return false;
+    out[size++] = byte;
   }
-  out.assign({decoded, size});
   return true;
 }
 
-std::size_t find(ByteView text, char wanted) noexcept { return text.find({&wanted, 1}); }
+template <std::size_t size_max>
+bool decode(ByteView text, BoundedText<size_max>& out) noexcept {
+  char decoded[url_size_max];
+  std::size_t size = 0;
+  if (!decode(text, decoded, size)) return false;
+  out.assign({decoded, size});
+  return !out.too_long();
+}
+
+[[gnu::noinline]] std::size_t find(ByteView text, char wanted) noexcept {
+  const void* const found = text.empty() ? nullptr : std::memchr(text.data(), wanted, text.size());
+  return found == nullptr ? SIZE_MAX : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+// Splits at the first `separator`: what is before it stays in `text`, what is behind it is returned.
+[[gnu::noinline]] ByteView split(ByteView& text, char separator, bool& found) noexcept {
+  const std::size_t at = find(text, separator);
+  found = at != SIZE_MAX;
+  if (!found) return {};
+  const ByteView rest = {text.data() + at + 1, text.size() - at - 1};
+  text = {text.data(), at};
+  return rest;
+}
 
 std::size_t find_last(ByteView text, char wanted) noexcept {
   for (std::size_t at = text.size(); at > 0; --at)
@@ -47,13 +66,11 @@ std::size_t find_last(ByteView text, char wanted) noexcept {
 }
 
 // "[user][:password]" in front of the '@'. Returns what is wrong, or nullptr.
-const char* read_credentials(ByteView text, ClientConfig& config) noexcept {
-  const std::size_t colon = find(text, ':');
-  if (!decode(text.slice(0, colon == SIZE_MAX ? text.size() : colon), config.user))
-    return "the user is too long or has a malformed percent escape";
-  config.password = {};
-  if (colon != SIZE_MAX && !decode(text.slice(colon + 1), config.password))
-    return "the password is too long or has a malformed percent escape";
+const char* read_credentials(ByteView user, ClientConfig& config) noexcept {
+  bool has_password = false;
+  const ByteView password = split(user, ':', has_password);
+  if (!decode(user, config.user)) return "the user is too long or has a malformed percent escape";
+  if (!decode(password, config.password)) return "the password is too long or has a malformed percent escape";
   if (!config.user.empty() && config.password.empty()) return "a user without a password cannot log in";
   return nullptr;
 }
@@ -66,82 +83,70 @@ const char* read_database(ByteView text, ClientConfig& config) noexcept {
   return nullptr;
 }
 
-const char* read_port(ByteView text, ClientConfig& config) noexcept {
-  std::uint64_t port = 0;
-  if (!read_decimal(text, port_max, port) || port == 0) return "the port is no number from 1 to 65535";
-  config.port = static_cast<std::uint16_t>(port);
-  return nullptr;
-}
-
 // Letters, digits and what names and literal addresses are made of; "%" for IPv6 zones.
-bool host_byte(char byte) noexcept {
-  return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-         byte == '.' || byte == '-' || byte == '_' || byte == ':' || byte == '%';
+bool host_byte(char byte, bool bracketed) noexcept {
+  const int letter = (byte | 0x20) - 'a';
+  if ((letter >= 0 && letter < 26) || (byte >= '0' && byte <= '9')) return true;
+  return byte == '.' || byte == '-' || byte == '_' || (bracketed && (byte == ':' || byte == '%'));
 }
 
-const char* read_host(ByteView text, ClientConfig& config) noexcept {
-  ByteView host = text;
+const char* read_host(ByteView host, ClientConfig& config) noexcept {
   ByteView port;
   bool has_port = false;
-  if (!text.empty() && text[0] == '[') {
-    const std::size_t bracket = find(text, ']');
-    if (bracket == SIZE_MAX) return "the bracket of the IPv6 address is not closed";
-    host = text.slice(1, bracket - 1);
+  const bool bracketed = !host.empty() && host[0] == '[';
+  if (bracketed) {
+    bool closed = false;
+    host = host.slice(1);
+    ByteView rest = split(host, ']', closed);
+    if (!closed) return "the bracket of the IPv6 address is not closed";
     if (find(host, ':') == SIZE_MAX) return "brackets are for IPv6 addresses";
-    const ByteView rest = text.slice(bracket + 1);
-    if (!rest.empty() && rest[0] != ':') return "something other than a port follows the IPv6 address";
-    has_port = !rest.empty();
-    port = rest.slice(1);
+    port = split(rest, ':', has_port);
+    if (!rest.empty()) return "something other than a port follows the IPv6 address";
   } else {
-    const std::size_t colon = find(text, ':');
-    if (colon != SIZE_MAX) {
-      if (find(text.slice(colon + 1), ':') != SIZE_MAX) return "an IPv6 address belongs in brackets";
-      has_port = true;
-      host = text.slice(0, colon);
-      port = text.slice(colon + 1);
-    }
-    if (find(host, '%') != SIZE_MAX) return "the host has a byte that no host name has";
+    port = split(host, ':', has_port);
+    if (find(port, ':') != SIZE_MAX) return "an IPv6 address belongs in brackets";
   }
   if (host.empty()) return "the host is empty";
   if (host.size() > host_size_max) return "the host is longer than 255 bytes";
   for (const char byte : host)
-    if (!host_byte(byte)) return "the host has a byte that no host name has";
+    if (!host_byte(byte, bracketed)) return "the host has a byte that no host name has";
+  std::uint64_t number = port_default;
+  if (has_port && (!read_decimal(port, port_max, number) || number == 0))
+    return "the port is no number from 1 to 65535";
   config.host.assign(host);
-  config.port = ClientConfig().port;
-  return has_port ? read_port(port, config) : nullptr;
+  config.port = static_cast<std::uint16_t>(number);
+  config.socket_path.assign({});
+  return nullptr;
 }
 
-const char* read_redis(ByteView text, ClientConfig& config) noexcept {
-  if (find(text, '?') != SIZE_MAX || find(text, '#') != SIZE_MAX)
+const char* read_redis(ByteView authority, ClientConfig& config) noexcept {
+  if (find(authority, '?') != SIZE_MAX || find(authority, '#') != SIZE_MAX)
     return "a redis URL takes no query and no fragment; write '?' and '#' in a password as %3F and %23";
-  const std::size_t slash = find(text, '/');
-  ByteView authority = text.slice(0, slash == SIZE_MAX ? text.size() : slash);
+  bool found = false;
+  const ByteView database = split(authority, '/', found);
   const std::size_t at = find_last(authority, '@');
   if (at != SIZE_MAX) {
-    if (const char* problem = read_credentials(authority.slice(0, at), config)) return problem;
+    if (const char* problem = read_credentials({authority.data(), at}, config)) return problem;
     authority = authority.slice(at + 1);
   }
   if (const char* problem = read_host(authority, config)) return problem;
-  config.socket_path = {};
-  const ByteView database = slash == SIZE_MAX ? ByteView() : text.slice(slash + 1);
   return database.empty() ? nullptr : read_database(database, config);
 }
 
-const char* read_unix(ByteView text, ClientConfig& config) noexcept {
-  const std::size_t slash = find(text, '/');
-  const std::size_t at = find(text, '@');
-  if (at != SIZE_MAX && (slash == SIZE_MAX || at < slash)) {
-    if (const char* problem = read_credentials(text.slice(0, at), config)) return problem;
-    text = text.slice(at + 1);
+const char* read_unix(ByteView path, ClientConfig& config) noexcept {
+  if (find(path, '@') < find(path, '/')) {
+    bool found = false;
+    ByteView credentials = path;
+    path = split(credentials, '@', found);
+    if (const char* problem = read_credentials(credentials, config)) return problem;
   }
-  if (text.empty() || text[0] != '/') return "a unix URL needs an absolute path, as in unix:///run/redis.sock";
-  const std::size_t question = find(text, '?');
-  if (!decode(text.slice(0, question == SIZE_MAX ? text.size() : question), config.socket_path))
+  bool has_query = false;
+  const ByteView query = split(path, '?', has_query);
+  if (path.empty() || path[0] != '/') return "a unix URL needs an absolute path, as in unix:///run/redis.sock";
+  if (!decode(path, config.socket_path))
     return "the socket path is longer than 107 bytes or has a malformed percent escape";
-  if (question == SIZE_MAX) return nullptr;
-  const ByteView query = text.slice(question + 1);
-  if (!query.begins_with("db=")) return "a unix URL knows one setting, db";
-  return read_database(query.slice(3), config);
+  if (!has_query) return nullptr;
+  return query.begins_with("db=") ? read_database(query.slice(3), config) : "a unix URL knows one setting, db";
 }
 
 }  // namespace
@@ -149,8 +154,8 @@ const char* read_unix(ByteView text, ClientConfig& config) noexcept {
 Status parse_url(ByteView url, ClientConfig& config, const char** reason) noexcept {
   const char* problem = nullptr;
   ClientConfig parsed = config;
-  parsed.user = {};
-  parsed.password = {};
+  parsed.user.assign({});
+  parsed.password.assign({});
   parsed.database = 0;
   if (url.size() > url_size_max) problem = "the URL is longer than 2048 bytes";
   else if (url.begins_with("redis://")) problem = read_redis(url.slice(8), parsed);
