@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+#include "pair_contenders.hpp"
+
+#include <arpa/inet.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "holdfast/holdfast.hpp"
+#include "holdfast/resp_encoder.hpp"
+#include "scripts.hpp"
+
+namespace bench {
+
+namespace {
+
+constexpr auto acquired = std::string_view("+OK\r\n");
+constexpr auto released = std::string_view(":1\r\n");
+
+inline void expect(bool condition, const char* what) {
+  if (!condition) [[unlikely]]
+    throw std::runtime_error(what);
+}
+
+// Keys of one size, so that all send as many bytes.
+std::string next_key() {
+  static std::atomic<int> number{100000};
+  return std::string("bench:").append(std::to_string(number++));
+}
+
+// Tokens for those who draw no random bytes: any will do, as long as they change and have a token's size.
+constexpr std::size_t token_size = holdfast::token_text_size;
+class TokenTable {
+ public:
+  TokenTable() {
+    for (std::size_t index = 0; index < tokens_.size(); ++index) tokens_[index].fill("0123456789abcdef"[index]);
+  }
+  const char* next() { return tokens_[next_++ % tokens_.size()].data(); }
+
+ private:
+  std::array<std::array<char, token_size>, 16> tokens_{};
+  std::size_t next_ = 0;
+};
+
+// ---- A raw socket ------------------------------------------------------------------------------------------------
+
+class RawSocket {
+ public:
+  explicit RawSocket(const Address& address) {
+    sockaddr_un local{};
+    local.sun_family = AF_UNIX;
+    std::strncpy(local.sun_path, address.socket_path.c_str(), sizeof local.sun_path - 1);
+    sockaddr_in loopback{};
+    loopback.sin_family = AF_INET;
+    loopback.sin_port = htons(static_cast<std::uint16_t>(address.port));
+    loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool tcp = address.socket_path.empty();
+    descriptor_ = ::socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int connected = tcp ? ::connect(descriptor_, reinterpret_cast<sockaddr*>(&loopback), sizeof loopback)
+                              : ::connect(descriptor_, reinterpret_cast<sockaddr*>(&local), sizeof local);
+    expect(connected == 0, "cannot connect to the server");
+    const timeval limit = {.tv_sec = 1, .tv_usec = 0};
+    const int on = 1;
+    (void)::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (tcp) (void)::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  ~RawSocket() { ::close(descriptor_); }
+  RawSocket(const RawSocket&) = delete;
+  RawSocket& operator=(const RawSocket&) = delete;
+
+  void send(std::string_view bytes) {
+    const ssize_t count = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    expect(count == static_cast<ssize_t>(bytes.size()), "a send was cut short");
+  }
+
+  // Waits for these very bytes.
+  void expect_reply(std::string_view bytes, bool spinning = false) {
+    char received[64];
+    std::size_t size = 0;
+    while (size < bytes.size()) {
+      const ssize_t count = spinning ? receive_spinning(received + size, sizeof received - size)
+                                     : ::recv(descriptor_, received + size, sizeof received - size, 0);
+      expect(count > 0, "no reply");
+      size += static_cast<std::size_t>(count);
+    }
+    if (size == bytes.size() && std::memcmp(received, bytes.data(), size) == 0) return;
+    throw std::runtime_error("the server answered " + std::string(received, size));
+  }
+
+  // Waits for `left` bytes, whatever they are.
+  void drain(std::size_t left) {
+    char received[4096];
+    while (left != 0) {
+      const ssize_t count = ::recv(descriptor_, received, sizeof received, 0);
+      expect(count > 0 && static_cast<std::size_t>(count) <= left, "the replies are not as many as they should be");
+      left -= static_cast<std::size_t>(count);
+    }
+  }
+
+ private:
+  ssize_t receive_spinning(char* out, std::size_t size) {
+    const Clock::time_point until = Clock::now() + spin_budget;
+    do {
+      const ssize_t count = ::recv(descriptor_, out, size, MSG_DONTWAIT);
+      if (count >= 0 || errno != EAGAIN) return count;
+    } while (Clock::now() < until);
+    return ::recv(descriptor_, out, size, 0);
+  }
+
+  int descriptor_ = -1;
+};
+
+// ---- Precomputed requests ----------------------------------------------------------------------------------------
+
+std::string encoded(const std::vector<std::string>& texts) {
+  std::vector<holdfast::Argument> arguments;
+  for (const std::string& text : texts) arguments.emplace_back(holdfast::ByteView(text));
+  const holdfast::Arguments view(arguments.data(), arguments.size());
+  std::string bytes(holdfast::encoded_size(view), '\0');
+  std::size_t size = 0;
+  expect(holdfast::encode_command({bytes.data(), bytes.size()}, view, size) == holdfast::Status::ok, "encode_command");
+  return bytes;
+}
+
+class PreparedRequest {
+ public:
+  // One of the arguments is token_placeholder().
+  explicit PreparedRequest(const std::vector<std::string>& arguments)
+      : bytes_(encoded(arguments)), token_offset_(bytes_.find(token_placeholder())) {}
+
+  static std::string token_placeholder() { return std::string(token_size, '?'); }
+
+  std::string_view with_token(const char* token) {
+    std::memcpy(bytes_.data() + token_offset_, token, token_size);
+    return bytes_;
+  }
+
+ private:
+  std::string bytes_;
+  std::size_t token_offset_;
+};
+
+std::vector<std::string> set_arguments(const std::string& key) {
+  return {"SET", key, PreparedRequest::token_placeholder(), "NX", "PX", "30000"};
+}
+std::string release_text() { return std::string(holdfast::scripts::mutex_release.text.string_view()); }
+std::string release_sha() { return std::string(holdfast::scripts::mutex_release.sha.bytes().string_view()); }
+std::vector<std::string> release_arguments(const std::string& release, const std::string& key) {
+  const std::string token = PreparedRequest::token_placeholder();
+  if (release == "DELEX") return {"DELEX", key, "IFEQ", token};
+  if (release == "DELIFEQ") return {"DELIFEQ", key, token};
+  return {"EVALSHA", release_sha(), "1", key, token};
+}
+
+// A raw connection with all that a pair needs. The server knows the script when it is constructed.
+struct RawPair {
+  explicit RawPair(const Address& address, const std::string& key = next_key())
+      : socket(address),
+        acquire(set_arguments(key)),
+        release(release_arguments("script", key)),
+        release_by_text({"EVAL", release_text(), "1", key, PreparedRequest::token_placeholder()}) {
+    socket.send(encoded({"SCRIPT", "LOAD", release_text()}));
+    socket.expect_reply(std::string("$40\r\n").append(release_sha()).append("\r\n"));
+  }
+
+  RawSocket socket;
+  PreparedRequest acquire;
+  PreparedRequest release;
+  PreparedRequest release_by_text;
+  TokenTable tokens;
+  bool reply_outstanding = false;
+};
+
+PairedRounds::Run raw_pairs_waiting(const Address& address, bool spinning) {
+  return [raw = std::make_shared<RawPair>(address), spinning](std::size_t count) {
+    for (; count != 0; --count) {
+      const char* const token = raw->tokens.next();
+      raw->socket.send(raw->acquire.with_token(token));
+      raw->socket.expect_reply(acquired, spinning);
+      raw->socket.send(raw->release.with_token(token));
+      raw->socket.expect_reply(released, spinning);
+    }
+  };
+}
+
+}  // namespace
+
+PairedRounds::Run raw_pairs(const Address& address) { return raw_pairs_waiting(address, false); }
+PairedRounds::Run raw_spinning_pairs(const Address& address) { return raw_pairs_waiting(address, true); }
+
+PairedRounds::Run raw_posting_pairs(const Address& address) {
+  return [raw = std::make_shared<RawPair>(address),
+          both = std::string(released) + std::string(acquired)](std::size_t count) {
+    for (; count != 0; --count) {
+      const char* const token = raw->tokens.next();
+      raw->socket.send(raw->acquire.with_token(token));
+      raw->socket.expect_reply(raw->reply_outstanding ? std::string_view(both) : acquired);
+      raw->socket.send(raw->release_by_text.with_token(token));
+      raw->reply_outstanding = true;
+    }
+  };
+}
+
+PairedRounds::Run raw_pipelined_pairs(const Address& address, const std::string& release) {
+  auto raw = std::make_shared<RawPair>(address);
+  std::string flight;
+  TokenTable tokens;
+  for (std::size_t pair = 0; pair < pipelined_pairs; ++pair) {
+    const std::string key = next_key();
+    const char* const token = tokens.next();
+    flight += PreparedRequest(set_arguments(key)).with_token(token);
+    flight += PreparedRequest(release_arguments(release, key)).with_token(token);
+  }
+  return [raw, flight](std::size_t count) {
+    for (; count != 0; count -= pipelined_pairs) {
+      raw->socket.send(flight);
+      raw->socket.drain(pipelined_pairs * (acquired.size() + released.size()));
+    }
+  };
+}
+
+// ---- hiredis -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct ContextDeleter {
+  void operator()(redisContext* context) const { redisFree(context); }
+};
+
+// Arguments as redisCommandArgv() wants them.
+class ArgumentVectors {
+ public:
+  explicit ArgumentVectors(std::vector<std::string> texts) : texts_(std::move(texts)) {
+    for (const std::string& text : texts_) {
+      if (text == PreparedRequest::token_placeholder()) token_index_ = pointers_.size();
+      pointers_.push_back(text.data());
+      sizes_.push_back(text.size());
+    }
+  }
+  ArgumentVectors(const ArgumentVectors&) = delete;
+  ArgumentVectors& operator=(const ArgumentVectors&) = delete;
+
+  // The reply's type must be `type`.
+  void call(redisContext* context, const char* token, int type) {
+    if (token != nullptr) pointers_[token_index_] = token;
+    void* const answer = redisCommandArgv(context, static_cast<int>(pointers_.size()), pointers_.data(), sizes_.data());
+    auto* const reply = static_cast<redisReply*>(answer);
+    expect(reply != nullptr && reply->type == type, "hiredis: an unexpected reply");
+    freeReplyObject(answer);
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<const char*> pointers_;
+  std::vector<std::size_t> sizes_;
+  std::size_t token_index_ = 0;
+};
+
+struct HiredisPair {
+  explicit HiredisPair(const Address& address, const std::string& key = next_key())
+      : context(address.socket_path.empty() ? redisConnect("127.0.0.1", address.port)
+                                            : redisConnectUnix(address.socket_path.c_str())),
+        acquire(set_arguments(key)),
+        release(release_arguments("script", key)) {
+    expect(context != nullptr && context->err == 0, "hiredis cannot connect to the server");
+    (void)redisSetTimeout(context.get(), {.tv_sec = 1, .tv_usec = 0});
+    ArgumentVectors({"SCRIPT", "LOAD", release_text()}).call(context.get(), nullptr, REDIS_REPLY_STRING);
+  }
+
+  std::unique_ptr<redisContext, ContextDeleter> context;
+  ArgumentVectors acquire;
+  ArgumentVectors release;
+  TokenTable tokens;
+};
+
+}  // namespace
+
+PairedRounds::Run hiredis_pairs(const Address& address) {
+  return [pair = std::make_shared<HiredisPair>(address)](std::size_t count) {
+    for (; count != 0; --count) {
+      const char* const token = pair->tokens.next();
+      pair->acquire.call(pair->context.get(), token, REDIS_REPLY_STATUS);
+      pair->release.call(pair->context.get(), token, REDIS_REPLY_INTEGER);
+    }
+  };
+}
+
+// ---- holdfast ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct HoldfastPair {
+  HoldfastPair(const Address& address, const HoldfastMode& mode) : lock(client, next_key()) {
+    holdfast::ClientConfig config;
+    config.port = static_cast<std::uint16_t>(address.port);
+    config.socket_path.assign(address.socket_path);
+    config.native_delete = mode.native_delete;
+    if (mode.spins) config.spin = spin_budget;
+    expect_ok(client.connect(config));
+  }
+
+  void expect_ok(holdfast::Status status) const {
+    if (status == holdfast::Status::ok) [[likely]]
+      return;
+    throw std::runtime_error("holdfast: " + std::string(holdfast::to_string(status)) + ": " +
+                             std::string(client.error_text().string_view()));
+  }
+
+  holdfast::Client client;
+  holdfast::Mutex lock;
+};
+
+}  // namespace
+
+PairedRounds::Run holdfast_pairs(const Address& address, const HoldfastMode& mode) {
+  auto pair = std::make_shared<HoldfastPair>(address, mode);
+  if (!mode.posts)
+    return [pair](std::size_t count) {
+      for (; count != 0; --count) {
+        pair->expect_ok(pair->lock.try_acquire());
+        pair->expect_ok(pair->lock.release());
+      }
+    };
+  return [pair](std::size_t count) {
+    for (; count != 0; --count) {
+      pair->expect_ok(pair->lock.try_acquire());
+      pair->expect_ok(pair->lock.post_outcome());
+      pair->expect_ok(pair->lock.post_release());
+    }
+  };
+}
+
+}  // namespace bench
