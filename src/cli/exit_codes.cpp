@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "exit_codes.hpp"
+
+namespace holdfast::cli {
+
+int exit_code_of(Status status, int not_acquired) noexcept {
+  switch (status) {
+    case Status::lock_busy: return not_acquired;
+    case Status::invalid_argument: return exit_usage;
+    case Status::lock_lost: return exit_lost;
+
+    case Status::not_connected:
+    case Status::connect_failed:
+    case Status::name_not_resolved:
+    case Status::transport_closed:
+    case Status::timed_out:
+    case Status::read_only:
+    case Status::loading:
+    case Status::out_of_memory:
+    case Status::busy_script:
+    case Status::too_few_replicas:
+    case Status::stale_replica:
+    case Status::disk_error:
+    case Status::moved:
+    case Status::ask:
+    case Status::cluster_down:
+    case Status::cross_slot:
+    case Status::try_again:
+    case Status::too_many_clients:
+    case Status::denied:
+    case Status::wrong_type:
+    case Status::outcome_unknown: return exit_no_server;
+
+    case Status::protocol_error:
+    case Status::unknown_command:
+    case Status::no_script:
+    case Status::server_error: return exit_protocol;
+
+    case Status::auth_required:
+    case Status::auth_failed:
+    case Status::no_permission: return exit_no_permission;
+
+    case Status::system_error:
+    case Status::no_entropy: return exit_system;
+
+    case Status::ok:
+    case Status::not_held:
+    case Status::already_held:
+    case Status::buffer_too_small:
+    case Status::too_many_requests:
+    case Status::cancelled:
+    case Status::forked: return exit_software;
+  }
+  return exit_software;
+}
+
+}  // namespace holdfast::cli

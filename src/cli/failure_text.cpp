@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "failure_text.hpp"
+
+#include <algorithm>
+#include <system_error>
+
+#include "messages.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+// Servers cut long arguments, so the beginning of a password gives it away as well.
+constexpr std::size_t telling_size = 4;
+
+bool gives_away(ByteView text, ByteView password) noexcept {
+  if (password.empty()) return false;
+  return text.find(password.slice(0, std::min(password.size(), telling_size))) != SIZE_MAX;
+}
+
+}  // namespace
+
+std::string address_text(const ClientConfig& server) {
+  if (!server.socket_path.empty()) return escaped(server.socket_path.view());
+  const std::string host = escaped(server.host.view());
+  const bool v6 = host.find(':') != std::string::npos;
+  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(server.port);
+}
+
+std::string failure_text(Status status, const Client& client) {
+  std::string text = cause(status);
+  const ByteView words = client.error_text();
+  if (gives_away(words, client.config().password.view()))
+    text += " (What the server said is not shown: it has the password in it.)";
+  else if (!words.empty())
+    text += " (" + escaped(words) + ")";
+  const int number = client.system_error_number();
+  if ((status == Status::connect_failed || status == Status::system_error) && number != 0)
+    text += " (" + std::generic_category().message(number) + ")";
+  return text + " " + remedy(status);
+}
+
+}  // namespace holdfast::cli

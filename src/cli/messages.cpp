@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#include "messages.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace holdfast::cli {
+
+void say(std::string_view line) {
+  // A pipe that is ready takes this many bytes without blocking (PIPE_BUF on Linux).
+  constexpr std::size_t line_size_max = 4096;
+  constexpr int patience_milliseconds = 10;
+  std::string bytes = "holdfast: ";
+  bytes += line;
+  if (bytes.size() >= line_size_max) bytes.resize(line_size_max - 1);
+  bytes += '\n';
+  pollfd entry = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&entry, 1, patience_milliseconds) != 1 || (entry.revents & POLLOUT) == 0) return;
+  // There is nobody left to tell when this fails.
+  if (::write(STDERR_FILENO, bytes.data(), bytes.size()) < 0) return;
+}
+
+std::string escaped(ByteView bytes) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    if (byte == '\\') {
+      text += "\\\\";
+    } else if (value >= ' ' && value <= '~') {
+      text += byte;
+    } else {
+      text += "\\x";
+      text += digits[value >> 4];
+      text += digits[value & 0xf];
+    }
+  }
+  return text;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// What the command says, one line each on standard error: "holdfast: ...".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "holdfast/bytes.hpp"
+
+namespace holdfast::cli {
+
+// Prints one line. A reader who is slow must not cost us the lock, so a line that would have to wait for more than a
+// moment is dropped.
+void say(std::string_view line);
+
+// Printable ASCII as it is, a backslash doubled, every other byte as \xNN: a name or a server's text must not steer
+// the terminal.
+[[nodiscard]] std::string escaped(ByteView bytes);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// The command line, read and checked.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "exit_codes.hpp"
+#include "holdfast/blocking_lock.hpp"
+#include "holdfast/client_config.hpp"
+#include "holdfast/instant.hpp"
+
+namespace holdfast::cli {
+
+// A wait of nothing: one attempt.
+inline constexpr Duration no_wait = Duration::zero();
+
+// holdfast run
+struct RunOptions {
+  std::string name;                  // The key's bytes, 1 to key_size_max of them.
+  std::vector<std::string> command;  // Never empty.
+  Duration wait = wait_forever;
+  Duration lease = lease_default;     // Within the limits of a LockTiming.
+  Duration grace = Duration::zero();  // From TERM to KILL; at most half of the lease.
+  int not_acquired = exit_not_acquired;
+  ClientConfig server;
+  bool verbose = false;
+};
+
+// The command line is dealt with: help or a complaint has been printed.
+struct Answered {
+  int exit_code = exit_ok;
+};
+
+// One alternative a subcommand.
+using Invocation = std::variant<Answered, RunOptions>;
+
+// `url_of_environment` is HOLDFAST_URL, or nullptr where it is not set.
+[[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const char* url_of_environment);
+
+}  // namespace holdfast::cli

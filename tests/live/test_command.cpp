@@ -1,0 +1,727 @@
+// SPDX-License-Identifier: MIT
+//
+// The holdfast command on a real server: HOLDFAST_COMMAND says where it is.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "live_fixture.hpp"
+
+using namespace holdfast;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+constexpr Duration patience = 20s;  // For what must happen; a busy machine under sanitizers needs some.
+
+constexpr int exit_usage = 64;
+constexpr int exit_no_server = 69;
+constexpr int exit_not_acquired = 75;
+constexpr int exit_no_permission = 77;
+constexpr int exit_lost = 79;
+
+template <class Predicate>
+bool eventually(Predicate&& predicate) {
+  for (const Instant end = Client::now() + patience; Client::now() < end; (void)::poll(nullptr, 0, 2))
+    if (predicate()) return true;
+  return predicate();
+}
+
+// As /proc has it: 'T' is stopped, 'Z' a zombie; '?' for a process that is gone.
+char state_of(pid_t pid) {
+  char text[512] = {};
+  const int file = ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return '?';
+  const ssize_t size = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  const std::string stat(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+  const std::size_t bracket = stat.rfind(')');
+  return bracket == std::string::npos || bracket + 2 >= stat.size() ? '?' : stat[bracket + 2];
+}
+
+// Zombies count as gone: they do nothing any more.
+bool alive(pid_t pid) {
+  const char state = state_of(pid);
+  return state != '?' && state != 'Z';
+}
+
+std::string command_path() {
+  const char* const path = std::getenv("HOLDFAST_COMMAND");
+  return path == nullptr ? "holdfast" : path;
+}
+
+using Words = std::vector<std::string>;
+
+// Does not return. Nothing but the standard descriptors is handed on.
+[[noreturn]] void execute_command(const Words& words, const std::string& url) {
+  if (url.empty())
+    ::unsetenv("HOLDFAST_URL");
+  else
+    ::setenv("HOLDFAST_URL", url.c_str(), 1);
+  for (int descriptor = 3; descriptor < 256; ++descriptor) ::close(descriptor);
+  std::string path = command_path();
+  Words copy = words;
+  std::vector<char*> pointers = {path.data()};
+  for (std::string& word : copy) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execvp(pointers[0], pointers.data());
+  ::_exit(99);
+}
+
+// The runner's own handlers must not meet a signal in a child: it gets none before they are gone.
+pid_t fork_without_handlers() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::fork();
+  if (pid == 0)
+    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return pid;
+}
+
+// One holdfast, with its output at hand.
+class Running {
+ public:
+  Running(const std::string& url, const Words& words) {
+    if (::pipe2(output_, O_CLOEXEC) != 0 || ::pipe2(errors_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    pid_ = fork_without_handlers();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::dup2(::open("/dev/null", O_RDONLY), 0);
+      ::dup2(output_[1], 1);
+      ::dup2(errors_[1], 2);
+      execute_command(words, url);
+    }
+    ::close(output_[1]);
+    ::close(errors_[1]);
+  }
+  ~Running() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGCONT);
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    ::close(output_[0]);
+    ::close(errors_[0]);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void signal(int number) const { ::kill(pid_, number); }
+
+  // The next line of the command's output.
+  std::string line() {
+    std::string text;
+    for (char byte = 0; take(output_[0], byte);) {
+      if (byte == '\n') return text;
+      text += byte;
+    }
+    return text + " (no line)";
+  }
+  pid_t line_of_pid() { return static_cast<pid_t>(std::strtol(line().c_str(), nullptr, 10)); }
+
+  // Its exit code, or -N where signal N has ended it.
+  int wait() {
+    int status = 0;
+    if (!eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; })) return -1000;
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  // What was said until it ended. REQUIRES: wait().
+  std::string errors() {
+    std::string text;
+    ::fcntl(errors_[0], F_SETFL, O_NONBLOCK);
+    char part[4096];
+    for (ssize_t count = 0; (count = ::read(errors_[0], part, sizeof part)) > 0;)
+      text.append(part, static_cast<std::size_t>(count));
+    return text;
+  }
+
+ private:
+  static bool take(int descriptor, char& byte) {
+    pollfd entry = {.fd = descriptor, .events = POLLIN, .revents = 0};
+    return ::poll(&entry, 1, static_cast<int>(patience / 1ms)) == 1 && ::read(descriptor, &byte, 1) == 1;
+  }
+
+  int output_[2] = {-1, -1};
+  int errors_[2] = {-1, -1};
+  pid_t pid_ = -1;
+};
+
+// run OPTION... NAME -- sh -c SCRIPT
+Words run_script(Words options, const std::string& script) {
+  options.insert(options.begin(), "run");
+  for (const char* word : {"lock", "--", "sh", "-c"}) options.emplace_back(word);
+  options.push_back(script);
+  return options;
+}
+
+int run_to_end(const std::string& url, const Words& words, std::string* errors = nullptr) {
+  Running command(url, words);
+  const int code = command.wait();
+  const std::string said = command.errors();
+  TEST_MESSAGE("stderr: " << said);
+  if (errors != nullptr) *errors = said;
+  return code;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+// ---- The command's own end ---------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_exit_status_should_be_passed_through_and_the_lock_released) {
+  for (const int code : {0, 1, 7, 255}) {
+    TEST_ASSERT_EQUAL(code, run_to_end(server.unix_url(), run_script({}, "exit " + std::to_string(code))));
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+  }
+}
+
+TEST_ON_SERVER(test_command_ended_by_a_signal_should_give_128_and_its_number) {
+  for (const int number : {SIGTERM, SIGKILL, SIGSEGV})
+    TEST_ASSERT_EQUAL(128 + number, run_to_end(server.unix_url(),
+                                               run_script({}, "ulimit -c 0; kill -" + std::to_string(number) + " $$")));
+}
+
+TEST_ON_SERVER(test_command_that_cannot_be_executed_should_give_126_or_127) {
+  std::string errors;
+  TEST_ASSERT_EQUAL(127, run_to_end(server.unix_url(), {"run", "lock", "--", "/nonexistent/x"}, &errors));
+  TEST_ASSERT_TRUE(contains(errors, "cannot execute '/nonexistent/x'"));
+  TEST_ASSERT_EQUAL(127, run_to_end(server.unix_url(), {"run", "lock", "--", ""}));
+  TEST_ASSERT_EQUAL(126, run_to_end(server.unix_url(), {"run", "lock", "--", "/"}));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
+TEST_ON_SERVER(test_name_and_token_should_be_in_the_environment_and_on_the_server) {
+  Running command(server.unix_url(), run_script({}, "echo $HOLDFAST_NAME; echo $HOLDFAST_TOKEN; sleep 100"));
+  TEST_ASSERT_EQUAL("lock", command.line());
+  const std::string token = command.line();
+  TEST_ASSERT_EQUAL(32u, token.size());
+  TEST_ASSERT_EQUAL(token, server.command("GET lock"));
+  command.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
+}
+
+TEST_ON_SERVER(test_name_of_any_bytes_should_be_the_key_byte_for_byte) {
+  for (const std::string& name :
+       {std::string("{}"), std::string("[a,b]"), std::string("'q'"), std::string("\""), std::string(" "),
+        std::string("\n"), std::string("\xff\x01\x80"), std::string("%%"), std::string("x=y"), std::string(256, 'n')}) {
+    Running command(server.unix_url(), {"run", name, "--", "sh", "-c", "echo $HOLDFAST_TOKEN; sleep 100"});
+    const std::string token = command.line();
+    TEST_ASSERT_EQUAL(token, server.command({"GET", name}));
+    command.signal(SIGTERM);
+    TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
+  }
+}
+
+TEST_ON_SERVER(test_name_that_begins_with_a_dash_should_go_behind_a_mark_of_its_own) {
+  for (const char* name : {"-n", "--", "-", "--help"})
+    TEST_ASSERT_EQUAL(3, run_to_end(server.unix_url(), {"run", "--", name, "--", "sh", "-c",
+                                                        "test \"$HOLDFAST_NAME\" = \"$0\" && exit 3", name}));
+}
+
+TEST_ON_SERVER(test_words_of_the_command_should_never_be_taken_for_options) {
+  TEST_ASSERT_EQUAL(
+      4, run_to_end(server.unix_url(), {"run", "lock", "--", "sh", "-c", "exit $#", "--", "-n", "--", "-w", "--help"}));
+}
+
+TEST_ON_SERVER(test_command_should_get_default_signals_and_no_descriptor_of_ours) {
+  Running command(server.unix_url(), run_script({}, "grep -E 'Sig(Blk|Ign)' /proc/self/status; echo /proc/self/fd/*"));
+  TEST_ASSERT_EQUAL("SigBlk:\t0000000000000000", command.line());
+  TEST_ASSERT_EQUAL("SigIgn:\t0000000000000000", command.line());
+  // The shell opens the folder itself.
+  TEST_ASSERT_EQUAL("/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3", command.line());
+  TEST_ASSERT_EQUAL(0, command.wait());
+}
+
+TEST_ON_SERVER(test_closed_standard_descriptors_should_not_become_our_socket) {
+  Running command("", {"--version"});
+  TEST_ASSERT_EQUAL("holdfast 0.1.0", command.line());
+  TEST_ASSERT_EQUAL(0, command.wait());
+  const std::string line =
+      command_path() + " run -v --url " + server.unix_url() + " lock -- sh -c 'exit 5' <&- >&- 2>&-";
+  const int status = std::system(line.c_str());
+  TEST_ASSERT_EQUAL(5, WEXITSTATUS(status));
+}
+
+// ---- Waiting -----------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_without_waiting_a_busy_lock_should_give_the_chosen_exit_code) {
+  server.command("SET lock foreign");
+  TEST_ASSERT_EQUAL(exit_not_acquired, run_to_end(server.unix_url(), run_script({"-n"}, "exit 1")));
+  TEST_ASSERT_EQUAL(33, run_to_end(server.unix_url(), run_script({"-n", "-E", "33"}, "exit 1")));
+  TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), run_script({"-n", "-E", "0"}, "exit 1")));
+  TEST_ASSERT_EQUAL("foreign", server.command("GET lock"));
+}
+
+TEST_ON_SERVER(test_a_wait_should_last_as_long_as_it_was_said) {
+  server.command("SET lock foreign");
+  const Instant begin = Client::now();
+  TEST_ASSERT_EQUAL(9, run_to_end(server.unix_url(), run_script({"-w", "0.5", "-E", "9"}, "exit 1")));
+  const Duration taken = Client::now() - begin;
+  TEST_ASSERT_TRUE(taken >= 500ms);
+  TEST_ASSERT_TRUE(taken < 500ms + patience / 4);
+}
+
+TEST_ON_SERVER(test_a_waiter_should_run_when_the_lock_is_let_go) {
+  Running first(server.unix_url(), run_script({}, "echo up; exec sleep 100"));
+  TEST_ASSERT_EQUAL("up", first.line());
+  Running second(server.unix_url(), run_script({}, "echo late"));
+  Running third(server.unix_url(), run_script({"-w", "20"}, "echo late"));
+  first.signal(SIGINT);
+  TEST_ASSERT_EQUAL(128 + SIGINT, first.wait());
+  TEST_ASSERT_EQUAL("late", second.line());
+  TEST_ASSERT_EQUAL("late", third.line());
+  TEST_ASSERT_EQUAL(0, second.wait());
+  TEST_ASSERT_EQUAL(0, third.wait());
+}
+
+TEST_ON_SERVER(test_a_signal_while_waiting_should_end_the_wait_and_leave_nothing) {
+  server.command("SET lock foreign");
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    Running command(server.unix_url(), run_script({}, "exit 1"));
+    TEST_ASSERT_TRUE(eventually([&] { return contains(server.command("CLIENT LIST"), "cmd=set"); }));
+    command.signal(number);
+    TEST_ASSERT_EQUAL(128 + number, command.wait());
+    TEST_ASSERT_TRUE(eventually([&] { return !contains(server.command("CLIENT LIST"), "name=holdfast"); }));
+  }
+  TEST_ASSERT_EQUAL("foreign", server.command("GET lock"));
+}
+
+TEST_ON_SERVER(test_a_signal_at_any_instant_should_leave_no_lock_and_no_process) {
+  // The instants are spread over connecting, acquiring, forking and running.
+  for (int step = 0; step < 30; ++step) {
+    Running command(server.unix_url(), run_script({"-n"}, "sleep 1000"));
+    const timespec delay = {.tv_sec = 0, .tv_nsec = step * 300'000};
+    ::nanosleep(&delay, nullptr);
+    command.signal(SIGTERM);
+    const int code = command.wait();
+    // Before our handler is there, the signal has its default effect.
+    TEST_ASSERT_TRUE((code == 128 + SIGTERM || code == -SIGTERM));
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+  }
+}
+
+TEST(test_no_server_should_fail_at_once) {
+  const Instant begin = Client::now();
+  std::string errors;
+  TEST_ASSERT_EQUAL(exit_no_server, run_to_end("unix:///nonexistent/socket", run_script({}, "exit 1"), &errors));
+  TEST_ASSERT_TRUE(contains(errors, "no connection to /nonexistent/socket"));
+  TEST_ASSERT_EQUAL(exit_no_server, run_to_end("redis://127.0.0.1:1", run_script({"-w", "100"}, "exit 1")));
+  TEST_ASSERT_TRUE(Client::now() - begin < patience / 2);
+}
+
+TEST_ON_SERVER(test_a_refused_password_should_be_told_and_never_shown, "--requirepass", "right-secret") {
+  const std::string place = server.socket_path();
+  std::string errors;
+  TEST_ASSERT_EQUAL(exit_no_permission, run_to_end("unix://:wrong-secret@" + place, run_script({}, "exit 1"), &errors));
+  TEST_ASSERT_FALSE(contains(errors, "secret"));
+  TEST_ASSERT_EQUAL(exit_no_permission, run_to_end("unix://" + place, run_script({}, "exit 1")));
+  TEST_ASSERT_EQUAL(6, run_to_end("unix://:right-secret@" + place, run_script({"-v"}, "exit 6"), &errors));
+  TEST_ASSERT_FALSE(contains(errors, "secret"));
+}
+
+TEST_ON_SERVER(test_a_server_that_repeats_the_password_should_not_make_us_repeat_it, "--rename-command", "AUTH",
+               "\"\"") {
+  std::string errors;
+  TEST_ASSERT_TRUE(run_to_end("unix://:my-secret@" + server.socket_path(), run_script({}, "exit 0"), &errors) != 0);
+  TEST_ASSERT_FALSE(contains(errors, "secret"));
+}
+
+// ---- Keeping and losing ------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_the_lock_should_be_renewed_as_long_as_the_command_runs) {
+  Running command(server.unix_url(), run_script({"-l", "0.5"}, "echo up; sleep 1.4; exit 5"));
+  TEST_ASSERT_EQUAL("up", command.line());
+  TEST_ASSERT_EQUAL(5, command.wait());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
+TEST_ON_SERVER(test_a_lost_lock_should_end_a_stubborn_command_and_give_the_code_of_loss) {
+  Running command(server.unix_url(),
+                  run_script({"-l", "1", "-k", "0.3"}, "trap 'echo term' TERM; echo $$; while :; do sleep 0.02; done"));
+  const pid_t child = command.line_of_pid();
+  TEST_ASSERT_TRUE(alive(child));
+  server.command("SET lock foreign");
+  TEST_ASSERT_EQUAL("term", command.line());
+  const Instant term = Client::now();
+  TEST_ASSERT_EQUAL(exit_lost, command.wait());
+  TEST_ASSERT_TRUE(Client::now() - term >= 250ms);
+  TEST_ASSERT_FALSE(alive(child));
+  TEST_ASSERT_EQUAL("foreign", server.command("GET lock"));
+  TEST_ASSERT_TRUE(contains(command.errors(), "was lost"));
+}
+
+TEST_ON_SERVER(test_a_lost_lock_should_let_the_command_tidy_up) {
+  Running command(
+      server.unix_url(),
+      run_script({"-l", "1", "-k", "0.5"}, "trap 'echo tidied; exit 0' TERM; echo up; while :; do sleep 0.02; done"));
+  TEST_ASSERT_EQUAL("up", command.line());
+  server.command("DEL lock");
+  TEST_ASSERT_EQUAL("tidied", command.line());
+  TEST_ASSERT_EQUAL(exit_lost, command.wait());
+}
+
+TEST_ON_SERVER(test_a_loss_found_at_the_release_should_be_told) {
+  Running command(server.unix_url(), run_script({}, "trap 'exit 0' USR1; echo up; while :; do sleep 0.02; done"));
+  TEST_ASSERT_EQUAL("up", command.line());
+  server.command("DEL lock");
+  command.signal(SIGUSR1);
+  TEST_ASSERT_EQUAL(exit_lost, command.wait());
+}
+
+TEST_ON_SERVER(test_a_server_that_stops_should_end_the_command_before_the_lock_runs_out) {
+  Running command(server.unix_url(),
+                  run_script({"-l", "2", "-k", "0.4"}, "trap 'echo term' TERM; echo $$; while :; do sleep 0.02; done"));
+  const pid_t child = command.line_of_pid();
+  // The lock was acquired before the child spoke, and is not renewed any more.
+  const Instant runs_out = Client::now() + 2s;
+  server.pause();
+  TEST_ASSERT_EQUAL("term", command.line());
+  const Instant term = Client::now();
+  TEST_ASSERT_TRUE(eventually([&] { return !alive(child); }));
+  const Instant gone = Client::now();
+  server.resume();
+  TEST_ASSERT_TRUE(gone < runs_out);
+  TEST_ASSERT_TRUE(gone - term >= 300ms);
+  TEST_ASSERT_EQUAL(exit_lost, command.wait());
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "0"; }));
+}
+
+TEST_ON_SERVER(test_a_server_that_is_back_in_time_should_not_be_noticed) {
+  Running command(server.unix_url(), run_script({"-l", "2"}, "echo up; sleep 2; exit 5"));
+  TEST_ASSERT_EQUAL("up", command.line());
+  server.pause();
+  (void)::poll(nullptr, 0, 1100);
+  server.resume();
+  TEST_ASSERT_EQUAL(5, command.wait());
+}
+
+TEST_ON_SERVER(test_a_command_that_ends_while_the_server_is_silent_should_not_be_waited_for) {
+  Running command(server.unix_url(), run_script({"-l", "20"}, "echo up; exec sleep 100"));
+  TEST_ASSERT_EQUAL("up", command.line());
+  server.pause();
+  const Instant begin = Client::now();
+  command.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
+  TEST_ASSERT_TRUE(Client::now() - begin < 6s);
+  TEST_ASSERT_TRUE(contains(command.errors(), "has not confirmed the release"));
+  server.resume();
+  // It was sent, and is executed all the same.
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "0"; }));
+}
+
+// ---- Signals -----------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_signals_should_go_to_the_command) {
+  const std::pair<int, const char*> signals[] = {{SIGINT, "INT"},    {SIGTERM, "TERM"}, {SIGHUP, "HUP"},
+                                                 {SIGQUIT, "QUIT"},  {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"},
+                                                 {SIGWINCH, "WINCH"}};
+  for (const auto& [number, name] : signals) {
+    Running command(server.unix_url(), run_script({}, std::string("trap 'echo got; exit 9' ") + name +
+                                                          "; echo up; while :; do sleep 0.02; done"));
+    TEST_ASSERT_EQUAL("up", command.line());
+    command.signal(number);
+    TEST_ASSERT_EQUAL("got", command.line());
+    TEST_ASSERT_EQUAL(9, command.wait());
+  }
+}
+
+TEST_ON_SERVER(test_a_signal_should_not_wait_for_a_renewal_that_blocks) {
+  Running command(server.unix_url(),
+                  run_script({"-l", "3"}, "trap 'echo got' USR1; echo up; while :; do sleep 0.02; done"));
+  TEST_ASSERT_EQUAL("up", command.line());
+  server.pause();
+  (void)::poll(nullptr, 0, 1200);  // The renewal at a third of the lease blocks now.
+  const Instant begin = Client::now();
+  command.signal(SIGUSR1);
+  TEST_ASSERT_EQUAL("got", command.line());
+  TEST_ASSERT_TRUE(Client::now() - begin < 500ms);
+  server.resume();
+  command.signal(SIGKILL);
+}
+
+// ---- Nothing is left behind --------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_grandchildren_should_end_before_the_lock_is_let_go) {
+  Running command(server.unix_url(), run_script({},
+                                                "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; "
+                                                "sh -c '(setsid sleep 1000 & echo $!)'; exit 5"));
+  const pid_t in_group = command.line_of_pid();
+  const pid_t in_session = command.line_of_pid();
+  const pid_t orphan = command.line_of_pid();
+  TEST_ASSERT_EQUAL(5, command.wait());
+  for (const pid_t pid : {in_group, in_session, orphan}) {
+    TEST_ASSERT_TRUE(pid > 0);
+    TEST_ASSERT_FALSE(alive(pid));
+  }
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
+TEST_ON_SERVER(test_a_stubborn_grandchild_in_its_own_session_should_be_killed_under_the_lock) {
+  // The shell goes on when the grandchild has closed its output, and by then that ignores TERM. It outlives the shell
+  // by the grace.
+  Running command(
+      server.unix_url(),
+      run_script({"-l", "0.6", "-k", "0.3"},
+                 "p=$(setsid sh -c 'trap \"\" TERM; echo $$; exec >/dev/null; while :; do sleep 0.02; done' &); "
+                 "echo $p; exit 5"));
+  const pid_t escaped = command.line_of_pid();
+  TEST_ASSERT_TRUE(alive(escaped));
+  const Instant begin = Client::now();
+  while (server.command("EXISTS lock") == "1") (void)::poll(nullptr, 0, 5);
+  TEST_ASSERT_FALSE(alive(escaped));
+  TEST_ASSERT_TRUE(Client::now() - begin >= 250ms);
+  TEST_ASSERT_EQUAL(5, command.wait());
+}
+
+TEST_ON_SERVER(test_killing_holdfast_should_not_leave_the_command_running) {
+  Running command(server.unix_url(),
+                  run_script({}, "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; echo $$; wait"));
+  const pid_t in_group = command.line_of_pid();
+  const pid_t in_session = command.line_of_pid();
+  const pid_t child = command.line_of_pid();
+  command.signal(SIGKILL);
+  TEST_ASSERT_EQUAL(-SIGKILL, command.wait());
+  for (const pid_t pid : {in_group, in_session, child}) TEST_ASSERT_TRUE(eventually([&] { return !alive(pid); }));
+}
+
+TEST_ON_SERVER(test_a_stopped_holdfast_should_not_leave_the_command_running_without_the_lock) {
+  Running command(server.unix_url(), run_script({"-l", "2"}, "setsid sleep 1000 & echo $!; echo $$; wait"));
+  const pid_t in_session = command.line_of_pid();
+  const pid_t child = command.line_of_pid();
+  command.signal(SIGSTOP);
+  const Instant runs_out = Client::now() + 2s;
+  for (const pid_t pid : {in_session, child}) TEST_ASSERT_TRUE(eventually([&] { return !alive(pid); }));
+  TEST_ASSERT_TRUE(Client::now() < runs_out);
+  command.signal(SIGCONT);
+  TEST_ASSERT_EQUAL(exit_lost, command.wait());
+}
+
+// ---- The terminal ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A terminal, and a shell of sorts on it: it runs one holdfast as its foreground job and tells what becomes of it.
+class TerminalSession {
+ public:
+  static constexpr int stopped = 1000;
+
+  TerminalSession(const std::string& url, const Words& words) {
+    master_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master_ < 0 || ::grantpt(master_) != 0 || ::unlockpt(master_) != 0 || ::pipe2(told_, O_CLOEXEC) != 0)
+      throw std::runtime_error("no terminal");
+    const std::string path = ::ptsname(master_);
+    shell_ = fork_without_handlers();
+    if (shell_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::setsid();
+      const int terminal = ::open(path.c_str(), O_RDWR);
+      ::ioctl(terminal, TIOCSCTTY, 0);
+      ::signal(SIGTTOU, SIG_IGN);
+      const pid_t job = ::fork();
+      if (job == 0) {
+        ::setpgid(0, 0);
+        ::tcsetpgrp(terminal, ::getpid());
+        ::signal(SIGTTOU, SIG_DFL);
+        for (const int descriptor : {0, 1, 2}) ::dup2(terminal, descriptor);
+        execute_command(words, url);
+      }
+      ::setpgid(job, job);
+      tell(job);
+      for (;;) {
+        int status = 0;
+        if (::waitpid(job, &status, WUNTRACED) != job) ::_exit(1);
+        ::tcsetpgrp(terminal, ::getpgrp());
+        if (!WIFSTOPPED(status)) {
+          tell(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+          ::_exit(0);
+        }
+        tell(stopped);
+        // fg, on request.
+        char request[8];
+        if (::read(terminal, request, sizeof request) <= 0) ::_exit(1);
+        ::tcsetpgrp(terminal, job);
+        ::kill(-job, SIGCONT);
+      }
+    }
+    ::close(told_[1]);
+  }
+  ~TerminalSession() {
+    ::kill(shell_, SIGKILL);
+    ::waitpid(shell_, nullptr, 0);
+    ::close(master_);
+    ::close(told_[0]);
+  }
+  TerminalSession(const TerminalSession&) = delete;
+  TerminalSession& operator=(const TerminalSession&) = delete;
+
+  void type(const std::string& keys) const { (void)!::write(master_, keys.data(), keys.size()); }
+  // True as soon as `text` has been shown.
+  bool shows(const std::string& text) {
+    return eventually([&] {
+      pollfd entry = {.fd = master_, .events = POLLIN, .revents = 0};
+      char part[512];
+      while (::poll(&entry, 1, 0) == 1) {
+        const ssize_t count = ::read(master_, part, sizeof part);
+        if (count <= 0) break;
+        shown_.append(part, static_cast<std::size_t>(count));
+      }
+      return contains(shown_, text);
+    });
+  }
+  // Of what was shown.
+  int number_behind(const std::string& text) const {
+    return static_cast<int>(std::strtol(shown_.c_str() + shown_.find(text) + text.size(), nullptr, 10));
+  }
+  // The id of the holdfast process. Once, and first.
+  int process() const { return hear(); }
+  // What became of it: `stopped`, else its exit code.
+  int job() const { return hear(); }
+
+ private:
+  void tell(int value) const {
+    if (::write(told_[1], &value, sizeof value) != sizeof value) ::_exit(1);
+  }
+  int hear() const {
+    int value = -1;
+    pollfd entry = {.fd = told_[0], .events = POLLIN, .revents = 0};
+    if (::poll(&entry, 1, static_cast<int>(patience / 1ms)) != 1) return -1;
+    return ::read(told_[0], &value, sizeof value) == sizeof value ? value : -1;
+  }
+
+  int master_ = -1;
+  int told_[2] = {-1, -1};
+  pid_t shell_ = -1;
+  std::string shown_;
+};
+
+}  // namespace
+
+TEST_ON_SERVER(test_the_command_should_have_the_terminal_and_its_keys_should_stop_the_job) {
+  TerminalSession session(server.unix_url(),
+                          {"run", "lock", "--", "sh", "-c", "echo begin $$.; read x; echo got-$x; exit 5"});
+  const int job = session.process();
+  TEST_ASSERT_TRUE(session.shows("."));
+  const pid_t child = session.number_behind("begin ");
+  session.type("\x1a");  // ^Z
+  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+  TEST_ASSERT_EQUAL("1", server.command("EXISTS lock"));
+  session.type("f\n");  // fg
+  TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
+  ::kill(job, SIGTSTP);
+  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+  session.type("f\n");
+  TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
+  session.type("word\n");
+  TEST_ASSERT_TRUE(session.shows("got-word"));
+  TEST_ASSERT_EQUAL(5, session.job());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
+TEST_ON_SERVER(test_a_job_that_was_stopped_for_longer_than_the_lease_should_be_killed) {
+  TerminalSession session(server.unix_url(),
+                          {"run", "-l", "0.5", "lock", "--", "sh", "-c", "echo begin; read x; echo got-$x"});
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("begin"));
+  session.type("\x1a");
+  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "0"; }));
+  session.type("f\n");
+  TEST_ASSERT_EQUAL(exit_lost, session.job());
+}
+
+TEST_ON_SERVER(test_the_interrupt_key_should_end_the_command) {
+  TerminalSession session(server.unix_url(), {"run", "lock", "--", "sh", "-c", "echo begin; exec sleep 1000"});
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("begin"));
+  session.type("\x03");  // ^C
+  TEST_ASSERT_EQUAL(128 + SIGINT, session.job());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
+// ---- The command line --------------------------------------------------------------------------------------------
+
+TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
+  const std::string overlong(257, 'n');
+  const std::pair<Words, const char*> cases[] = {
+      {{}, "subcommand"},
+      {{"walk"}, "subcommand"},
+      {{"run"}, "NAME is missing"},
+      {{"run", "--", "true"}, "NAME is missing"},
+      {{"run", "lock"}, "no command"},
+      {{"run", "lock", "--"}, "no command"},
+      {{"run", "--", "lock", "--"}, "no command"},
+      {{"run", "", "--", "true"}, "NAME is empty"},
+      {{"run", overlong, "--", "true"}, "NAME has 257 bytes"},
+      {{"run", "lock", "true"}, "not expected"},
+      {{"run", "lock", "other", "--", "true"}, "not expected"},
+      {{"run", "--frobnicate", "lock", "--", "true"}, "not expected"},
+      {{"run", "-n", "-w", "1", "lock", "--", "true"}, "exclude each other"},
+      {{"run", "-w", "-1", "lock", "--", "true"}, "'-1' is no time"},
+      {{"run", "-w", "", "lock", "--", "true"}, "'' is no time"},
+      {{"run", "-w", "nan", "lock", "--", "true"}, "'nan' is no time"},
+      {{"run", "-w", "inf", "lock", "--", "true"}, "'inf' is no time"},
+      {{"run", "-w", "1e300", "lock", "--", "true"}, "'1e300' is no time"},
+      {{"run", "-w", "0x10", "lock", "--", "true"}, "'0x10' is no time"},
+      {{"run", "-w", "1s", "lock", "--", "true"}, "'1s' is no time"},
+      {{"run", "-w", " 1", "lock", "--", "true"}, "' 1' is no time"},
+      {{"run", "-w", "1.2.3", "lock", "--", "true"}, "'1.2.3' is no time"},
+      {{"run", "-w", "1.", "lock", "--", "true"}, "'1.' is no time"},
+      {{"run", "-w", "1.0000000001", "lock", "--", "true"}, "is no time"},
+      {{"run", "-w", "1000000000", "lock", "--", "true"}, "is no time"},
+      {{"run", "-w", "\x1b[31m", "lock", "--", "true"}, "\\x1b[31m"},
+      {{"run", "-l", "0", "lock", "--", "true"}, "0.005 to 86400"},
+      {{"run", "-l", "0.0055", "lock", "--", "true"}, "0.005 to 86400"},
+      {{"run", "-l", "86400.001", "lock", "--", "true"}, "0.005 to 86400"},
+      {{"run", "-l", "1", "-k", "0.501", "lock", "--", "true"}, "half of the lease"},
+      {{"run", "-k", "-0", "lock", "--", "true"}, "is no time"},
+      {{"run", "-E", "-1", "lock", "--", "true"}, "is no exit code"},
+      {{"run", "-E", "256", "lock", "--", "true"}, "is no exit code"},
+      {{"run", "-E", "0x1", "lock", "--", "true"}, "is no exit code"},
+      {{"run", "-E", "", "lock", "--", "true"}, "is no exit code"},
+      {{"run", "--url", "", "lock", "--", "true"}, "--url: "},
+      {{"run", "--url", "http://x", "lock", "--", "true"}, "--url: "},
+      {{"run", "--url", "redis://:hidden@host:x", "lock", "--", "true"}, "--url: "},
+      {{"run", "--url", "redis://host/99999999999999999999", "lock", "--", "true"}, "--url: "},
+  };
+  for (const auto& [words, text] : cases) {
+    std::string errors;
+    const char* const expected = text;  // A lambda of Clang 14 takes no structured binding.
+    TEST_MESSAGE("expected: " << expected);
+    TEST_ASSERT_EQUAL(exit_usage, run_to_end("", words, &errors));
+    TEST_ASSERT_TRUE(contains(errors, text));
+    TEST_ASSERT_TRUE(errors.rfind("holdfast: ", 0) == 0);
+    TEST_ASSERT_FALSE(contains(errors, "hidden"));
+    TEST_ASSERT_FALSE(contains(errors, "\x1b"));
+  }
+  std::string errors;
+  TEST_ASSERT_EQUAL(exit_usage, run_to_end("redis://:hidden@host:x", run_script({}, "true"), &errors));
+  TEST_ASSERT_TRUE(contains(errors, "HOLDFAST_URL: "));
+  TEST_ASSERT_FALSE(contains(errors, "hidden"));
+}
+
+TEST(test_help_and_version_should_be_printed_on_request) {
+  for (const Words& words :
+       {Words{"--help"}, Words{"run", "--help"}, Words{"run", "-h"}, Words{"run", "-n", "x", "--help"}}) {
+    Running command("", words);
+    TEST_ASSERT_TRUE(contains(command.line(), "Usage: holdfast run"));
+    TEST_ASSERT_EQUAL(0, command.wait());
+  }
+}
