@@ -118,7 +118,10 @@ class RawConnection {
       value.resize(value.size() - 2);
       return value;
     }
-    for (long index = 0; index < count; ++index) value += (index == 0 ? "" : " ") + read_value();
+    for (long index = 0; index < count; ++index) {
+      if (index != 0) value += ' ';
+      value += read_value();
+    }
     return value;
   }
 

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# usage: check.sh SOURCE-ROOT
+#
+# Uses holdfast as its users do: as a Meson subproject, and installed, by pkg-config. Takes a real lock each time.
+# Exits 77 (skipped) where there is no server to lock on.
+set -euo pipefail
+
+source_root=$(readlink -f "${1:?usage: check.sh SOURCE-ROOT}")
+here=$source_root/tests/consumer
+work=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-consumer.XXXXXX")
+server_pid=
+
+# A sanitizer's or a wrapper's settings of the build that runs us are not the consumer's.
+unset CFLAGS CXXFLAGS LDFLAGS DESTDIR
+
+clean_up() {
+  if [[ -n $server_pid ]]; then kill "$server_pid" 2>/dev/null || true; wait "$server_pid" 2>/dev/null || true; fi
+  rm -rf "$work"
+}
+trap clean_up EXIT
+
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+
+quietly() {  # quietly COMMAND...: its output only if it fails
+  "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$*"; }
+}
+
+find_server() {
+  local candidate
+  IFS=: read -ra candidates <<<"${HOLDFAST_SERVERS:-redis-server:valkey-server}"
+  for candidate in "${candidates[@]}"; do
+    if command -v "$candidate"; then return 0; fi
+  done
+  echo "skipped: no redis-server and no valkey-server" >&2
+  exit 77
+}
+
+start_server() {
+  local server
+  server=$(find_server) || exit $?
+  "$server" --port 0 --unixsocket "$work/socket" --save '' --appendonly no --dir "$work" >"$work/server.log" 2>&1 &
+  server_pid=$!
+  for _ in {1..200}; do
+    if [[ -S $work/socket ]]; then return 0; fi
+    kill -0 "$server_pid" 2>/dev/null || break
+    sleep 0.05
+  done
+  cat "$work/server.log" >&2
+  fail "$server did not start"
+}
+
+lock_with() {  # lock_with PROGRAM: must say that it held the lock
+  [[ $("$1" "unix://$work/socket") == 'held: yes' ]] || fail "$1 did not lock"
+}
+
+as_subproject() {
+  local project=$work/project
+  mkdir -p "$project/subprojects"
+  cp "$here"/meson.build "$here"/*.cpp "$project"
+  ln -s "$source_root" "$project/subprojects/holdfast"
+  quietly meson setup "$project/build" "$project"
+  nothing_of_ours_but_libraries "$project/build"
+  quietly ninja -C "$project/build"
+  lock_with "$project/build/locker"
+  "$project/build/codec" || fail "the codec did not read a reply"
+  echo "ok: as a subproject"
+}
+
+# A consumer builds libraries; our tests, fuzz targets, command and examples are not its business.
+nothing_of_ours_but_libraries() {  # nothing_of_ours_but_libraries BUILD
+  local others
+  others=$(meson introspect --targets "$1" | python3 -c '
+import json, sys
+ours = [t for t in json.load(sys.stdin) if t.get("subproject")]
+print(" ".join(t["name"] for t in ours if t["type"] not in ("static library", "shared library")))')
+  [[ -z $others ]] || fail "the subproject brings its own targets along: $others"
+}
+
+as_package() {
+  local prefix=$work/prefix flags
+  quietly meson setup "$work/build" "$source_root" --prefix "$prefix" \
+    -Dtests=disabled -Dfuzz=disabled -Dcli=disabled -Dasio=disabled
+  quietly meson install -C "$work/build"
+  PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name holdfast.pc)")
+  export PKG_CONFIG_PATH
+
+  read -ra flags <<<"$(pkg-config --cflags --libs holdfast)"
+  quietly g++ -std=c++20 "$here/main.cpp" "${flags[@]}" -o "$work/locker"
+  lock_with "$work/locker"
+  echo "ok: installed, by pkg-config"
+
+  read -ra flags <<<"$(pkg-config --cflags holdfast)"
+  quietly g++ -std=c++20 -fno-exceptions -fno-rtti "${flags[@]}" -c "$here/main.cpp" -o "$work/main.o"
+  read -ra flags <<<"$(pkg-config --libs holdfast)"
+  quietly gcc "$work/main.o" "${flags[@]}" -o "$work/locker-by-gcc"
+  lock_with "$work/locker-by-gcc"
+  echo "ok: linked by plain gcc"
+
+  read -ra flags <<<"$(pkg-config --cflags --libs holdfast-proto)"
+  quietly g++ -std=c++20 "$here/codec.cpp" "${flags[@]}" -o "$work/codec"
+  "$work/codec" || fail "the codec did not read a reply"
+  echo "ok: the codec alone"
+}
+
+start_server
+as_subproject
+as_package
