@@ -7,98 +7,121 @@ namespace holdfast {
 
 namespace {
 
-struct Prefix {
-  const char* text;
-  std::uint8_t size;
+// Texts and what they mean. Packed, a Status before each text and a NUL behind it: a table of pointers would cost more
+// than the texts.
+template <std::size_t array_size>
+struct Entry {
+  const char (&text)[array_size];
   Status status;
 };
-
 template <std::size_t array_size>
-constexpr Prefix prefix(const char (&text)[array_size], Status status) {
-  return {text, static_cast<std::uint8_t>(array_size - 1), status};
+Entry(const char (&)[array_size], Status) -> Entry<array_size>;
+
+template <std::size_t size>
+struct List {
+  char bytes[size];
+};
+template <std::size_t... sizes>
+consteval auto list(const Entry<sizes>&... entries) {
+  List<(sizes + ...) + sizeof...(sizes) + 1> packed{};  // Status::ok ends it.
+  char* out = packed.bytes;
+  const auto add = [&out](const auto& entry) {
+    *out++ = static_cast<char>(entry.status);
+    for (const char byte : entry.text) *out++ = byte;
+  };
+  (add(entries), ...);
+  return packed;
 }
 
 // The first words of error lines. A word ends at a space or at the end of the line.
-constexpr Prefix words[] = {
-    prefix("OOM", Status::out_of_memory),          prefix("READONLY", Status::read_only),
-    prefix("NOREPLICAS", Status::too_few_replicas), prefix("MASTERDOWN", Status::stale_replica),
-    prefix("LOADING", Status::loading),            prefix("MISCONF", Status::disk_error),
-    prefix("NOAUTH", Status::auth_required),       prefix("WRONGPASS", Status::auth_failed),
-    prefix("NOPERM", Status::no_permission),       prefix("BUSY", Status::busy_script),
-    prefix("NOSCRIPT", Status::no_script),         prefix("WRONGTYPE", Status::wrong_type),
-    prefix("MOVED", Status::moved),                prefix("ASK", Status::ask),
-    prefix("CLUSTERDOWN", Status::cluster_down),   prefix("CROSSSLOT", Status::cross_slot),
-    prefix("TRYAGAIN", Status::try_again),         prefix("DENIED", Status::denied),
-};
+constexpr auto words = list(
+    Entry{"OOM", Status::out_of_memory}, Entry{"READONLY", Status::read_only},
+    Entry{"NOREPLICAS", Status::too_few_replicas}, Entry{"MASTERDOWN", Status::stale_replica},
+    Entry{"LOADING", Status::loading}, Entry{"MISCONF", Status::disk_error},
+    Entry{"NOAUTH", Status::auth_required}, Entry{"WRONGPASS", Status::auth_failed},
+    Entry{"NOPERM", Status::no_permission}, Entry{"BUSY", Status::busy_script},
+    Entry{"NOSCRIPT", Status::no_script}, Entry{"WRONGTYPE", Status::wrong_type},
+    Entry{"MOVED", Status::moved}, Entry{"ASK", Status::ask},
+    Entry{"CLUSTERDOWN", Status::cluster_down}, Entry{"CROSSSLOT", Status::cross_slot},
+    Entry{"TRYAGAIN", Status::try_again}, Entry{"DENIED", Status::denied});
 
 // What follows "ERR ".
-constexpr Prefix generic[] = {
-    prefix("max number of clients", Status::too_many_clients),
-    prefix("unknown command", Status::unknown_command),
-    prefix("Unknown Redis command", Status::unknown_command),  // Out of a script.
-    prefix("Unknown Valkey command", Status::unknown_command),
-    prefix("unknown subcommand", Status::unknown_command),
-    prefix("The user executing the script can't", Status::no_permission),
-    prefix("invalid password", Status::auth_failed),  // Before 6.0.
-    prefix("Client sent AUTH, but no password is set", Status::auth_failed),
-    prefix("AUTH <password> called without any password", Status::auth_failed),
-};
+constexpr auto generic = list(
+    Entry{"max number of clients", Status::too_many_clients},
+    Entry{"unknown command", Status::unknown_command},
+    Entry{"Unknown Redis command", Status::unknown_command},  // Out of a script.
+    Entry{"Unknown Valkey command", Status::unknown_command},
+    Entry{"unknown subcommand", Status::unknown_command},
+    Entry{"The user executing the script can't", Status::no_permission},
+    Entry{"invalid password", Status::auth_failed},  // Before 6.0.
+    Entry{"Client sent AUTH, but no password", Status::auth_failed},
+    Entry{"AUTH <password> called without", Status::auth_failed});
 
-// Texts before 7.0 that scripts wrap without an error class.
-constexpr Prefix embedded[] = {
-    prefix("The user executing the script can't", Status::no_permission),
-    prefix("Unknown Redis command called from", Status::unknown_command),
-    prefix("command not allowed when used memory", Status::out_of_memory),
-    prefix("You can't write against a read only", Status::read_only),
-    prefix("Write commands are not allowed after", Status::server_error),
-};
+// How lines begin that wrap the error of a script, before 7.0.
+constexpr auto wrappers = list(
+    Entry{"ERR Error running script", Status::server_error},
+    Entry{"ERR Error compiling script", Status::server_error});
 
-constexpr ByteView view(const Prefix& entry) noexcept { return {entry.text, entry.size}; }
+// Texts that are wrapped without an error class.
+constexpr auto embedded = list(
+    Entry{"The user executing the script can't", Status::no_permission},
+    Entry{"Unknown Redis command", Status::unknown_command},
+    Entry{"command not allowed when used memory", Status::out_of_memory},
+    Entry{"You can't write against a read", Status::read_only},
+    Entry{"Write commands are not allowed", Status::server_error});
 
-Status first_word(ByteView line) noexcept {
-  for (const Prefix& word : words) {
-    if (line.begins_with(view(word)) && (line.size() == word.size || line[word.size] == ' ')) return word.status;
+// Anywhere in a line: it came out of a script, or quotes one that did.
+constexpr auto script_marks = list(
+    Entry{" script: ", Status::server_error},
+    Entry{"@user_script", Status::server_error},
+    Entry{"ERR The user executing the script can't", Status::server_error},
+    Entry{"called from script", Status::server_error},
+    Entry{"called from Lua", Status::server_error});
+
+// What the line begins with, out of a list; ok: nothing of it.
+Status begins_with(ByteView line, const char* entry, bool whole_word = false) noexcept {
+  while (*entry != '\0') {
+    const auto status = static_cast<Status>(*entry);
+    const ByteView text = {entry + 1, std::strlen(entry + 1)};
+    if (line.begins_with(text) && (!whole_word || line.size() == text.size() || line[text.size()] == ' ')) return status;
+    entry = text.end() + 1;
   }
-  return Status::server_error;
+  return Status::ok;
 }
 
-// A plain error line: its first word, or what stands behind "ERR ".
+Status first_word(ByteView line) noexcept { return begins_with(line, words.bytes, true); }
+Status embedded_text(ByteView line) noexcept { return begins_with(line, embedded.bytes); }
+Status script_mark(ByteView line) noexcept { return begins_with(line, script_marks.bytes); }
+
+// A plain error line: its first word, or what stands behind "ERR "; ok: neither is known.
 Status plain(ByteView line) noexcept {
   const Status status = first_word(line);
-  if (status != Status::server_error || !line.begins_with("ERR ")) return status;
-  const ByteView rest = line.slice(4);
-  for (const Prefix& entry : generic)
-    if (rest.begins_with(view(entry))) return entry.status;
-  return Status::server_error;
+  return status == Status::ok && line.begins_with("ERR ") ? begins_with(line.slice(4), generic.bytes) : status;
+}
+
+// The first that `classify` knows of what stands behind a mark.
+Status behind(ByteView mark, ByteView line, Status (*classify)(ByteView) noexcept) noexcept {
+  for (; !line.empty(); line = line.slice(1))
+    if (line.begins_with(mark))
+      if (const Status status = classify(line.slice(mark.size())); status != Status::ok) return status;
+  return Status::ok;
 }
 
 // "...: @user_script:6: @user_script: 6: -OOM command not allowed ..." or the same without a class.
 Status wrapped(ByteView line) noexcept {
-  for (std::size_t at = 0; at + 1 < line.size(); ++at) {
-    if (line[at] != '-' || at == 0 || line[at - 1] != ' ') continue;
-    const Status status = plain(line.slice(at + 1));
-    if (status != Status::server_error) return status;
-  }
-  for (const Prefix& entry : embedded)
-    if (line.find(view(entry)) != SIZE_MAX) return entry.status;
-  for (std::size_t at = 0; at < line.size(); ++at) {  // "@user_script: 6: WRONGTYPE Operation ..."
-    if (line[at] != ' ') continue;
-    const Status status = first_word(line.slice(at + 1));
-    if (status != Status::server_error) return status;
-  }
-  return Status::server_error;
+  Status status = behind(" -", line, plain);
+  if (status == Status::ok) status = behind("", line, embedded_text);
+  if (status == Status::ok) status = behind(" ", line, first_word);  // "@user_script: 6: WRONGTYPE Operation ..."
+  return status;
 }
 
 }  // namespace
 
 ServerError classify_error(ByteView line) noexcept {
-  if (line.begins_with("ERR Error running script") || line.begins_with("ERR Error compiling script"))
-    return {wrapped(line), false};
-  const Status status = plain(line);
-  const bool in_script = line.find(" script: ") != SIZE_MAX || line.find("@user_script") != SIZE_MAX ||
-                         line.begins_with("ERR The user executing the script can't") ||
-                         line.find("called from script") != SIZE_MAX || line.find("called from Lua") != SIZE_MAX;
-  return {status, status != Status::server_error && !in_script};
+  const bool is_wrapped = begins_with(line, wrappers.bytes) != Status::ok;
+  const Status status = is_wrapped ? wrapped(line) : plain(line);
+  if (status == Status::ok) return {Status::server_error, false};
+  return {status, !is_wrapped && behind("", line, script_mark) == Status::ok};
 }
 
 }  // namespace holdfast

@@ -3,11 +3,11 @@
 // BlockingLock drives one LockMachine over a Client: what all kinds of lock have in common. Use the kinds: Mutex.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "holdfast/client.hpp"
 #include "holdfast/lock_machine.hpp"
+#include "holdfast/shared_value.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
@@ -29,7 +29,8 @@ class BlockingLock {
   // Errors: lock_busy; already_held; timed_out, transport_closed and other unknown outcomes, which are compensated;
   // connection failures; the server's refusals. Cost when connected: one send, one receive.
   [[nodiscard]] Status try_acquire() noexcept;
-  // Attempts until the lock is granted or `wait` is over (wait_forever: no end). Polls with growing, jittered delays of
+  // Attempts until the lock is granted or `wait` is over (wait_forever: no end); the last attempt is made when it is, and
+  // may take a request timeout more. Polls with growing, jittered delays of
   // retry_delay_min to retry_delay_max. Lives through lost connections and passing refusals of the server.
   // Errors: as try_acquire(), the last attempt's; cancelled.
   [[nodiscard]] Status acquire(Duration wait) noexcept;
@@ -85,6 +86,10 @@ class BlockingLock {
 
   // forked: a hold of the parent's was forgotten.
   [[nodiscard]] Status begin() noexcept;
+  // begin() and catch_up(), for what a forgotten hold does not touch.
+  [[nodiscard]] Status begin_anew() noexcept;
+  [[nodiscard]] Status start_release(bool posted) noexcept;
+  [[nodiscard]] Instant request_deadline() const noexcept;
   [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
   [[nodiscard]] Status finish(Status started) noexcept;
   [[nodiscard]] Status await_compensation(Status status) noexcept;
@@ -105,8 +110,8 @@ class BlockingLock {
   Client* client_;
   LockMachine machine_;
   // What other threads read. Written by the client's thread only.
-  std::atomic<std::int64_t> valid_until_{0};
-  std::atomic<std::int64_t> risky_from_{0};
+  SharedValue<std::int64_t> valid_until_;
+  SharedValue<std::int64_t> risky_from_;
   std::uint32_t incarnation_ = 0;
   Status configuration_ = Status::ok;
   Status post_outcome_ = Status::ok;

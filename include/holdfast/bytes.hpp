@@ -43,12 +43,12 @@ class ByteView {
     return {data_ + offset, count < rest ? count : rest};
   }
   [[nodiscard]] constexpr bool begins_with(ByteView prefix) const noexcept {
-    return slice(0, prefix.size_) == prefix;
+    return prefix.size_ <= size_ && ByteView(data_, prefix.size_) == prefix;
   }
   // Offset of the first occurrence of `needle`, or SIZE_MAX. An empty needle is found at 0.
   [[nodiscard]] constexpr std::size_t find(ByteView needle) const noexcept {
     for (std::size_t at = 0; at + needle.size_ <= size_; ++at)
-      if (slice(at, needle.size_) == needle) return at;
+      if (ByteView(data_ + at, needle.size_) == needle) return at;
     return SIZE_MAX;
   }
   [[nodiscard]] constexpr std::string_view string_view() const noexcept { return {data_, size_}; }

@@ -10,7 +10,6 @@
 // No heap, except by the resolver of libc for host names. Its whole memory is sizeof(Client).
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +17,7 @@
 #include "holdfast/client_config.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/session.hpp"
+#include "holdfast/shared_value.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
@@ -107,7 +107,7 @@ class Client {
   [[nodiscard]] bool answered(const BlockingLock* lock) const noexcept;
   // Sends as much as the socket takes.
   void transmit() noexcept;
-  void handle_short_send(std::ptrdiff_t count) noexcept;
+  void handle_sent(std::ptrdiff_t count) noexcept;
   void dispatch() noexcept;
   void deliver(const Reply& reply) noexcept;
   void take_query_reply(const Reply& reply) noexcept;
@@ -116,6 +116,8 @@ class Client {
   [[nodiscard]] Received take_received(std::ptrdiff_t count) noexcept;
   [[nodiscard]] Received nothing_received(std::ptrdiff_t count) noexcept;
   void react(Received received, const BlockingLock* lock, Instant timeout) noexcept;
+  // Waits for events until the timeout or a signal, no longer than sleep_max. A negative timeout counts as none.
+  static int wait_for(int descriptor, short events, Duration timeout) noexcept;
   // Sleeps until then, or until cancel(). False if cancelled.
   [[nodiscard]] bool sleep_until(Instant then) noexcept;
   [[nodiscard]] bool take_cancel() noexcept;
@@ -128,8 +130,8 @@ class Client {
   int socket_ = -1;
   int wake_ = -1;                      // An eventfd (a pipe elsewhere): cancel() makes it readable.
   int wake_write_ = -1;
-  std::atomic<bool> cancelled_{false};
-  std::atomic<std::uint32_t> incarnation_{0};  // Grows when a forked child starts anew: holds of before are not its own.
+  SharedValue<bool> cancelled_;
+  SharedValue<std::uint32_t> incarnation_;  // Grows when a forked child starts anew: holds of before are not its own.
   Instant now_;                        // The last time that was read.
   Instant last_used_;                  // When the connection last carried a reply.
   Instant next_connect_at_;

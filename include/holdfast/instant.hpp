@@ -5,13 +5,19 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <limits>
 
 namespace holdfast {
 
 using Duration = std::chrono::nanoseconds;
+
+// What compilers make of operator<=> is longer, in each place where it is used. So all that compare times, durations as
+// well as instants, have their four relations plain.
+constexpr bool operator<(Duration left, Duration right) noexcept { return left.count() < right.count(); }
+constexpr bool operator>(Duration left, Duration right) noexcept { return left.count() > right.count(); }
+constexpr bool operator<=(Duration left, Duration right) noexcept { return left.count() <= right.count(); }
+constexpr bool operator>=(Duration left, Duration right) noexcept { return left.count() >= right.count(); }
 
 class Instant {
  public:
@@ -32,19 +38,25 @@ class Instant {
   friend constexpr Duration operator-(Instant later, Instant earlier) noexcept {
     return Duration(later.count_ - earlier.count_);  // Both are non-negative, so this cannot overflow.
   }
-  friend constexpr auto operator<=>(Instant, Instant) noexcept = default;
+  friend constexpr bool operator==(Instant left, Instant right) noexcept { return left.count_ == right.count_; }
+  friend constexpr bool operator<(Instant left, Instant right) noexcept { return left.count_ < right.count_; }
+  friend constexpr bool operator>(Instant left, Instant right) noexcept { return left.count_ > right.count_; }
+  friend constexpr bool operator<=(Instant left, Instant right) noexcept { return left.count_ <= right.count_; }
+  friend constexpr bool operator>=(Instant left, Instant right) noexcept { return left.count_ >= right.count_; }
 
  private:
   constexpr explicit Instant(std::int64_t count) noexcept : count_(count) {}
 
   static constexpr std::int64_t saturated(std::int64_t count, std::int64_t delta) noexcept {
-    std::int64_t sum = 0;
-    if (__builtin_add_overflow(count, delta, &sum))
-      return delta > 0 ? std::numeric_limits<std::int64_t>::max() : 0;
+    std::int64_t sum = 0;  // No instant is negative, so only a positive delta can be too large.
+    if (__builtin_add_overflow(count, delta, &sum)) return std::numeric_limits<std::int64_t>::max();
     return sum < 0 ? 0 : sum;
   }
 
   std::int64_t count_ = 0;
 };
+
+[[nodiscard]] constexpr Instant earlier(Instant left, Instant right) noexcept { return left < right ? left : right; }
+[[nodiscard]] constexpr Instant later(Instant left, Instant right) noexcept { return left < right ? right : left; }
 
 }  // namespace holdfast

@@ -41,6 +41,7 @@ class CommandLine {
   // EVALSHA or, by text, EVAL of a script.
   CommandLine& add_script(const Script& script, RequestForm form) noexcept;
 
+  void clear() noexcept { count_ = 0; }
   [[nodiscard]] Arguments view() const noexcept { return {arguments_, count_}; }
   [[nodiscard]] std::size_t token_index() const noexcept { return token_index_; }
 

@@ -56,18 +56,16 @@ class RespParser {
   // next call of any member but the questions.
   [[nodiscard]] ParseResult poll_value(RespValue& out) noexcept;
 
-  // True if every byte received has been looked at: poll_value() would say need_more.
+  // True if every byte received belongs to what poll_value() has taken: it would say need_more.
   [[nodiscard]] bool drained() const noexcept { return cursor_ == end_ && error_ == nullptr; }
   // True if no byte of an unfinished or unpolled reply is held.
-  [[nodiscard]] bool idle() const noexcept { return cursor_ == end_ && state_ == State::type && depth_ == 0; }
+  [[nodiscard]] bool idle() const noexcept { return cursor_ == end_ && depth_ == 0; }
   // What was wrong, as a sentence without a full stop; empty unless the parser is invalid.
   [[nodiscard]] const char* error() const noexcept { return error_ == nullptr ? "" : error_; }
   // Forgets everything: for a new connection.
   void reset() noexcept;
 
  private:
-  // The byte that is expected next. Each terminator is a state of its own.
-  enum class State : std::uint8_t { type, line, line_lf, number_sign, number_digits, number_lf, body, body_cr, body_lf };
   struct Level {
     std::uint32_t remaining;  // Elements still to come.
     std::uint32_t node;       // The array's place in nodes_.
@@ -75,28 +73,25 @@ class RespParser {
 
   MutableBytes receive_more() noexcept;
   ParseResult invalidate(const char* error) noexcept;
-  ParseResult suspend(const char* at) noexcept;
+  bool take_array(RespValue& out) noexcept;
+  ParseResult read_reply(RespValue& out) noexcept;
+  ParseResult read_element(RespValue& element) noexcept;
+  ParseResult read_number(const char*& place, char type, std::int64_t& number) noexcept;
 
   char* begin_;             // The buffer.
   char* limit_;             // Behind its last byte.
   char* end_;               // Behind the last byte received.
-  const char* cursor_;      // The next byte to look at.
+  const char* cursor_;      // The first byte of the next element.
   const char* value_begin_; // The first byte of the reply in progress.
-  const char* text_begin_ = nullptr;  // The first byte of the line or bulk in progress.
+  const char* error_;
   RespValue* nodes_;
   std::uint32_t node_count_;
-  std::uint32_t nodes_used_ = 0;
-  const char* error_ = nullptr;
-  std::uint64_t number_ = 0;
-  std::uint32_t digits_ = 0;
-  State state_ = State::type;
-  char type_ = 0;
-  bool negative_ = false;
-  std::uint8_t depth_ = 0;
+  std::uint32_t nodes_used_;  // By the reply in progress.
+  std::uint8_t depth_;            // Arrays that are open.
   Level levels_[depth_max];
 };
 
-static_assert(sizeof(RespParser) <= 160, "promised: a parser without its buffers");
+static_assert(sizeof(RespParser) <= 112, "promised: a parser without its buffers");
 
 // Storage for a parser whose capacities are the limits' defaults.
 struct RespParserStorage {

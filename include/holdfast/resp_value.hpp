@@ -12,7 +12,7 @@
 
 namespace holdfast {
 
-enum class RespKind : std::uint8_t { simple, error, integer, bulk, null, array };
+enum class RespKind : std::uint8_t { null, simple, error, integer, bulk, array };
 
 class RespValue {
  public:
@@ -52,7 +52,7 @@ class RespValue {
   [[nodiscard]] const RespValue& at(std::uint32_t index) const noexcept {
     HOLDFAST_ASSERT(index < count());
     const RespValue* item = items_;
-    for (; index > 0; --index) item += item->span_;
+    for (; index > 0; --index) item += 1 + item->below_;
     return *item;
   }
 
@@ -68,7 +68,7 @@ class RespValue {
   friend class RespParser;
 
   RespKind kind_ = RespKind::null;
-  std::uint16_t span_ = 1;   // Nodes that this value occupies in the parser's table: itself and all below it.
+  std::uint16_t below_ = 0;  // Nodes of the parser's table that the elements of this value occupy, and theirs.
   std::uint32_t size_ = 0;   // Bytes of a text, elements of an array.
   union {
     std::int64_t integer_ = 0;

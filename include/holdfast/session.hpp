@@ -28,7 +28,9 @@
 
 namespace holdfast {
 
-enum class Operation : std::uint8_t { acquire, renew, release, query, compensate };
+class CommandLine;
+
+enum class Operation : std::uint8_t { query, acquire, renew, release, compensate };
 
 // Whom a reply is for. The session hands it back and looks at nothing but `requester`'s identity.
 struct ReplyTag {
@@ -114,10 +116,10 @@ class Session {
     Compensation::Encode encode = nullptr;  // nullptr: free.
     ReplyTag tag;
     Instant not_before;  // A refused one is tried again, not at once.
-    std::uint8_t attempts = 0;
-    bool in_flight = false;
-    bool deferred = false;
-    std::uint16_t key_size = 0;
+    std::uint8_t attempts;
+    bool in_flight;
+    bool deferred;
+    std::uint16_t key_size;
     char key[key_size_max];
     Token token;
   };
@@ -173,7 +175,7 @@ class Session {
   // The transport has taken the first `count` bytes of poll_transmit().
   void handle_transmitted(std::size_t count) noexcept {
     HOLDFAST_ASSERT(count <= transmit_end_ - transmit_begin_);
-    transmit_begin_ += count;
+    transmit_begin_ += static_cast<std::uint32_t>(count);
     if (transmit_begin_ == transmit_end_) {
       transmit_begin_ = 0;
       transmit_end_ = 0;
@@ -194,8 +196,8 @@ class Session {
     Request* request = nullptr;
   };
   [[nodiscard]] Place open(bool compensated) noexcept;
-  // REQUIRES: `size` bytes of a whole request stand in the place that open() gave, called with `compensated` where
-  // the request has a compensation.
+  // REQUIRES: `request` is the place's own, `size` bytes of it stand in its space, and open() was called with
+  // `compensated` where it has a compensation.
   void commit(const Request& request, std::size_t size, Instant now) noexcept;
   // The usual case of a driver that waits for each reply: while the session is quiet, the next request may be sent past
   // it, described in quiet_request(), and, if its reply comes at once and whole, be done without ever having stood in
@@ -251,18 +253,31 @@ class Session {
     client_kill
   };
 
+  struct Slots {
+    CompensationSlot* first;
+    CompensationSlot* last;
+    [[nodiscard]] CompensationSlot* begin() const noexcept { return first; }
+    [[nodiscard]] CompensationSlot* end() const noexcept { return last; }
+  };
+  [[nodiscard]] Slots slots() const noexcept {
+    return {storage_.compensations, storage_.compensations + storage_.compensation_count};
+  }
   // The entry `index` behind the oldest.
   InFlight& at(std::size_t index) noexcept;
   InFlight& push(Purpose purpose, std::size_t size, Instant now) noexcept;
+  InFlight& push_own(Purpose purpose, std::size_t size, Instant now) noexcept;
+  void send(Purpose purpose, CommandLine& line, Instant now) noexcept;
   void pop() noexcept {
     if (++first_ == storage_.in_flight_count) first_ = 0;
     if (--count_ == 0) deadline_min_ = Instant::max();
   }
+  [[nodiscard]] Instant stalled_at() const noexcept;
   void begin_handshake(Instant now, Instant deadline) noexcept;
   void handshake_reply(Purpose purpose, const RespValue& value, Instant now) noexcept;
   void read_identity(const RespValue& value) noexcept;
   void handle_compensated(const InFlight& entry, const Reply& reply, Instant now) noexcept;
   bool poll_notice(Reply& reply) noexcept;
+  [[nodiscard]] bool oldest_sent() noexcept;
   bool take_other(const RespValue& value, Reply& reply, Instant now) noexcept;
   bool take_error(InFlight& entry, Reply& reply) noexcept;
   [[nodiscard]] bool is(const InFlight& entry, Purpose purpose) const noexcept {
@@ -276,29 +291,28 @@ class Session {
   [[nodiscard]] MutableBytes transmit_space() noexcept;
   void note_text(ByteView text) noexcept;
 
-  SessionSettings settings_;
-  Storage storage_;
-  RespParser parser_;
-  ServerIdentity identity_;
-  // The connection before this one, to be killed if the node is the same.
-  ServerIdentity previous_;
-  std::size_t first_ = 0;     // Ring of storage_.in_flight.
-  std::size_t count_ = 0;
-  std::size_t reserved_ = 0;  // Compensations promised to requests in flight.
-  std::size_t kept_ = 0;      // Slots taken.
-  std::size_t unflushed_ = 0; // Slots taken that wait for room: nothing overtakes them.
-  std::size_t deferred_ = 0;  // Slots taken that wait for their next attempt.
-  std::size_t notices_ = 0;   // Entries with a notice.
-  std::size_t transmit_begin_ = 0;
-  std::size_t transmit_end_ = 0;
-  std::uint64_t stream_end_ = 0;   // Bytes submitted on this connection.
-  Instant last_input_;
-  Instant deadline_min_ = Instant::max();  // Not later than the first deadline; may be earlier.
-  Instant handshake_deadline_ = Instant::max();
-  std::size_t handshake_left_ = 0;
+  // Small and often used first: their offsets fit into one byte.
   SessionState state_ = SessionState::closed;
   Status failure_ = Status::not_connected;
   std::uint8_t failure_text_size_ = 0;
+  std::uint32_t first_ = 0;      // Ring of storage_.in_flight.
+  std::uint32_t count_ = 0;
+  std::uint32_t reserved_ = 0;   // Compensations promised to requests in flight.
+  std::uint32_t kept_ = 0;       // Slots taken.
+  std::uint32_t unflushed_ = 0;  // Slots taken that wait for room: nothing overtakes them.
+  std::uint32_t deferred_ = 0;   // Slots taken that wait for their next attempt.
+  std::uint32_t notices_ = 0;    // Entries with a notice.
+  std::uint32_t transmit_begin_ = 0;
+  std::uint32_t transmit_end_ = 0;
+  std::uint64_t stream_end_ = 0;  // Bytes submitted on this connection.
+  Instant last_input_;
+  Instant deadline_min_ = Instant::max();  // Not later than the first deadline; may be earlier.
+  Instant handshake_deadline_ = Instant::max();
+  Storage storage_;
+  SessionSettings settings_;
+  RespParser parser_;
+  ServerIdentity identity_;
+  ServerIdentity previous_;  // The connection before this one, to be killed if the node is the same.
   char failure_text_[160];
 };
 
@@ -313,9 +327,17 @@ struct SessionBuffers {
   Session::InFlight in_flight[in_flight_max];
   Session::CompensationSlot compensations[compensations_max];
 
-  [[nodiscard]] Session::Storage storage() noexcept {
-    return {{receive, sizeof receive}, nodes, elements_max, {transmit, sizeof transmit},
-            in_flight, in_flight_max, compensations, compensations_max};
+  [[nodiscard]] Session::Storage storage() noexcept { return storage_of(this); }
+  // The same of buffers that need not be alive yet: their owner may declare them behind its session.
+  [[nodiscard]] static Session::Storage storage_of(SessionBuffers* buffers) noexcept {
+    return {{buffers->receive, sizeof buffers->receive},
+            buffers->nodes,
+            elements_max,
+            {buffers->transmit, sizeof buffers->transmit},
+            buffers->in_flight,
+            in_flight_max,
+            buffers->compensations,
+            compensations_max};
   }
 };
 

@@ -47,15 +47,6 @@ void settle(Mutex& lock, const RunOptions& options, SignalRelay& relay, Instant 
   }
 }
 
-// The lock's own wait ends where its next attempt would come too late. A user who said how long gets all of it, and a
-// last attempt at its end.
-Status acquire_until(Mutex& lock, Instant deadline, SignalRelay& relay) {
-  const Status status = lock.acquire(std::max(deadline - Client::now(), no_wait));
-  if (status != Status::lock_busy || Client::now() >= deadline) return status;
-  relay.sleep_until(deadline);
-  return lock.try_acquire();
-}
-
 // Takes the lock, with signals held from then on. `status` is ok only if it is held with enough of its lease left to
 // start something.
 Status acquire(Mutex& lock, const RunOptions& options, SignalRelay& relay) {
@@ -67,7 +58,7 @@ Status acquire(Mutex& lock, const RunOptions& options, SignalRelay& relay) {
     else if (options.wait == wait_forever)
       status = lock.acquire(wait_forever);
     else
-      status = acquire_until(lock, deadline, relay);
+      status = lock.acquire(std::max(deadline - Client::now(), no_wait));
     relay.hold_signals();
     if (relay.ending_signal() != 0 || status != Status::ok) return status;
     // We may have been stopped in the middle.

@@ -25,17 +25,18 @@ constexpr std::uint32_t delifeq_since = 90000;  // Valkey 9.0
 
 // "8.4.1" as 80401; what is missing counts as 0, what is no version is 0.
 std::uint32_t read_version(ByteView text) noexcept {
-  std::uint32_t parts[3] = {};
-  std::size_t part = 0;
-  for (const char byte : text) {
-    if (byte == '.') {
-      if (++part == 3) break;
-      continue;
+  std::uint32_t version = 0;
+  const char* at = text.begin();
+  for (int part = 0; part < 3; ++part) {
+    std::uint32_t number = 0;
+    for (; at != text.end() && *at != '.'; ++at) {
+      if (*at < '0' || *at > '9' || number > 9) return 0;
+      number = number * 10 + static_cast<std::uint32_t>(*at - '0');
     }
-    if (byte < '0' || byte > '9' || parts[part] > 9) return 0;
-    parts[part] = parts[part] * 10 + static_cast<std::uint32_t>(byte - '0');
+    if (at != text.end()) ++at;
+    version = version * 100 + number;
   }
-  return parts[0] * 10000 + parts[1] * 100 + parts[2];
+  return version;
 }
 
 // Refusals that pass by themselves.
@@ -50,11 +51,10 @@ bool transient(Status status) noexcept {
 // ---- Construction and questions ----------------------------------------------------------------------------------
 
 Session::Session(const SessionSettings& settings, const Storage& storage) noexcept
-    : settings_(settings), storage_(storage), parser_(storage.receive, storage.nodes, storage.node_count) {
-  HOLDFAST_ASSERT(storage.compensation_count >= 1 && storage.compensation_count <= UINT8_MAX);
-  HOLDFAST_ASSERT(storage.in_flight_count >= 2 * storage.compensation_count);
-  HOLDFAST_ASSERT(storage.in_flight_count >= handshake_places + 4);
-  HOLDFAST_ASSERT(storage.transmit.size >= transmit_size_max / 2);
+    : storage_(storage), settings_(settings), parser_(storage.receive, storage.nodes, storage.node_count) {
+  HOLDFAST_ASSERT(storage.compensation_count >= 1 && storage.compensation_count <= UINT8_MAX &&
+                  storage.in_flight_count >= 2 * storage.compensation_count &&
+                  storage.in_flight_count >= handshake_places + 4 && storage.transmit.size >= transmit_size_max / 2);
 }
 
 void Session::configure(const SessionSettings& settings) noexcept {
@@ -109,15 +109,22 @@ Session::InFlight& Session::push(Purpose purpose, std::size_t size, Instant now)
   entry.submitted_at = now;
   entry.notice = Status::ok;
   entry.purpose = static_cast<std::uint8_t>(purpose);
-  transmit_end_ += size;
+  transmit_end_ += static_cast<std::uint32_t>(size);
   stream_end_ += size;
   return entry;
 }
 
+// A request of the session's own, with a place that was kept for it.
+Session::InFlight& Session::push_own(Purpose purpose, std::size_t size, Instant now) noexcept {
+  InFlight& entry = push(purpose, size, now);
+  entry.request = Request();
+  return entry;
+}
+
 void Session::commit(const Request& request, std::size_t size, Instant now) noexcept {
-  push(Purpose::request, size, now);
+  InFlight& entry = push(Purpose::request, size, now);
   if (request.compensation != nullptr) ++reserved_;
-  if (request.posted) [[unlikely]] adopt(at(count_ - 1));
+  if (request.posted) [[unlikely]] adopt(entry);
   else if (request.deadline < deadline_min_) deadline_min_ = request.deadline;
 }
 
@@ -131,8 +138,7 @@ void Session::commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) no
 // ---- Compensations -----------------------------------------------------------------------------------------------
 
 Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept {
-  for (std::size_t index = 0; index < storage_.compensation_count; ++index) {
-    CompensationSlot& slot = storage_.compensations[index];
+  for (CompensationSlot& slot : slots()) {
     if (slot.encode != nullptr) continue;
     slot.encode = compensation.encode;
     slot.tag = tag;
@@ -161,8 +167,8 @@ Status Session::compensate(const ReplyTag& tag, const Compensation& compensation
 // What is kept goes out before any other request, so that it cannot be overtaken by the next attempt.
 [[gnu::noinline]] void Session::flush_compensations(Instant now) noexcept {
   if (state_ != SessionState::ready) return;
-  for (std::size_t index = 0; index < storage_.compensation_count && unflushed_ + deferred_ != 0; ++index) {
-    CompensationSlot& slot = storage_.compensations[index];
+  for (CompensationSlot& slot : slots()) {
+    if (unflushed_ + deferred_ == 0) return;
     if (slot.encode == nullptr || slot.in_flight || slot.not_before > now) continue;
     if (slot.deferred) {
       slot.deferred = false;
@@ -172,10 +178,9 @@ Status Session::compensate(const ReplyTag& tag, const Compensation& compensation
     if (count_ == storage_.in_flight_count) return;
     std::size_t size = 0;
     if (slot.encode(transmit_space(), Key({slot.key, slot.key_size}), slot.token, size) != Status::ok) return;
-    InFlight& entry = push(Purpose::compensation, size, now);
-    entry.request = Request();
+    InFlight& entry = push_own(Purpose::compensation, size, now);
     entry.request.tag = slot.tag;
-    entry.slot = static_cast<std::uint8_t>(index);
+    entry.slot = static_cast<std::uint8_t>(&slot - storage_.compensations);
     slot.in_flight = true;
     --unflushed_;
   }
@@ -249,16 +254,14 @@ void Session::abandon(const void* requester, Instant now) noexcept {
     }
     entry.request.tag.requester = nullptr;
   }
-  for (std::size_t index = 0; index < storage_.compensation_count; ++index)
-    if (storage_.compensations[index].tag.requester == requester)
-      storage_.compensations[index].tag.requester = nullptr;
+  for (CompensationSlot& slot : slots())
+    if (slot.tag.requester == requester) slot.tag.requester = nullptr;
   if (state_ == SessionState::closed) drop_silent();
   flush_compensations(now);
 }
 
 void Session::forget() noexcept {
-  for (std::size_t index = 0; index < storage_.compensation_count; ++index)
-    storage_.compensations[index].encode = nullptr;
+  for (CompensationSlot& slot : slots()) slot.encode = nullptr;
   first_ = count_ = reserved_ = kept_ = unflushed_ = deferred_ = notices_ = 0;
   transmit_begin_ = transmit_end_ = 0;
   deadline_min_ = Instant::max();
@@ -287,102 +290,95 @@ void Session::handle_connected(Instant now, Instant handshake_deadline) noexcept
   begin_handshake(now, handshake_deadline);
 }
 
+// Leaves `line` empty.
+void Session::send(Purpose purpose, CommandLine& line, Instant now) noexcept {
+  std::size_t size = 0;
+  const Status status = encode_command(transmit_space(), line.view(), size);
+  HOLDFAST_ASSERT(status == Status::ok);
+  push_own(purpose, size, now);
+  line.clear();
+}
+
 void Session::begin_handshake(Instant now, Instant deadline) noexcept {
-  const auto send = [&](Purpose purpose, const CommandLine& line) {
-    std::size_t size = 0;
-    const Status status = encode_command(transmit_space(), line.view(), size);
-    HOLDFAST_ASSERT(status == Status::ok);
-    push(purpose, size, now).request = Request{};
-    ++handshake_left_;
-  };
   static_assert(user_size_max + password_size_max + client_name_size_max + scripts::server_identity.text.size() + 512 <
                     transmit_size_max / 2,
                 "the whole handshake must fit");
-  handshake_left_ = 0;
   handshake_deadline_ = deadline;
+  CommandLine line;
   if (!settings_.password.empty()) {
-    CommandLine line;
     line.add("AUTH");
     if (!settings_.user.empty()) line.add(settings_.user);
-    send(Purpose::auth, line.add(settings_.password));
+    send(Purpose::auth, line.add(settings_.password), now);
   }
-  if (settings_.database != 0) send(Purpose::select, CommandLine().add("SELECT").add(settings_.database));
+  if (settings_.database != 0) send(Purpose::select, line.add("SELECT").add(settings_.database), now);
   if (!settings_.client_name.empty())
-    send(Purpose::set_name, CommandLine().add("CLIENT").add("SETNAME").add(settings_.client_name));
-  send(Purpose::client_id, CommandLine().add("CLIENT").add("ID"));
-  send(Purpose::identity, CommandLine().add_script(scripts::server_identity, RequestForm::by_text).add("0"));
+    send(Purpose::set_name, line.add("CLIENT").add("SETNAME").add(settings_.client_name), now);
+  send(Purpose::client_id, line.add("CLIENT").add("ID"), now);
+  // The last: its reply ends the handshake.
+  send(Purpose::identity, line.add_script(scripts::server_identity, RequestForm::by_text).add("0"), now);
 }
 
 // AUTH and SELECT must succeed. The rest is knowledge that we can do without where the ACL refuses it.
 void Session::handshake_reply(Purpose purpose, const RespValue& value, Instant now) noexcept {
-  const ServerError error =
-      value.is(RespKind::error) ? classify_error(value.text()) : ServerError{Status::ok, false};
-  if (error.status == Status::auth_required || error.status == Status::auth_failed ||
-      error.status == Status::denied || error.status == Status::too_many_clients ||
-      error.status == Status::loading) {
-    fail(error.status, value.text());
+  const bool needed = purpose == Purpose::auth || purpose == Purpose::select;
+  if (value.is(RespKind::error)) {
+    const Status status = classify_error(value.text()).status;
+    if (needed || status == Status::auth_required || status == Status::auth_failed || status == Status::denied ||
+        status == Status::too_many_clients || status == Status::loading) {
+      fail(status, value.text());
+      return;
+    }
+  } else if (needed && !value.is_simple("OK")) {
+    fail(Status::protocol_error, "AUTH or SELECT was not answered by OK");
     return;
   }
-  switch (purpose) {
-    case Purpose::auth:
-    case Purpose::select:
-      if (error.status != Status::ok) {
-        fail(error.status, value.text());
-        return;
-      }
-      if (!value.is_simple("OK")) {
-        fail(Status::protocol_error, "AUTH or SELECT was not answered by OK");
-        return;
-      }
-      break;
-    case Purpose::client_id:
-      if (value.is(RespKind::integer) && value.integer() > 0) identity_.client_id = value.integer();
-      break;
-    case Purpose::identity: read_identity(value); break;
-    case Purpose::set_name:
-    case Purpose::client_kill:
-    case Purpose::request:
-    case Purpose::detached:
-    case Purpose::compensation: break;
-  }
-  if (purpose == Purpose::client_kill || --handshake_left_ != 0) return;
+  if (purpose == Purpose::client_id && value.is(RespKind::integer) && value.integer() > 0)
+    identity_.client_id = value.integer();
+  if (purpose != Purpose::identity) return;
 
+  read_identity(value);
   state_ = SessionState::ready;
   handshake_deadline_ = Instant::max();
   // What the connection before this one left in the server's socket must not run after its compensation.
   const bool same_node = identity_.run_id_known && previous_.run_id_known &&
                          std::memcmp(identity_.run_id, previous_.run_id, run_id_size) == 0;
-  if (same_node && previous_.client_id != identity_.client_id) {
-    std::size_t size = 0;
-    CommandLine line;
-    line.add("CLIENT").add("KILL").add("ID").add(previous_.client_id);
-    if (encode_command(transmit_space(), line.view(), size) == Status::ok)
-      push(Purpose::client_kill, size, now).request = Request{};
-  }
+  CommandLine line;
+  if (same_node && previous_.client_id != identity_.client_id)
+    send(Purpose::client_kill, line.add("CLIENT").add("KILL").add("ID").add(previous_.client_id), now);
   previous_ = {};
   flush_compensations(now);
 }
 
 void Session::read_identity(const RespValue& value) noexcept {
   if (!value.is(RespKind::array) || value.count() != 4) return;
-  for (std::uint32_t index = 0; index < 4; ++index)
-    if (!value.at(index).is(RespKind::bulk)) return;
-  const ByteView run_id = value.at(0).text();
+  ByteView fields[4];
+  for (std::uint32_t index = 0; index < 4; ++index) {
+    const RespValue& field = value.at(index);
+    if (!field.is(RespKind::bulk)) return;
+    fields[index] = field.text();
+  }
+  const auto& [run_id, uptime, redis_version, valkey_version] = fields;
   if (run_id.size() == run_id_size) {
     std::memcpy(identity_.run_id, run_id.data(), run_id_size);
     identity_.run_id_known = true;
   }
-  (void)read_decimal(value.at(1).text(), UINT64_MAX / 2, identity_.uptime_seconds);
-  identity_.is_valkey = !value.at(3).text().empty();
-  identity_.version = read_version(value.at(identity_.is_valkey ? 3 : 2).text());
+  (void)read_decimal(uptime, UINT64_MAX / 2, identity_.uptime_seconds);
+  identity_.is_valkey = !valkey_version.empty();
+  identity_.version = read_version(identity_.is_valkey ? valkey_version : redis_version);
   if (!settings_.native_delete) return;
   if (identity_.is_valkey && identity_.version >= delifeq_since) identity_.native_delete = NativeDelete::delifeq;
   if (!identity_.is_valkey && identity_.version >= delex_since) identity_.native_delete = NativeDelete::delex;
 }
 
+// When the connection is given up unless something is received; Instant::max() while nothing is to come.
+Instant Session::stalled_at() const noexcept {
+  if (count_ == 0) return Instant::max();
+  return later(storage_.in_flight[first_].submitted_at, last_input_) + settings_.stall_timeout;
+}
+
 void Session::handle_timeout(Instant now) noexcept {
   if (state_ == SessionState::handshaking && now >= handshake_deadline_) {
-    fail(Status::timed_out, "the server did not finish the handshake");
+    fail(Status::timed_out, "the handshake took too long");
     return;
   }
   if (now >= deadline_min_) {
@@ -392,16 +388,12 @@ void Session::handle_timeout(Instant now) noexcept {
       if (!is(entry, Purpose::request)) continue;
       if (entry.request.deadline <= now) {
         detach(entry, Status::timed_out);
-      } else if (entry.request.deadline < deadline_min_) {
-        deadline_min_ = entry.request.deadline;
+      } else {
+        deadline_min_ = earlier(deadline_min_, entry.request.deadline);
       }
     }
   }
-  if (count_ != 0) {
-    const Instant since = at(0).submitted_at < last_input_ ? last_input_ : at(0).submitted_at;
-    if (now - since >= settings_.stall_timeout)
-      fail(Status::timed_out, "nothing was received for the stall timeout");
-  }
+  if (now >= stalled_at()) fail(Status::timed_out, "nothing was received for too long");
   flush_compensations(now);
 }
 
@@ -432,7 +424,7 @@ void Session::handle_closed() noexcept {
 
 // On a closed connection no reply will come: what is left of the queue are notices for poll_reply().
 void Session::drop_silent() noexcept {
-  std::size_t kept = 0;
+  std::uint32_t kept = 0;
   for (std::size_t index = 0; index < count_; ++index)
     if (at(index).notice != Status::ok) at(kept++) = at(index);
   count_ = kept;
@@ -444,10 +436,7 @@ void Session::drop_silent() noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
     InFlight& entry = at(index);
     if (entry.notice == Status::ok) continue;
-    reply.tag = entry.request.tag;
-    reply.outcome = entry.notice;
-    reply.nothing_ran = entry.notice == Status::not_connected;
-    reply.value = RespValue();
+    reply = {entry.request.tag, entry.notice, entry.notice == Status::not_connected, RespValue()};
     entry.notice = Status::ok;
     --notices_;
     if (state_ == SessionState::closed) pop();  // No reply will come for it.
@@ -470,35 +459,32 @@ void Session::drop_silent() noexcept {
   return reply.tag.requester != nullptr;
 }
 
+// Before the oldest request has left as a whole, nothing can be a reply to it.
+bool Session::oldest_sent() noexcept {
+  const std::uint64_t end = count_ > 1 ? at(1).first_byte : stream_end_;
+  return count_ != 0 && end + (transmit_end_ - transmit_begin_) <= stream_end_;
+}
+
 // A reply to what is no request in force. True if somebody wants to know.
 [[gnu::noinline]] bool Session::take_other(const RespValue& value, Reply& reply, Instant now) noexcept {
-  if (count_ == 0) {
-    const ServerError error =
-        value.is(RespKind::error) ? classify_error(value.text()) : ServerError{Status::server_error, false};
-    const bool farewell = error.status == Status::too_many_clients || error.status == Status::denied;
-    fail(farewell ? error.status : Status::protocol_error,
-         farewell ? value.text() : ByteView("a reply that nobody asked for"));
+  if (!oldest_sent()) {
+    const Status status = value.is(RespKind::error) ? classify_error(value.text()).status : Status::server_error;
+    if (status == Status::too_many_clients || status == Status::denied) fail(status, value.text());
+    else fail(Status::protocol_error, "a reply that nobody asked for");
     return false;
   }
   InFlight& entry = at(0);
   const auto purpose = static_cast<Purpose>(entry.purpose);
-  if (purpose == Purpose::detached) {
-    pop();
-    return false;
-  }
   if (purpose != Purpose::compensation) {
     pop();
-    handshake_reply(purpose, value, now);
+    if (purpose != Purpose::detached) handshake_reply(purpose, value, now);
     return false;
   }
   if (!value.is(RespKind::integer) && !value.is(RespKind::error)) {
     fail(Status::protocol_error, "a compensation was not answered by an integer");
     return false;  // It stays kept, for the next connection.
   }
-  reply.tag = entry.request.tag;
-  reply.value = value;
-  reply.outcome = Status::ok;
-  reply.nothing_ran = false;
+  reply = {.tag = entry.request.tag, .value = value};
   if (value.is(RespKind::error)) {
     reply.outcome = classify_error(value.text()).status;
     note_text(value.text());
@@ -511,7 +497,7 @@ void Session::drop_silent() noexcept {
 
 // One value of the server belongs to the oldest request.
 bool Session::take_reply(const RespValue& value, Reply& reply, Instant now) noexcept {
-  if (count_ == 0 || !is(at(0), Purpose::request)) [[unlikely]] return take_other(value, reply, now);
+  if (!oldest_sent() || !is(at(0), Purpose::request)) [[unlikely]] return take_other(value, reply, now);
   InFlight& entry = at(0);
   reply.tag = entry.request.tag;
   reply.value = value;
@@ -539,18 +525,11 @@ bool Session::poll_reply(Reply& reply, Instant now) noexcept {
 
 Instant Session::poll_timeout() const noexcept {
   if (state_ == SessionState::closed || state_ == SessionState::failed) return Instant::max();
-  Instant next = deadline_min_ < handshake_deadline_ ? deadline_min_ : handshake_deadline_;
-  if (count_ != 0) {
-    const Instant submitted = storage_.in_flight[first_].submitted_at;
-    const Instant stall = (submitted < last_input_ ? last_input_ : submitted) + settings_.stall_timeout;
-    if (stall < next) next = stall;
-  }
-  if (unflushed_ + deferred_ != 0) {
-    for (std::size_t index = 0; index < storage_.compensation_count; ++index) {
-      const CompensationSlot& slot = storage_.compensations[index];
-      if (slot.encode != nullptr && !slot.in_flight && slot.not_before < next) next = slot.not_before;
-    }
-  }
+  Instant next = earlier(earlier(deadline_min_, handshake_deadline_), stalled_at());
+  // What waits for room or for the handshake waits for no timer.
+  if (deferred_ != 0 && state_ == SessionState::ready)
+    for (const CompensationSlot& slot : slots())
+      if (slot.encode != nullptr && slot.deferred) next = earlier(next, slot.not_before);
   return next;
 }
 

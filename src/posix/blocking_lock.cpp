@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/blocking_lock.hpp"
 
+#include <cstring>
+
 #include "client_hot.hpp"
 #include "holdfast/assert.hpp"
 
@@ -55,18 +57,16 @@ bool worth_waiting(Status status) noexcept {
   return false;
 }
 
-Instant earlier(Instant left, Instant right) noexcept { return left < right ? left : right; }
-
 }  // namespace
 
 BlockingLock::BlockingLock(Client& client, const LockKind& kind, Key key, const LockTiming& timing) noexcept
-    : client_(&client), machine_(kind), incarnation_(client.incarnation_.load(std::memory_order_relaxed)) {
+    : client_(&client), machine_(kind), incarnation_(client.incarnation_.load()) {
   configuration_ = machine_.configure(key, timing);
 }
 
 BlockingLock::~BlockingLock() {
   // In a forked child the hold is the parent's.
-  if (client_->forked() || client_->incarnation_.load(std::memory_order_relaxed) != incarnation_) return;
+  if (client_->forked() || client_->incarnation_.load() != incarnation_) return;
   if (machine_.state() == LockState::held || machine_.state() == LockState::at_risk) post_release();
   client_->now_ = Client::now();
   client_->session_.abandon(this, client_->now_);
@@ -76,8 +76,8 @@ BlockingLock::~BlockingLock() {
 // ---- Questions ---------------------------------------------------------------------------------------------------
 
 Instant BlockingLock::valid_until() const noexcept {
-  if (client_->forked() || client_->incarnation_.load(std::memory_order_acquire) != incarnation_) return {};
-  return Instant::from_nanoseconds(valid_until_.load(std::memory_order_acquire));
+  if (client_->forked() || client_->incarnation_.load() != incarnation_) return {};
+  return Instant::from_nanoseconds(valid_until_.load());
 }
 
 bool BlockingLock::held() const noexcept {
@@ -93,21 +93,26 @@ Duration BlockingLock::remaining() const noexcept {
 
 bool BlockingLock::at_risk() const noexcept {
   const Instant now = Client::now();
-  return held(now) && now.nanoseconds() >= risky_from_.load(std::memory_order_acquire);
+  return held(now) && now.nanoseconds() >= risky_from_.load();
 }
 
 // ---- The machine's mouth and ear ---------------------------------------------------------------------------------
 
 inline void BlockingLock::publish() noexcept {
-  risky_from_.store(machine_.risky_from().nanoseconds(), std::memory_order_release);
-  valid_until_.store(machine_.valid_until().nanoseconds(), std::memory_order_release);
+  risky_from_.store(machine_.risky_from().nanoseconds());
+  valid_until_.store(machine_.valid_until().nanoseconds());
 }
 
 void BlockingLock::submit() noexcept {
   Session& session = client_->session_;
   const Session::Place place = session.open(machine_.request_compensated());
-  std::size_t size = 0;
-  if (place.request == nullptr || machine_.poll_request(place.space, *place.request, size) != Status::ok) [[unlikely]] {
+  ByteView prepared;
+  if (place.request != nullptr && place.space.size >= template_size_max)
+    prepared = machine_.poll_prepared(*place.request);
+  std::size_t size = prepared.size();
+  if (size != 0) {
+    std::memcpy(place.space.data, prepared.data(), size);
+  } else if (place.request == nullptr || machine_.poll_request(place.space, *place.request, size) != Status::ok) {
     machine_.refuse_request(session.ready() ? Status::too_many_requests : Status::not_connected, client_->now_);
     return;
   }
@@ -157,7 +162,7 @@ bool BlockingLock::handle_reply(const Reply& reply, Instant now) noexcept {
 inline Status BlockingLock::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (const Status status = client_->begin(); status != Status::ok) return status;
-  const std::uint32_t incarnation = client_->incarnation_.load(std::memory_order_relaxed);
+  const std::uint32_t incarnation = client_->incarnation_.load();
   if (incarnation != incarnation_) [[unlikely]] {
     const bool had_hold = machine_.state() != LockState::idle;
     machine_.forget();
@@ -174,6 +179,17 @@ inline void BlockingLock::catch_up() noexcept {
   if (machine_.has_output()) [[unlikely]] settle();
 }
 
+Status BlockingLock::begin_anew() noexcept {
+  const Status status = begin();
+  if (status != Status::ok && status != Status::forked) return status;
+  catch_up();
+  return Status::ok;
+}
+
+inline Instant BlockingLock::request_deadline() const noexcept {
+  return client_->now_ + client_->config_.request_timeout;
+}
+
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
 // Sends what the machine wants and waits for its answer.
@@ -188,7 +204,7 @@ inline Status BlockingLock::finish(Status started) noexcept {
 inline Status BlockingLock::attempt(Instant wait_deadline) noexcept {
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
-  const Instant deadline = earlier(client_->now_ + client_->config_.request_timeout, wait_deadline);
+  const Instant deadline = earlier(request_deadline(), wait_deadline);
   Status status = Status::ok;
   for (int asked = 0; asked == 0 || (asked == 1 && may_ask_again(status, deadline)); ++asked) {
     Token token;
@@ -207,30 +223,24 @@ bool BlockingLock::may_ask_again(Status status, Instant deadline) noexcept {
 }
 
 Status BlockingLock::try_acquire() noexcept {
-  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
-  catch_up();
+  if (const Status status = begin_anew(); status != Status::ok) return status;
   return attempt(Instant::max());
 }
 
 Status BlockingLock::acquire(Duration wait) noexcept {
   if (wait < Duration::zero()) return Status::invalid_argument;
-  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
-  catch_up();
+  if (const Status status = begin_anew(); status != Status::ok) return status;
   const Instant deadline = client_->now_ + wait;
   Duration delay = retry_delay_min;
   for (;;) {
-    // The first attempt is made also when there is no time to wait.
-    const Instant attempt_deadline =
-        deadline < client_->now_ + timeout_min ? client_->now_ + client_->config_.request_timeout : deadline;
-    const Status status = attempt(attempt_deadline);
-    if (!worth_waiting(status)) return status;
+    // The last attempt is made at the deadline, and has the time of a request; so has the only one where there is no
+    // time to wait.
+    const bool last = client_->now_ + timeout_min > deadline;
+    const Status status = attempt(last ? request_deadline() : deadline);
+    if (last || client_->now_ >= deadline || !worth_waiting(status)) return status;
     delay = delay * 2 < retry_delay_max ? delay * 2 : retry_delay_max;
     const Instant next = client_->now_ + client_->jittered(delay);
-    if (next >= deadline) {
-      // Another attempt would come after the deadline. Waiting for it would give nothing.
-      return status;
-    }
-    if (!client_->sleep_until(next)) return Status::cancelled;
+    if (!client_->sleep_until(earlier(next, deadline))) return Status::cancelled;
     catch_up();
   }
 }
@@ -253,11 +263,16 @@ Status BlockingLock::renew(Duration timeout) noexcept {
   return status;
 }
 
+Status BlockingLock::start_release(bool posted) noexcept {
+  const Status started =
+      machine_.release(client_->session_.identity().native_delete, posted, client_->now_, request_deadline());
+  valid_until_.store(0);  // Not held from here on, whatever the connection does.
+  return started;
+}
+
 Status BlockingLock::release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
-  const Status started = machine_.release(client_->session_.identity().native_delete, false, client_->now_,
-                                          client_->now_ + client_->config_.request_timeout);
-  valid_until_.store(0, std::memory_order_release);  // Not held from here on, whatever the connection does.
+  const Status started = start_release(false);
   // Without a connection the machine is told so by submit(), and the compensation waits for the next one.
   if (started == Status::ok) (void)client_->ensure_ready(Instant::max());
   const Status status = finish(started);
@@ -269,7 +284,7 @@ Status BlockingLock::release() noexcept {
 // The connection went away under a release. Its compensation is the first thing on the next connection: if that is to
 // be had now, the server's word is worth waiting for. A key that was still there and ours makes it a plain release.
 Status BlockingLock::await_compensation(Status status) noexcept {
-  const Instant deadline = client_->now_ + client_->config_.request_timeout;
+  const Instant deadline = request_deadline();
   awaits_compensation_ = true;
   compensated_ = false;
   if (client_->ensure_ready(deadline) == Status::ok) client_->pump(this, deadline);
@@ -279,8 +294,7 @@ Status BlockingLock::await_compensation(Status status) noexcept {
 
 Status BlockingLock::post_release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
-  const Status started = machine_.release(client_->session_.identity().native_delete, true, client_->now_,
-                                          client_->now_ + client_->config_.request_timeout);
+  const Status started = start_release(true);
   if (started == Status::ok) post_outcome_ = Status::outcome_unknown;
   settle();
   if (client_->socket_ >= 0) client_->transmit();
@@ -290,8 +304,7 @@ Status BlockingLock::post_release() noexcept {
 // ---- Queries -----------------------------------------------------------------------------------------------------
 
 Status BlockingLock::remaining_on_server(Duration& remaining) noexcept {
-  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
-  catch_up();
+  if (const Status status = begin_anew(); status != Status::ok) return status;
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(Instant::max()); status != Status::ok) return status;
   std::int64_t milliseconds = 0;

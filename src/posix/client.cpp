@@ -20,14 +20,23 @@
 
 namespace holdfast {
 
-Client::Client() noexcept : session_(SessionSettings(), buffers_.storage()) {}
+namespace {
+
+void close_if_open(int& descriptor) noexcept {
+  if (descriptor >= 0) ::close(descriptor);
+  descriptor = -1;
+}
+
+}  // namespace
+
+Client::Client() noexcept : session_(SessionSettings(), SessionBuffers::storage_of(&buffers_)) {}
 
 Client::~Client() {
   // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
   if (!forked()) close();
-  else if (socket_ >= 0) ::close(socket_);
-  if (wake_ >= 0) ::close(wake_);
-  if (wake_write_ >= 0) ::close(wake_write_);
+  close_if_open(socket_);
+  close_if_open(wake_);
+  close_if_open(wake_write_);
   if (page_ != nullptr) ::munmap(page_, sizeof(WipedPage));
   ::explicit_bzero(&config_.password, sizeof config_.password);
 }
@@ -155,19 +164,16 @@ Status Client::ensure_page() noexcept {
 // What the parent knows is not the child's: connection, compensations, holds, random bytes. Closing our copy of a
 // descriptor leaves the parent's connection as it is.
 void Client::start_anew_in_child() noexcept {
-  if (socket_ >= 0) ::close(socket_);
-  if (wake_ >= 0) ::close(wake_);
-  if (wake_write_ >= 0) ::close(wake_write_);
-  socket_ = -1;
-  wake_ = -1;
-  wake_write_ = -1;
+  close_if_open(socket_);
+  close_if_open(wake_);
+  close_if_open(wake_write_);
   session_.forget();
   query_waiting_ = false;
-  cancelled_.store(false, std::memory_order_relaxed);
+  cancelled_.store(false);
   next_connect_at_ = Instant();
   reconnect_delay_ = Duration::zero();
   failure_ = Status::not_connected;
-  incarnation_.fetch_add(1, std::memory_order_release);
+  incarnation_.store(incarnation_.load() + 1);
   const bool wiped = page_->owner == 0;
   page_->pool_used = entropy_pool_size;
   page_->owner = wiped ? 0 : ::getpid();
@@ -200,7 +206,7 @@ Status Client::refill_pool() noexcept {
 
 void Client::cancel() noexcept {
   const int saved = errno;
-  cancelled_.store(true, std::memory_order_release);
+  cancelled_.store(true);
   // A full pipe is readable, too.
   if (wake_write_ >= 0 && ::write(wake_write_, "", 1) < 0) errno = saved;
   errno = saved;
@@ -210,18 +216,13 @@ bool Client::drain_cancel() noexcept {
   char drained[64];
   while (wake_ >= 0 && ::read(wake_, drained, sizeof drained) > 0) {
   }
-  return cancelled_.exchange(false, std::memory_order_acquire);
+  return cancelled_.exchange(false);
 }
 
 bool Client::sleep_until(Instant then) noexcept {
   for (now_ = now(); now_ < then; now_ = now()) {
     if (take_cancel()) return false;
-    Duration left = then - now_;
-    if (left > sleep_max) left = sleep_max;
-    const timespec timeout = {.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000),
-                              .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)};
-    pollfd wake = {.fd = wake_, .events = POLLIN, .revents = 0};
-    (void)::ppoll(&wake, 1, &timeout, nullptr);  // Whatever it says, the clock is asked.
+    (void)wait_for(wake_, POLLIN, then - now_);  // Whatever it says, the clock is asked.
   }
   return !take_cancel();
 }

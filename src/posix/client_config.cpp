@@ -5,6 +5,8 @@ namespace holdfast {
 
 namespace {
 
+constexpr const char* too_long = "it is longer than limits.hpp allows";
+
 constexpr Duration spin_max = std::chrono::milliseconds(10);
 
 bool out_of_range(Duration timeout) noexcept { return timeout < timeout_min || timeout > timeout_max; }
@@ -26,24 +28,24 @@ bool plain_name(ByteView name) noexcept {
 
 // In the order of the fields.
 ConfigProblem validate(const ClientConfig& config) noexcept {
-  if (config.host.too_long()) return {"host", "it is longer than 255 bytes"};
-  if (config.socket_path.too_long()) return {"socket_path", "it is longer than 107 bytes"};
+  if (config.host.too_long()) return {"host", too_long};
+  if (config.socket_path.too_long()) return {"socket_path", too_long};
   if (config.socket_path.empty()) {
     if (config.host.empty()) return {"host", "it is empty"};
     if (contains_nul(config.host.view())) return {"host", "it contains a NUL byte"};
     if (config.port == 0) return {"port", "it must be 1 to 65535"};
   }
   if (contains_nul(config.socket_path.view())) return {"socket_path", "it contains a NUL byte"};
-  if (config.user.too_long()) return {"user", "it is longer than 128 bytes"};
-  if (config.password.too_long()) return {"password", "it is longer than 512 bytes"};
-  if (!config.user.empty() && config.password.empty()) return {"user", "a user without a password cannot log in"};
-  if (config.client_name.too_long()) return {"client_name", "it is longer than 64 bytes"};
-  if (!plain_name(config.client_name.view())) return {"client_name", "it may hold visible ASCII characters only"};
+  if (config.user.too_long()) return {"user", too_long};
+  if (config.password.too_long()) return {"password", too_long};
+  if (!config.user.empty() && config.password.empty()) return {"user", "it needs a password"};
+  if (config.client_name.too_long()) return {"client_name", too_long};
+  if (!plain_name(config.client_name.view())) return {"client_name", "it must be visible ASCII"};
   if (config.database < 0 || config.database > database_max) return {"database", "it must be 0 to 65535"};
   if (out_of_range(config.connect_timeout)) return {"connect_timeout", "it must be 1 ms to 1 h"};
   if (out_of_range(config.request_timeout)) return {"request_timeout", "it must be 1 ms to 1 h"};
   if (out_of_range(config.stall_timeout)) return {"stall_timeout", "it must be 1 ms to 1 h"};
-  if (config.spin < spin_off || config.spin > spin_max) return {"spin", "it must be spin_off, or up to 10 ms"};
+  if (config.spin < spin_off || config.spin > spin_max) return {"spin", "it must be at most 10 ms"};
   return {};
 }
 

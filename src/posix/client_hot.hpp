@@ -52,7 +52,7 @@ inline Status Client::draw_token(Token& token) noexcept {
 }
 
 inline bool Client::take_cancel() noexcept {
-  if (!cancelled_.load(std::memory_order_relaxed)) [[likely]] return false;
+  if (!cancelled_.load()) [[likely]] return false;
   return drain_cancel();
 }
 

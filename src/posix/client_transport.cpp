@@ -26,9 +26,16 @@ namespace holdfast {
 namespace {
 
 // TCP keep-alive: a peer that vanished is noticed in about a minute, also when nothing is in flight.
-constexpr int keep_alive_idle_seconds = 30;
-constexpr int keep_alive_interval_seconds = 10;
-constexpr int keep_alive_probes = 3;
+constexpr struct {
+  short level, name, value;
+} keep_alive[] = {
+    {SOL_SOCKET, SO_KEEPALIVE, 1},
+#ifdef TCP_KEEPIDLE
+    {IPPROTO_TCP, TCP_KEEPIDLE, 30},   // Seconds without a byte before the first probe,
+    {IPPROTO_TCP, TCP_KEEPINTVL, 10},  // and between two of them,
+    {IPPROTO_TCP, TCP_KEEPCNT, 3},     // and so many without an answer.
+#endif
+};
 
 // With several addresses, a silent one must leave time for the next.
 constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
@@ -37,25 +44,19 @@ constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
 constexpr std::uint32_t spin_pause_first = 16;
 constexpr std::uint32_t spin_pause_max = 4096;
 
-timespec to_timespec(Duration duration) noexcept {
-  return {.tv_sec = static_cast<time_t>(duration.count() / 1'000'000'000),
-          .tv_nsec = static_cast<long>(duration.count() % 1'000'000'000)};
-}
-
-// Waits for events until the timeout or a signal. A negative one counts as none.
-int wait_for(int descriptor, short events, Duration timeout) noexcept {
-  if (timeout < Duration::zero()) timeout = Duration::zero();
-  if (timeout > sleep_max) timeout = sleep_max;
-  const timespec limit = to_timespec(timeout);
-  pollfd entry = {.fd = descriptor, .events = events, .revents = 0};
-  return ::ppoll(&entry, 1, &limit, nullptr);
-}
-
 bool set_option(int socket, int level, int name, int value) noexcept {
   return ::setsockopt(socket, level, name, &value, sizeof value) == 0;
 }
 
 }  // namespace
+
+int Client::wait_for(int descriptor, short events, Duration timeout) noexcept {
+  const std::int64_t left = timeout < Duration::zero() ? 0 : timeout > sleep_max ? sleep_max.count() : timeout.count();
+  const timespec limit = {.tv_sec = static_cast<time_t>(left / 1'000'000'000),
+                          .tv_nsec = static_cast<long>(left % 1'000'000'000)};
+  pollfd entry = {.fd = descriptor, .events = events, .revents = 0};
+  return ::ppoll(&entry, 1, &limit, nullptr);
+}
 
 // ---- Addresses ---------------------------------------------------------------------------------------------------
 
@@ -197,12 +198,7 @@ Status Client::set_up_socket(int socket, int family) noexcept {
   if (family == AF_UNIX) return Status::ok;
   if (!set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1)) return Status::system_error;
   // The rest helps to notice a dead peer; a system that does not know it works without.
-  (void)set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-#ifdef TCP_KEEPIDLE
-  (void)set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, keep_alive_idle_seconds);
-  (void)set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, keep_alive_interval_seconds);
-  (void)set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, keep_alive_probes);
-#endif
+  for (const auto& [level, name, value] : keep_alive) (void)set_option(socket, level, name, value);
 #ifdef TCP_USER_TIMEOUT
   (void)set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(config_.stall_timeout.count() / 1'000'000));
 #endif
@@ -229,13 +225,11 @@ void Client::probe_idle_connection() noexcept {
 void Client::transmit() noexcept {
   const ByteView bytes = session_.poll_transmit(now_);
   if (bytes.empty()) return;
-  const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (count == static_cast<ssize_t>(bytes.size())) [[likely]] session_.handle_transmitted(bytes.size());
-  else handle_short_send(count);
+  handle_sent(::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 // What is left goes out when the socket takes it again.
-[[gnu::noinline]] void Client::handle_short_send(std::ptrdiff_t count) noexcept {
+[[gnu::noinline]] void Client::handle_sent(std::ptrdiff_t count) noexcept {
   for (;;) {
     if (count >= 0) session_.handle_transmitted(static_cast<std::size_t>(count));
     else if (errno != EINTR) break;
@@ -352,7 +346,7 @@ void Client::ask(BlockingLock& lock) noexcept {
   const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(bytes.size())) [[unlikely]] {
     session_.commit_sent(bytes, 0, now_);
-    handle_short_send(sent);
+    handle_sent(sent);
     pump(&lock);
     return;
   }
