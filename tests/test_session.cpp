@@ -70,7 +70,12 @@ struct Wire {
     while (session.poll_reply(reply, now))
       heard.push_back({reply.tag, reply.outcome, reply.nothing_ran, show(reply.value)});
   }
+  // Everything has been sent before a reply can come.
   void receive(const std::string& bytes) {
+    transmit();
+    receive_early(bytes);
+  }
+  void receive_early(const std::string& bytes) {
     for (std::size_t at = 0; at < bytes.size();) {
       const MutableBytes space = session.receive_space();
       if (space.size == 0) return;
@@ -290,6 +295,37 @@ TEST(test_reply_that_nobody_asked_for_should_fail_the_session) {
   TEST_ASSERT_TRUE(wire.session.state() == SessionState::failed);
   TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
   TEST_ASSERT_TRUE(wire.session.poll_transmit(start).empty());
+}
+
+// [rule 8] What comes before its request has left as a whole is no reply to it.
+TEST(test_reply_before_its_request_has_left_should_fail_the_session) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit(5);
+  wire.receive_early("+OK\r\n");
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+}
+
+// A full server says so and closes before it has read anything.
+TEST(test_refusal_before_the_handshake_has_left_should_keep_its_reason) {
+  Wire wire;
+  wire.session.handle_connected(start, start + 2s);
+  wire.receive_early("-ERR max number of clients reached\r\n");
+  TEST_ASSERT_EQUAL(Status::too_many_clients, wire.session.failure());
+}
+
+// A kept compensation cannot go out before the handshake is done, and no timer turns for it.
+TEST(test_kept_compensation_should_not_wake_the_driver_during_the_handshake) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  wire.close();
+  wire.session.handle_connected(wire.now, wire.now + 2s);
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  TEST_ASSERT_EQUAL(wire.now + 2s, wire.session.poll_timeout());
 }
 
 TEST(test_farewell_of_a_full_server_should_keep_its_reason) {

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+//
+// validate() names the first field that is outside its limits; a config of defaults is inside all of them.
+#include <functional>
+#include <string>
+
+#include "client_config_text.hpp"
+#include "holdfast/client_config.hpp"
+#include "printers.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+using Change = std::function<void(ClientConfig&)>;
+
+std::string problem_of(const ClientConfig& config) {
+  const ConfigProblem problem = validate(config);
+  TEST_ASSERT_EQUAL(problem.found(), problem.reason != nullptr);
+  return problem.found() ? problem.field : "";
+}
+
+std::string problem_after(const Change& change) {
+  ClientConfig config;
+  change(config);
+  return problem_of(config);
+}
+
+}  // namespace
+
+TEST(test_a_config_of_defaults_should_be_valid) { TEST_ASSERT_EQUAL(std::string(), problem_of(ClientConfig())); }
+
+TEST(test_texts_should_be_accepted_at_their_limit_and_named_beyond) {
+  const auto text = [](std::size_t size) { return std::string(size, 'x'); };
+  const std::string password = "secret";
+  struct Field {
+    const char* name;
+    std::size_t size_max;
+    std::function<void(ClientConfig&, const std::string&)> assign;
+  };
+  const Field fields[] = {
+      {"host", host_size_max, [](ClientConfig& config, const std::string& value) { config.host = ByteView(value); }},
+      {"socket_path", socket_path_size_max,
+       [](ClientConfig& config, const std::string& value) { config.socket_path = ByteView(value); }},
+      {"user", user_size_max,
+       [&](ClientConfig& config, const std::string& value) {
+         config.user = ByteView(value);
+         config.password = ByteView(password);
+       }},
+      {"password", password_size_max,
+       [](ClientConfig& config, const std::string& value) { config.password = ByteView(value); }},
+      {"client_name", client_name_size_max,
+       [](ClientConfig& config, const std::string& value) { config.client_name = ByteView(value); }},
+  };
+  for (const Field& field : fields) {
+    TEST_MESSAGE(field.name);
+    TEST_ASSERT_EQUAL(std::string(),
+                      problem_after([&](ClientConfig& config) { field.assign(config, text(field.size_max)); }));
+    for (const std::size_t size : {field.size_max + 1, field.size_max + 256, std::size_t{65536}, std::size_t{65537}})
+      TEST_ASSERT_EQUAL(std::string(field.name),
+                        problem_after([&](ClientConfig& config) { field.assign(config, text(size)); }));
+  }
+}
+
+TEST(test_a_text_that_is_too_long_should_be_empty_and_say_so) {
+  BoundedText<4> text = "1234";
+  TEST_ASSERT_EQUAL(ByteView("1234"), text.view());
+  text.assign("12345");
+  TEST_ASSERT_TRUE(text.too_long());
+  TEST_ASSERT_TRUE(text.empty());
+  text.assign("12");
+  TEST_ASSERT_FALSE(text.too_long());
+  TEST_ASSERT_EQUAL(std::string("12"), std::string(text.c_str()));
+}
+
+TEST(test_an_address_should_be_needed_and_a_socket_path_should_do_instead_of_it) {
+  TEST_ASSERT_EQUAL(std::string("host"), problem_after([](ClientConfig& config) { config.host = ""; }));
+  TEST_ASSERT_EQUAL(std::string("port"), problem_after([](ClientConfig& config) { config.port = 0; }));
+  TEST_ASSERT_EQUAL(std::string(), problem_after([](ClientConfig& config) {
+                      config.host = "";
+                      config.port = 0;
+                      config.socket_path = "/run/redis.sock";
+                    }));
+}
+
+TEST(test_a_nul_byte_in_an_address_should_be_refused) {
+  TEST_ASSERT_EQUAL(std::string("host"), problem_after([](ClientConfig& config) { config.host = "a\0b"; }));
+  TEST_ASSERT_EQUAL(std::string("socket_path"),
+                    problem_after([](ClientConfig& config) { config.socket_path = "/a\0b"; }));
+}
+
+TEST(test_a_user_without_a_password_should_be_refused) {
+  TEST_ASSERT_EQUAL(std::string("user"), problem_after([](ClientConfig& config) { config.user = "bob"; }));
+  TEST_ASSERT_EQUAL(std::string(), problem_after([](ClientConfig& config) { config.password = "secret"; }));
+}
+
+TEST(test_a_client_name_should_be_what_the_server_accepts) {
+  for (const char* const name : {"", "holdfast", "a-b_c:1", "!~"})
+    TEST_ASSERT_EQUAL(std::string(),
+                      problem_after([&](ClientConfig& config) { config.client_name = std::string_view(name); }));
+  for (const char* const name : {" ", "a b", "a\n", "a\r", "\x7f", "\xc3\xa4", "\x01"})
+    TEST_ASSERT_EQUAL(std::string("client_name"),
+                      problem_after([&](ClientConfig& config) { config.client_name = std::string_view(name); }));
+}
+
+TEST(test_the_database_should_be_in_its_range) {
+  for (const int database : {0, 1, database_max})
+    TEST_ASSERT_EQUAL(std::string(), problem_after([&](ClientConfig& config) { config.database = database; }));
+  for (const int database : {-1, database_max + 1, INT32_MIN, INT32_MAX})
+    TEST_ASSERT_EQUAL(std::string("database"),
+                      problem_after([&](ClientConfig& config) { config.database = database; }));
+}
+
+TEST(test_each_timeout_should_be_in_its_range) {
+  struct Timeout {
+    const char* name;
+    Duration ClientConfig::*field;
+  };
+  for (const Timeout& timeout : {Timeout{"connect_timeout", &ClientConfig::connect_timeout},
+                                 Timeout{"request_timeout", &ClientConfig::request_timeout},
+                                 Timeout{"stall_timeout", &ClientConfig::stall_timeout}}) {
+    TEST_MESSAGE(timeout.name);
+    for (const Duration value : {timeout_min, timeout_max, timeout_min + 1ns, timeout_max - 1ns})
+      TEST_ASSERT_EQUAL(std::string(), problem_after([&](ClientConfig& config) { config.*timeout.field = value; }));
+    for (const Duration value :
+         {timeout_min - 1ns, timeout_max + 1ns, Duration(0), Duration(-1), Duration::min(), Duration::max()})
+      TEST_ASSERT_EQUAL(std::string(timeout.name),
+                        problem_after([&](ClientConfig& config) { config.*timeout.field = value; }));
+  }
+}
+
+TEST(test_spin_should_be_off_or_short) {
+  for (const Duration spin : {spin_off, Duration(1us), Duration(10ms)})
+    TEST_ASSERT_EQUAL(std::string(), problem_after([&](ClientConfig& config) { config.spin = spin; }));
+  for (const Duration spin : {Duration(-1), Duration(10ms) + 1ns, Duration::max(), Duration::min()})
+    TEST_ASSERT_EQUAL(std::string("spin"), problem_after([&](ClientConfig& config) { config.spin = spin; }));
+}
+
+TEST(test_the_first_failing_field_should_be_named) {
+  TEST_ASSERT_EQUAL(std::string("host"), problem_after([](ClientConfig& config) {
+                      config.spin = Duration(-1);
+                      config.database = -1;
+                      config.host = "";
+                    }));
+  TEST_ASSERT_EQUAL(std::string("database"), problem_after([](ClientConfig& config) {
+                      config.spin = Duration(-1);
+                      config.database = -1;
+                    }));
+}

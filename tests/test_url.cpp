@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+//
+// Theorem S8 of proto/security.md: a URL is understood as a whole or refused, with its reason and without a trace.
+#include <string>
+
+#include "client_config_text.hpp"
+#include "holdfast/url.hpp"
+#include "printers.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+ClientConfig parsed(ByteView url) {
+  ClientConfig config;
+  const char* reason = nullptr;
+  const Status status = parse_url(url, config, &reason);
+  TEST_MESSAGE(url << ": " << (reason == nullptr ? "no reason" : reason));
+  TEST_ASSERT_EQUAL(Status::ok, status);
+  TEST_ASSERT_TRUE(reason == nullptr);
+  TEST_ASSERT_FALSE(validate(config).found());
+  return config;
+}
+
+// A config none of whose fields is the default.
+ClientConfig filled() {
+  ClientConfig config;
+  config.host = "before";
+  config.port = 1;
+  config.socket_path = "/before";
+  config.user = "userbefore";
+  config.password = "passwordbefore";
+  config.client_name = "name";
+  config.database = 3;
+  config.connect_timeout = 11ms;
+  config.request_timeout = 12ms;
+  config.stall_timeout = 13ms;
+  config.spin = 14us;
+  config.native_delete = false;
+  return config;
+}
+
+void expect_refused(ByteView url) {
+  ClientConfig config = filled();
+  const char* reason = nullptr;
+  TEST_MESSAGE(url);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, parse_url(url, config, &reason));
+  TEST_ASSERT_EQUAL(to_text(filled()), to_text(config));
+  TEST_ASSERT_TRUE(reason != nullptr);
+  TEST_ASSERT_TRUE(std::string(reason).size() > 10);
+  TEST_ASSERT_TRUE(std::string(reason).back() != '.');
+  TEST_ASSERT_EQUAL(Status::invalid_argument, parse_url(url, config));
+}
+
+}  // namespace
+
+TEST(test_a_host_alone_should_do) {
+  const ClientConfig config = parsed("redis://db.internal");
+  TEST_ASSERT_EQUAL(ByteView("db.internal"), config.host.view());
+  TEST_ASSERT_EQUAL(6379, int{config.port});
+  TEST_ASSERT_EQUAL(0, config.database);
+  TEST_ASSERT_TRUE(config.user.empty());
+  TEST_ASSERT_TRUE(config.password.empty());
+  TEST_ASSERT_TRUE(config.socket_path.empty());
+}
+
+TEST(test_every_part_of_a_redis_url_should_be_read) {
+  const ClientConfig config = parsed("redis://bob:s3cret@db.internal:7000/12");
+  TEST_ASSERT_EQUAL(ByteView("db.internal"), config.host.view());
+  TEST_ASSERT_EQUAL(7000, int{config.port});
+  TEST_ASSERT_EQUAL(12, config.database);
+  TEST_ASSERT_EQUAL(ByteView("bob"), config.user.view());
+  TEST_ASSERT_EQUAL(ByteView("s3cret"), config.password.view());
+}
+
+TEST(test_a_password_without_a_user_should_be_the_default_users) {
+  for (const char* const url : {"redis://:s3cret@h", "unix://:s3cret@/s"}) {
+    const ClientConfig config = parsed(std::string_view(url));
+    TEST_ASSERT_TRUE(config.user.empty());
+    TEST_ASSERT_EQUAL(ByteView("s3cret"), config.password.view());
+  }
+}
+
+TEST(test_credentials_should_be_percent_decoded) {
+  const ClientConfig config = parsed("redis://b%6Fb:p%40ss%2fw%3A%25%20%ff@h");
+  TEST_ASSERT_EQUAL(ByteView("bob"), config.user.view());
+  TEST_ASSERT_EQUAL(ByteView("p@ss/w:% \xff"), config.password.view());
+}
+
+TEST(test_a_password_may_hold_colons_and_at_signs) {
+  TEST_ASSERT_EQUAL(ByteView("a:b"), parsed("redis://u:a:b@h").password.view());
+  const ClientConfig config = parsed("redis://u:a@b@h");
+  TEST_ASSERT_EQUAL(ByteView("a@b"), config.password.view());
+  TEST_ASSERT_EQUAL(ByteView("h"), config.host.view());
+}
+
+TEST(test_literal_addresses_should_be_read) {
+  TEST_ASSERT_EQUAL(ByteView("127.0.0.1"), parsed("redis://127.0.0.1:6380").host.view());
+  TEST_ASSERT_EQUAL(ByteView("::1"), parsed("redis://[::1]").host.view());
+  TEST_ASSERT_EQUAL(ByteView("fe80::1%eth0"), parsed("redis://[fe80::1%eth0]:6380/1").host.view());
+  TEST_ASSERT_EQUAL(6380, int{parsed("redis://u:p@[fe80::1%eth0]:6380/1").port});
+}
+
+TEST(test_a_socket_path_should_be_read) {
+  const ClientConfig config = parsed("unix:///run/redis/redis.sock");
+  TEST_ASSERT_EQUAL(ByteView("/run/redis/redis.sock"), config.socket_path.view());
+  TEST_ASSERT_EQUAL(0, config.database);
+  TEST_ASSERT_EQUAL(ByteView("/with space?"), parsed("unix:///with%20space%3f").socket_path.view());
+  TEST_ASSERT_EQUAL(5, parsed("unix:///s?db=5").database);
+  const ClientConfig all = parsed("unix://bob:s3cret@/a@b?db=7");
+  TEST_ASSERT_EQUAL(ByteView("/a@b"), all.socket_path.view());
+  TEST_ASSERT_EQUAL(ByteView("bob"), all.user.view());
+  TEST_ASSERT_EQUAL(ByteView("s3cret"), all.password.view());
+  TEST_ASSERT_EQUAL(7, all.database);
+}
+
+TEST(test_the_limits_of_numbers_should_be_accepted) {
+  TEST_ASSERT_EQUAL(1, int{parsed("redis://h:1").port});
+  TEST_ASSERT_EQUAL(65535, int{parsed("redis://h:65535").port});
+  TEST_ASSERT_EQUAL(65535, parsed("redis://h/65535").database);
+  TEST_ASSERT_EQUAL(0, parsed("redis://h/").database);
+}
+
+TEST(test_the_limits_of_texts_should_be_accepted_and_one_byte_more_refused) {
+  const auto text = [](std::size_t size) { return std::string(size, 'x'); };
+  TEST_ASSERT_EQUAL(host_size_max, parsed("redis://" + text(host_size_max)).host.view().size());
+  expect_refused("redis://" + text(host_size_max + 1));
+  TEST_ASSERT_EQUAL(user_size_max, parsed("redis://" + text(user_size_max) + ":p@h").user.view().size());
+  expect_refused("redis://" + text(user_size_max + 1) + ":p@h");
+  TEST_ASSERT_EQUAL(password_size_max, parsed("redis://:" + text(password_size_max) + "@h").password.view().size());
+  expect_refused("redis://:" + text(password_size_max + 1) + "@h");
+  TEST_ASSERT_EQUAL(socket_path_size_max,
+                    parsed("unix:///" + text(socket_path_size_max - 1)).socket_path.view().size());
+  expect_refused("unix:///" + text(socket_path_size_max));
+  // Escapes count as what they stand for.
+  std::string escaped;
+  for (std::size_t at = 0; at < password_size_max; ++at) escaped += "%41";
+  TEST_ASSERT_EQUAL(password_size_max, parsed("redis://:" + escaped + "@h").password.view().size());
+  expect_refused("redis://:" + escaped + "%41@h");
+  expect_refused("redis://h/" + std::string(url_size_max, '0'));
+}
+
+TEST(test_a_url_should_replace_the_address_and_leave_the_rest) {
+  ClientConfig config = filled();
+  TEST_ASSERT_EQUAL(Status::ok, parse_url("redis://h", config));
+  ClientConfig expected = filled();
+  expected.host = "h";
+  expected.port = 6379;
+  expected.socket_path = "";
+  expected.user = "";
+  expected.password = "";
+  expected.database = 0;
+  TEST_ASSERT_EQUAL(to_text(expected), to_text(config));
+}
+
+TEST(test_a_socket_url_should_forget_the_credentials_and_the_database_of_before) {
+  ClientConfig config = filled();
+  TEST_ASSERT_EQUAL(Status::ok, parse_url("unix:///s", config));
+  TEST_ASSERT_EQUAL(ByteView("/s"), config.socket_path.view());
+  TEST_ASSERT_TRUE(config.user.empty());
+  TEST_ASSERT_TRUE(config.password.empty());
+  TEST_ASSERT_EQUAL(0, config.database);
+}
+
+TEST(test_other_schemes_should_be_refused) {
+  for (const char* const url :
+       {"", "redis", "redis:", "redis:/", "redis:h", "redis:/h", "REDIS://h", "rediss://h", "valkey://h", "http://h",
+        "tcp://h:6379", "h:6379", "localhost", " redis://h", "redis+unix:///s", "unix:/s", "unix"})
+    expect_refused(std::string_view(url));
+}
+
+TEST(test_a_malformed_host_should_be_refused) {
+  for (const char* const url :
+       {"redis://",        "redis://:6379",        "redis:///0",       "redis://u:p@",   "redis://u:p@:6379",
+        "redis://::1",     "redis://fe80::1:6379", "redis://[::1",     "redis://[]",     "redis://[::1]6379",
+        "redis://[::1]x",  "redis://[h]",          "redis://a b",      "redis://h%41",   "redis://h\n",
+        "redis://h,other", "redis://h;x",          "redis://\xc3\xa4", "redis://[::1]:", "redis://h\\x"})
+    expect_refused(std::string_view(url));
+  expect_refused(ByteView("redis://h\0other"));
+}
+
+TEST(test_a_malformed_port_should_be_refused) {
+  for (const char* const url : {"redis://h:", "redis://h:0", "redis://h:65536", "redis://h:-1", "redis://h:+1",
+                                "redis://h: 1", "redis://h:1 ", "redis://h:1x", "redis://h:0x10", "redis://h:port",
+                                "redis://h:99999999999999999999999", "redis://h:6379:6379", "redis://[::1]:65536"})
+    expect_refused(std::string_view(url));
+}
+
+TEST(test_a_malformed_database_should_be_refused) {
+  for (const char* const url : {"redis://h/x",        "redis://h/-1",        "redis://h/65536",
+                                "redis://h/0/",       "redis://h/0/1",       "redis://h//",
+                                "redis://h/ 0",       "redis://h/0 ",        "redis://h/18446744073709551616",
+                                "unix:///s?db=",      "unix:///s?db=x",      "unix:///s?db=-1",
+                                "unix:///s?db=65536", "unix:///s?db=1&db=2", "unix:///s?",
+                                "unix:///s?DB=1",     "unix:///s?timeout=1", "redis://h?db=1",
+                                "redis://h/0?db=1",   "redis://h/0#1"})
+    expect_refused(std::string_view(url));
+}
+
+TEST(test_malformed_credentials_should_be_refused) {
+  for (const char* const url :
+       {"redis://bob@h", "redis://bob:@h", "unix://bob@/s", "redis://:%@h", "redis://:%4@h", "redis://:%zz@h",
+        "redis://%:p@h", "redis://:a%00b@h", "unix:///a%00b", "unix:///a%", "unix://:p@", "unix://:p@s",
+        "redis://:pa/ss@h", "redis://:pa?ss@h", "redis://:pa#ss@h", "unix://", "unix://s", "unix://h/s"})
+    expect_refused(std::string_view(url));
+}
+
+TEST(test_no_reason_should_tell_the_password) {
+  for (const char* const url :
+       {"redis://bob:hunter2@", "redis://bob:hunter2@h:0", "redis://bob:hunter2@h/x", "redis://bob:hunter2%@h",
+        "redis://:hunter2@[::1", "unix://:hunter2@s", "unix://:hunter2@/s?db=x", "redis://:hunter2/@h", "hunter2"}) {
+    ClientConfig config;
+    const char* reason = nullptr;
+    TEST_ASSERT_EQUAL(Status::invalid_argument, parse_url(ByteView(std::string_view(url)), config, &reason));
+    TEST_ASSERT_TRUE(std::string(reason).find("hunter2") == std::string::npos);
+  }
+}
