@@ -43,7 +43,7 @@ void expect_arguments(std::string_view request, const std::vector<std::string>& 
   RespTree tree;
   std::size_t size = 0;
   const OracleLimits wide = {.bulk = 1U << 20, .elements = 1U << 20, .reply = 1U << 24};
-  HOLDFAST_THEOREM(RespOracle::read(request, wide, tree, size) == ParseResult::value, quoted(request));
+  HOLDFAST_THEOREM(RespOracle::read(request, wide, tree, size) == ParseResult::value, show_bytes(request));
   HOLDFAST_THEOREM(size == request.size() && tree == expected, to_text(tree) + "\n" + to_text(expected));
   if (!within_limits) return;
   RespParserStorage storage;

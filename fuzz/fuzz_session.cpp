@@ -128,7 +128,7 @@ class World {
       case 'b': {
         const std::string bytes(rest_.substr(0, n));
         rest_.remove_prefix(bytes.size());
-        trace_ += quoted(bytes) + " ";
+        trace_ += show_bytes(bytes) + " ";
         receive(bytes);
         break;
       }
@@ -316,7 +316,7 @@ class World {
       RespTree request;
       std::size_t size = 0;
       const ParseResult result = RespOracle::read(sent_bytes_, wide, request, size);
-      HOLDFAST_THEOREM(result != ParseResult::invalid, trace_ + quoted(sent_bytes_));
+      HOLDFAST_THEOREM(result != ParseResult::invalid, trace_ + show_bytes(sent_bytes_));
       if (result == ParseResult::need_more) break;
       sent_bytes_.erase(0, size);
       Command command;
@@ -339,7 +339,7 @@ class World {
     std::size_t size = 0;
     const ByteView unsent = session_.poll_transmit(now_);
     const std::string whole = sent_bytes_ + std::string(unsent.string_view());
-    HOLDFAST_THEOREM(RespOracle::read(whole, wide, begun, size) == ParseResult::value, trace_ + quoted(whole));
+    HOLDFAST_THEOREM(RespOracle::read(whole, wide, begun, size) == ParseResult::value, trace_ + show_bytes(whole));
     if (begun.items[0].text == "ECHO") begun_ = static_cast<std::uint32_t>(std::stoul(begun.items[1].text));
   }
 

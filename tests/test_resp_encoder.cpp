@@ -77,7 +77,7 @@ TEST(test_encoder_should_write_every_vector_byte_for_byte) {
       arguments.push_back(is_integer ? Argument(integer) : Argument(ByteView(texts[index])));
     }
     VectorReader expected(vector, vector.field("expect"));
-    TEST_ASSERT_EQUAL(quoted(expected.bytes()), quoted(encode({arguments.data(), arguments.size()})));
+    TEST_ASSERT_EQUAL(show_bytes(expected.bytes()), show_bytes(encode({arguments.data(), arguments.size()})));
   }
 }
 
@@ -159,7 +159,7 @@ TEST(test_patched_template_should_equal_the_request_encoded_anew) {
       TEST_ASSERT_EQUAL(std::size_t{32}, token.size());
       prepared.patch(token);
       arguments[patched] = token;
-      TEST_ASSERT_EQUAL(quoted(encode(arguments)), quoted(prepared.bytes().string_view()));
+      TEST_ASSERT_EQUAL(show_bytes(encode(arguments)), show_bytes(prepared.bytes().string_view()));
       TEST_ASSERT_EQUAL(token, prepared.patched());
     }
   }
@@ -171,7 +171,7 @@ TEST(test_template_should_stay_as_it_was_when_a_request_does_not_fit) {
   const std::string before(prepared.bytes().string_view());
   const std::string too_long(template_size_max, 'k');
   TEST_ASSERT_EQUAL(Status::buffer_too_small, prepared.prepare({{"GET", ByteView(too_long)}}, 1));
-  TEST_ASSERT_EQUAL(quoted(before), quoted(prepared.bytes().string_view()));
+  TEST_ASSERT_EQUAL(show_bytes(before), show_bytes(prepared.bytes().string_view()));
   prepared.patch("other");
   TEST_ASSERT_EQUAL(ByteView("*2\r\n$3\r\nGET\r\n$5\r\nother\r\n"), prepared.bytes());
 }

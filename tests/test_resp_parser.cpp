@@ -194,7 +194,7 @@ bool agrees(RespParser& parser, std::string_view input, std::size_t piece, const
 void expect_agreement(RespParser& parser, const std::string& input, std::size_t piece) {
   if (agrees(parser, input, piece, OracleLimits{})) return;
   GuardedParser again;
-  TEST_MESSAGE(quoted(input) << " in pieces of " << piece);
+  TEST_MESSAGE(show_bytes(input) << " in pieces of " << piece);
   TEST_ASSERT_EQUAL(to_text(record_oracle(input, OracleLimits{})),
                     to_text(record_parse(again, input, [piece](std::size_t rest) { return std::min(piece, rest); })));
   TEST_ASSERT_TRUE(false);  // The records agree and the quick comparison does not: one of the two is wrong.

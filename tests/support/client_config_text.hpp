@@ -12,7 +12,7 @@ namespace holdfast::testing {
 
 template <std::size_t size_max>
 std::string to_text(const BoundedText<size_max>& text) {
-  return text.too_long() ? "too long" : quoted(text.view().string_view());
+  return text.too_long() ? "too long" : show_bytes(text.view().string_view());
 }
 
 inline std::string to_text(const ClientConfig& config) {

@@ -39,7 +39,7 @@ inline RespTree tree_of(const RespValue& value) {
 }
 
 // Bytes as the vectors write them: printable ones as they are, the rest escaped.
-inline std::string quoted(std::string_view bytes) {
+inline std::string show_bytes(std::string_view bytes) {
   std::string text = "\"";
   for (const char byte : bytes) {
     char escaped[8] = {byte};
@@ -58,9 +58,9 @@ inline std::string quoted(std::string_view bytes) {
 
 inline std::string to_text(const RespTree& tree) {
   switch (tree.kind) {
-    case RespKind::simple: return "simple " + quoted(tree.text);
-    case RespKind::error: return "error " + quoted(tree.text);
-    case RespKind::bulk: return "bulk " + quoted(tree.text);
+    case RespKind::simple: return "simple " + show_bytes(tree.text);
+    case RespKind::error: return "error " + show_bytes(tree.text);
+    case RespKind::bulk: return "bulk " + show_bytes(tree.text);
     case RespKind::integer: return "integer " + std::to_string(tree.integer);
     case RespKind::null: return "null";
     case RespKind::array: break;
