@@ -118,6 +118,7 @@ void RespParser::reset() noexcept {
   value_begin_ = begin_;
   error_ = nullptr;
   nodes_used_ = 0;
+  scanned_ = 0;
   depth_ = 0;
 }
 
@@ -193,16 +194,19 @@ inline ParseResult RespParser::read_element(RespValue& element) noexcept {
   const char type = *at++;
   if (type == '+' || type == '-') {  // "+OK\r\n" and "-ERR ...\r\n": no CR and no LF inside.
     const char* const text = at;
-    for (;; ++at) {
-      if (at == end) return ParseResult::need_more;
+    for (at += scanned_;; ++at) {
+      if (at == end || (*at == '\r' && at + 1 == end)) {
+        scanned_ = static_cast<std::uint32_t>(at - text);  // A long line is not read again from its start.
+        return ParseResult::need_more;
+      }
       if (*at == '\r') break;
       if (*at == '\n') return invalidate("LF without CR in a line");
       if (at - text == line_size_max) return invalidate("a line is longer than its limit");
     }
     element =
         RespValue::make_text(type == '+' ? RespKind::simple : RespKind::error, {text, static_cast<std::size_t>(at - text)});
-    if (++at == end) return ParseResult::need_more;
-    if (*at != '\n') return invalidate("CR without LF behind a line");
+    if (*++at != '\n') return invalidate("CR without LF behind a line");
+    scanned_ = 0;
     cursor_ = at + 1;
     return ParseResult::value;
   }
@@ -231,7 +235,7 @@ inline ParseResult RespParser::read_element(RespValue& element) noexcept {
 
 ParseResult RespParser::poll_value(RespValue& out) noexcept {
   // What made the parser invalid stands at the cursor still, so take_scalar() does not take it.
-  if (fast_path && depth_ == 0) [[likely]] {
+  if (fast_path && depth_ == 0 && scanned_ == 0) [[likely]] {
     if (const char* const behind = take_scalar(cursor_, end_, out); behind != nullptr) [[likely]] {
       cursor_ = behind;
       return ParseResult::value;

@@ -87,7 +87,8 @@ class RespParser {
   RespValue* nodes_;
   std::uint32_t node_count_;
   std::uint32_t nodes_used_;  // By the reply in progress.
-  std::uint8_t depth_;            // Arrays that are open.
+  std::uint32_t scanned_;     // Bytes of the line in progress that were found to be plain.
+  std::uint8_t depth_;        // Arrays that are open.
   Level levels_[depth_max];
 };
 

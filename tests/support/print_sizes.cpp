@@ -15,7 +15,7 @@ int main() {
       {"Client", sizeof(Client), 28 * 1024},         {"Mutex", sizeof(Mutex), 2048},
       {"ScopedLock", sizeof(ScopedLock), 16},        {"ClientConfig", sizeof(ClientConfig), 1280},
       {"Session", sizeof(Session), 768},             {"SessionBuffers", sizeof(SessionBuffers), 23 * 1024},
-      {"LockMachine", sizeof(LockMachine), 1792},    {"RespParser", sizeof(RespParser), 160},
+      {"LockMachine", sizeof(LockMachine), 1792},    {"RespParser", sizeof(RespParser), 112},
       {"RespValue", sizeof(RespValue), 16},          {"RequestTemplate", sizeof(RequestTemplate), 672},
       {"Token", sizeof(Token), 65},                  {"Instant", sizeof(Instant), 8},
   };
