@@ -70,7 +70,7 @@ class RequestTemplate {
     HOLDFAST_ASSERT(bytes.size() == patched_size_ && size_ != 0);
     // A size known at compile time is two moves; the usual token has it.
     if (bytes.size() == token_text_size) std::memcpy(bytes_ + patched_offset_, bytes.data(), token_text_size);
-    else std::memcpy(bytes_ + patched_offset_, bytes.data(), bytes.size());
+    else if (!bytes.empty()) std::memcpy(bytes_ + patched_offset_, bytes.data(), bytes.size());
   }
   [[nodiscard]] bool prepared() const noexcept { return size_ != 0; }
   // The whole request; valid until the template changes.
