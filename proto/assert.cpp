@@ -6,13 +6,13 @@
 namespace holdfast {
 
 namespace {
-AssertionHandler handler = nullptr;  // Set before threads start, so no atomic.
+AssertionHandler installed = nullptr;  // Set before threads start, so no atomic.
 }
 
-void set_assertion_handler(AssertionHandler replacement) noexcept { handler = replacement; }
+void set_assertion_handler(AssertionHandler handler) noexcept { installed = handler; }
 
 void assertion_failed(const char* file, int line) noexcept {
-  if (handler != nullptr) handler(file, line);
+  if (installed != nullptr) installed(file, line);
   std::abort();
 }
 

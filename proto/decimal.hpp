@@ -45,8 +45,8 @@ constexpr char* write_decimal(char* out, std::int64_t number) noexcept {
   std::uint64_t sum = 0;
   for (const char byte : text) {
     const unsigned digit = static_cast<unsigned char>(byte) - static_cast<unsigned>('0');
-    if (digit > 9 || sum > (limit - digit) / 10 || digit > limit) return false;
-    sum = sum * 10 + digit;
+    if (digit > 9 || __builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, digit, &sum) || sum > limit)
+      return false;
   }
   number = sum;
   return true;

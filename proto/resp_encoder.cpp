@@ -19,13 +19,18 @@ char* write_header(char* out, char type, std::size_t number) noexcept {
   return out;
 }
 
-// The caller made sure that it fits. Reports where the payload of argument `watched` stands.
-void write_command(char* out, Arguments arguments, std::size_t watched, std::size_t& watched_offset) noexcept {
-  char* at = write_header(out, '*', arguments.count());
+// encode_command(), and reports where the payload of argument `watched` stands.
+Status encode(MutableBytes out, Arguments arguments, std::size_t& size, std::size_t watched,
+              std::size_t& watched_offset) noexcept {
+  if (arguments.count() == 0) return Status::invalid_argument;
+  const std::size_t needed = encoded_size(arguments);
+  if (needed > out.size) return Status::buffer_too_small;
+  size = needed;
+  char* at = write_header(out.data, '*', arguments.count());
   std::size_t index = 0;
   for (const Argument& argument : arguments) {
     at = write_header(at, '$', payload_size(argument));
-    if (index++ == watched) watched_offset = static_cast<std::size_t>(at - out);
+    if (index++ == watched) watched_offset = static_cast<std::size_t>(at - out.data);
     if (argument.is_integer()) {
       at = write_decimal(at, argument.integer());
     } else if (!argument.bytes().empty()) {
@@ -35,6 +40,7 @@ void write_command(char* out, Arguments arguments, std::size_t watched, std::siz
     *at++ = '\r';
     *at++ = '\n';
   }
+  return Status::ok;
 }
 
 }  // namespace
@@ -50,22 +56,17 @@ std::size_t encoded_size(Arguments arguments) noexcept {
 }
 
 Status encode_command(MutableBytes out, Arguments arguments, std::size_t& size) noexcept {
-  if (arguments.count() == 0) return Status::invalid_argument;
-  const std::size_t needed = encoded_size(arguments);
-  if (needed > out.size) return Status::buffer_too_small;
   std::size_t unused = 0;
-  write_command(out.data, arguments, SIZE_MAX, unused);
-  size = needed;
-  return Status::ok;
+  return encode(out, arguments, size, SIZE_MAX, unused);
 }
 
 Status RequestTemplate::prepare(Arguments arguments, std::size_t patched) noexcept {
   HOLDFAST_ASSERT(patched < arguments.count() && !arguments.begin()[patched].is_integer());
-  const std::size_t needed = encoded_size(arguments);
-  if (needed > sizeof bytes_) return Status::buffer_too_small;
+  std::size_t size = 0;
   std::size_t offset = 0;
-  write_command(bytes_, arguments, patched, offset);
-  size_ = static_cast<std::uint16_t>(needed);
+  if (const Status status = encode({bytes_, sizeof bytes_}, arguments, size, patched, offset); status != Status::ok)
+    return status;
+  size_ = static_cast<std::uint16_t>(size);
   patched_offset_ = static_cast<std::uint16_t>(offset);
   patched_size_ = static_cast<std::uint16_t>(arguments.begin()[patched].bytes().size());
   return Status::ok;

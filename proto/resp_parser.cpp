@@ -8,6 +8,7 @@
 // nothing that read_element() would refuse, and whatever it does not take it leaves alone.
 #include "holdfast/resp_parser.hpp"
 
+#include "fast_paths.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
@@ -17,13 +18,6 @@ namespace {
 // 19 digits hold every 64-bit integer and cannot overflow the accumulator.
 constexpr std::uint32_t digits_max = 19;
 constexpr std::uint64_t integer_max = 0x7fff'ffff'ffff'ffffU;
-
-// Where size counts more than speed, the short cut is left out.
-#ifdef __OPTIMIZE_SIZE__
-constexpr bool fast_path = false;
-#else
-constexpr bool fast_path = true;
-#endif
 
 // REQUIRES: two bytes at `at`.
 inline bool is_line_end(const char* at) noexcept {
@@ -235,7 +229,7 @@ inline ParseResult RespParser::read_element(RespValue& element) noexcept {
 
 ParseResult RespParser::poll_value(RespValue& out) noexcept {
   // What made the parser invalid stands at the cursor still, so take_scalar() does not take it.
-  if (fast_path && depth_ == 0 && scanned_ == 0) [[likely]] {
+  if (fast_paths && depth_ == 0 && scanned_ == 0) [[likely]] {
     if (const char* const behind = take_scalar(cursor_, end_, out); behind != nullptr) [[likely]] {
       cursor_ = behind;
       return ParseResult::value;
@@ -272,7 +266,7 @@ inline bool RespParser::take_array(RespValue& out) noexcept {
 // Puts elements together. An array's node is followed by those of its elements; its level counts what is still to come.
 ParseResult RespParser::read_reply(RespValue& out) noexcept {
   if (error_ != nullptr) return ParseResult::invalid;
-  if (fast_path && take_array(out)) return ParseResult::value;
+  if (fast_paths && take_array(out)) return ParseResult::value;
   for (;;) {
     if (depth_ == 0) value_begin_ = cursor_;
     RespValue& element = nodes_[nodes_used_];

@@ -95,6 +95,7 @@ class Client {
   [[nodiscard]] Status connect_address(const void* address, std::size_t size, int family, Instant deadline) noexcept;
   [[nodiscard]] bool take_literal() noexcept;
   [[nodiscard]] Status resolve() noexcept;
+  [[nodiscard]] Status connect_socket(int socket, const void* address, std::size_t size, Instant deadline) noexcept;
   [[nodiscard]] Status set_up_socket(int socket, int family) noexcept;
   void close_transport() noexcept;
   void probe_idle_connection() noexcept;

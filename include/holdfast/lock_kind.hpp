@@ -53,7 +53,7 @@ class CommandLine {
 
 struct LockKind {
   const char* name;
-  // Fills in the command for `operation`. `lease` is whole milliseconds and matters where a lease is set.
+  // Fills in the command for `operation`: acquire, renew or release. `lease` is whole milliseconds and matters where a lease is set.
   void (*fill)(CommandLine& line, Operation operation, RequestForm form, Key key, const Token& token,
                std::chrono::milliseconds lease) noexcept;
   // Decodes a reply that is no error.

@@ -143,7 +143,8 @@ class LockMachine {
   // the caller.
   // Errors: buffer_too_small; the request stays wanted.
   [[nodiscard]] Status poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept;
-  // The same without a copy: the wanted request's bytes if they stand prepared, which they do from the second hold on.
+  // The same without a copy: the wanted request's bytes if they stand prepared, which they do from the second hold on
+  // unless the library is built for size.
   // Valid until the next command. Empty, with nothing changed, where they do not: poll_request() then.
   [[nodiscard]] ByteView poll_prepared(Request& request) noexcept;
   // Instant::max() when idle.

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "holdfast/assert.hpp"
 #include "holdfast/bytes.hpp"
@@ -210,7 +211,12 @@ class Session {
   [[nodiscard]] Request& quiet_request() noexcept { return storage_.in_flight[first_].request; }
   // The transport took the first `sent` bytes of the request that quiet_request() describes.
   // REQUIRES: quiet() but for what has been received since.
-  void commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept;
+  void commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept {
+    HOLDFAST_ASSERT(count_ == 0 && bytes.size() <= storage_.transmit.size);
+    std::memcpy(storage_.transmit.data, bytes.data(), bytes.size());
+    commit(quiet_request(), bytes.size(), asked_at);
+    handle_transmitted(sent);
+  }
   // One value of parse_reply(), handed on: true if `reply` is for somebody. As poll_reply() otherwise.
   [[nodiscard]] bool take_reply(const RespValue& value, Reply& reply, Instant now) noexcept;
   // The next whole value as it came, for a driver that asked while quiet. Poll_reply() does both.
@@ -253,6 +259,11 @@ class Session {
     client_kill
   };
 
+  // The connection before this one, to be killed if the node is the same.
+  struct Predecessor {
+    char run_id[run_id_size] = {};
+    std::int64_t client_id = 0;  // 0: there is none.
+  };
   struct Slots {
     CompensationSlot* first;
     CompensationSlot* last;
@@ -285,6 +296,7 @@ class Session {
   }
   void detach(InFlight& entry, Status why) noexcept;
   void adopt(InFlight& entry) noexcept;
+  void carry(InFlight& entry, CompensationSlot& slot) noexcept;
   void drop_silent() noexcept;
   CompensationSlot& keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept;
   void flush_compensations(Instant now) noexcept;
@@ -312,7 +324,7 @@ class Session {
   SessionSettings settings_;
   RespParser parser_;
   ServerIdentity identity_;
-  ServerIdentity previous_;  // The connection before this one, to be killed if the node is the same.
+  Predecessor previous_;
   char failure_text_[160];
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/lock_machine.hpp"
 
+#include "fast_paths.hpp"
 #include "holdfast/assert.hpp"
 #include "lock_transitions.hpp"
 
@@ -335,6 +336,7 @@ inline void LockMachine::describe(Request& request, Operation operation, Request
 
 // The hot path: a template with the token patched in.
 ByteView LockMachine::poll_prepared(Request& request) noexcept {
+  if (!fast_paths) return {};
   const bool acquiring = wanted_ == Wanted::acquire;
   RequestTemplate& prepared = acquiring ? acquire_ : release_;
   if (!prepared.prepared() || form_ == RequestForm::by_text || wanted_ == Wanted::renew) [[unlikely]] return {};
@@ -360,7 +362,7 @@ Status LockMachine::poll_request(MutableBytes space, Request& request, std::size
     return Status::ok;
   }
   // Prepared for the next time. A text is too long for a template, and rare.
-  if (form == RequestForm::by_text) return Status::ok;
+  if (!fast_paths || form == RequestForm::by_text) return Status::ok;
   RequestTemplate& prepared = operation == Operation::acquire ? acquire_ : release_;
   const Status status = prepared.prepare(line.view(), line.token_index());
   HOLDFAST_ASSERT(status == Status::ok);  // template_size_max is the sum of what a kind may fill in.

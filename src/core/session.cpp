@@ -128,13 +128,6 @@ void Session::commit(const Request& request, std::size_t size, Instant now) noex
   else if (request.deadline < deadline_min_) deadline_min_ = request.deadline;
 }
 
-void Session::commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept {
-  HOLDFAST_ASSERT(count_ == 0 && bytes.size() <= storage_.transmit.size);
-  std::memcpy(storage_.transmit.data, bytes.data(), bytes.size());
-  commit(quiet_request(), bytes.size(), asked_at);
-  handle_transmitted(sent);
-}
-
 // ---- Compensations -----------------------------------------------------------------------------------------------
 
 Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept {
@@ -180,10 +173,16 @@ Status Session::compensate(const ReplyTag& tag, const Compensation& compensation
     if (slot.encode(transmit_space(), Key({slot.key, slot.key_size}), slot.token, size) != Status::ok) return;
     InFlight& entry = push_own(Purpose::compensation, size, now);
     entry.request.tag = slot.tag;
-    entry.slot = static_cast<std::uint8_t>(&slot - storage_.compensations);
-    slot.in_flight = true;
-    --unflushed_;
+    carry(entry, slot);
   }
+}
+
+// The entry is the one that carries this compensation.
+void Session::carry(InFlight& entry, CompensationSlot& slot) noexcept {
+  entry.purpose = static_cast<std::uint8_t>(Purpose::compensation);
+  entry.slot = static_cast<std::uint8_t>(&slot - storage_.compensations);
+  slot.in_flight = true;
+  --unflushed_;
 }
 
 void Session::handle_compensated(const InFlight& entry, const Reply& reply, Instant now) noexcept {
@@ -225,11 +224,7 @@ void Session::detach(InFlight& entry, Status why) noexcept {
 void Session::adopt(InFlight& entry) noexcept {
   HOLDFAST_ASSERT(entry.request.compensation != nullptr);
   --reserved_;
-  CompensationSlot& slot = keep_compensation(entry.request.tag, *entry.request.compensation);
-  slot.in_flight = true;
-  --unflushed_;
-  entry.purpose = static_cast<std::uint8_t>(Purpose::compensation);
-  entry.slot = static_cast<std::uint8_t>(&slot - storage_.compensations);
+  carry(entry, keep_compensation(entry.request.tag, *entry.request.compensation));
   entry.request.compensation = nullptr;
 }
 
@@ -281,7 +276,10 @@ void Session::handle_connected(Instant now, Instant handshake_deadline) noexcept
   transmit_begin_ = 0;
   transmit_end_ = 0;
   stream_end_ = 0;
-  if (identity_.client_id != 0 && identity_.run_id_known) previous_ = identity_;
+  if (identity_.client_id != 0 && identity_.run_id_known) {
+    std::memcpy(previous_.run_id, identity_.run_id, run_id_size);
+    previous_.client_id = identity_.client_id;
+  }
   identity_ = {};
   last_input_ = now;
   failure_ = Status::ok;
@@ -329,7 +327,7 @@ void Session::handshake_reply(Purpose purpose, const RespValue& value, Instant n
       return;
     }
   } else if (needed && !value.is_simple("OK")) {
-    fail(Status::protocol_error, "AUTH or SELECT was not answered by OK");
+    fail(Status::protocol_error, "AUTH or SELECT was not answered OK");
     return;
   }
   if (purpose == Purpose::client_id && value.is(RespKind::integer) && value.integer() > 0)
@@ -340,11 +338,11 @@ void Session::handshake_reply(Purpose purpose, const RespValue& value, Instant n
   state_ = SessionState::ready;
   handshake_deadline_ = Instant::max();
   // What the connection before this one left in the server's socket must not run after its compensation.
-  const bool same_node = identity_.run_id_known && previous_.run_id_known &&
-                         std::memcmp(identity_.run_id, previous_.run_id, run_id_size) == 0;
-  CommandLine line;
-  if (same_node && previous_.client_id != identity_.client_id)
+  if (identity_.run_id_known && std::memcmp(identity_.run_id, previous_.run_id, run_id_size) == 0 &&
+      previous_.client_id != identity_.client_id) {
+    CommandLine line;
     send(Purpose::client_kill, line.add("CLIENT").add("KILL").add("ID").add(previous_.client_id), now);
+  }
   previous_ = {};
   flush_compensations(now);
 }
@@ -436,7 +434,10 @@ void Session::drop_silent() noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
     InFlight& entry = at(index);
     if (entry.notice == Status::ok) continue;
-    reply = {entry.request.tag, entry.notice, entry.notice == Status::not_connected, RespValue()};
+    reply.tag = entry.request.tag;
+    reply.outcome = entry.notice;
+    reply.nothing_ran = entry.notice == Status::not_connected;
+    reply.value = RespValue();
     entry.notice = Status::ok;
     --notices_;
     if (state_ == SessionState::closed) pop();  // No reply will come for it.
@@ -481,7 +482,7 @@ bool Session::oldest_sent() noexcept {
     return false;
   }
   if (!value.is(RespKind::integer) && !value.is(RespKind::error)) {
-    fail(Status::protocol_error, "a compensation was not answered by an integer");
+    fail(Status::protocol_error, "the reply to a compensation is no integer");
     return false;  // It stays kept, for the next connection.
   }
   reply = {.tag = entry.request.tag, .value = value};

@@ -7,14 +7,17 @@ namespace holdfast {
 
 namespace {
 
+CommandLine& fill_script(CommandLine& line, const Script& script, RequestForm form, Key key, const Token& token) noexcept {
+  return line.add_script(script, form).add("1").add(key.bytes()).add_token(token);
+}
+
 void fill_release(CommandLine& line, RequestForm form, Key key, const Token& token) noexcept {
   switch (form) {
     case RequestForm::by_sha:
-    case RequestForm::by_text: line.add_script(scripts::mutex_release, form).add("1").add(key.bytes()); break;
-    case RequestForm::delex: line.add("DELEX").add(key.bytes()).add("IFEQ"); break;
-    case RequestForm::delifeq: line.add("DELIFEQ").add(key.bytes()); break;
+    case RequestForm::by_text: fill_script(line, scripts::mutex_release, form, key, token); return;
+    case RequestForm::delex: line.add("DELEX").add(key.bytes()).add("IFEQ").add_token(token); return;
+    case RequestForm::delifeq: line.add("DELIFEQ").add(key.bytes()).add_token(token); return;
   }
-  line.add_token(token);
 }
 
 void fill(CommandLine& line, Operation operation, RequestForm form, Key key, const Token& token,
@@ -24,11 +27,11 @@ void fill(CommandLine& line, Operation operation, RequestForm form, Key key, con
       line.add("SET").add(key.bytes()).add_token(token).add("NX").add("PX").add(lease.count());
       return;
     case Operation::renew:
-      line.add_script(scripts::mutex_renew, form).add("1").add(key.bytes()).add_token(token).add(lease.count());
+      fill_script(line, scripts::mutex_renew, form, key, token).add(lease.count());
       return;
     case Operation::release: fill_release(line, form, key, token); return;
-    case Operation::compensate: fill_release(line, RequestForm::by_text, key, token); return;
-    case Operation::query: line.add("PTTL").add(key.bytes()); return;
+    case Operation::compensate:
+    case Operation::query: return;  // encode_compensation() below; the client's own.
   }
 }
 

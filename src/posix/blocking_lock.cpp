@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "client_hot.hpp"
+#include "fast_paths.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
@@ -106,13 +107,15 @@ inline void BlockingLock::publish() noexcept {
 void BlockingLock::submit() noexcept {
   Session& session = client_->session_;
   const Session::Place place = session.open(machine_.request_compensated());
-  ByteView prepared;
-  if (place.request != nullptr && place.space.size >= template_size_max)
-    prepared = machine_.poll_prepared(*place.request);
-  std::size_t size = prepared.size();
-  if (size != 0) {
-    std::memcpy(place.space.data, prepared.data(), size);
-  } else if (place.request == nullptr || machine_.poll_request(place.space, *place.request, size) != Status::ok) {
+  std::size_t size = 0;
+  if (place.request != nullptr) {
+    ByteView prepared;
+    if (fast_paths && place.space.size >= template_size_max) prepared = machine_.poll_prepared(*place.request);
+    size = prepared.size();
+    if (size != 0) std::memcpy(place.space.data, prepared.data(), size);
+    else if (machine_.poll_request(place.space, *place.request, size) != Status::ok) size = 0;
+  }
+  if (size == 0) {
     machine_.refuse_request(session.ready() ? Status::too_many_requests : Status::not_connected, client_->now_);
     return;
   }
@@ -132,7 +135,7 @@ void BlockingLock::submit() noexcept {
   }
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
     if (event == LockEvent::protocol_doubt)
-      client_->session_.fail(Status::protocol_error, "a reply of a shape that was not asked for");
+      client_->session_.fail(Status::protocol_error, "a reply of another shape than asked for");
   publish();
 }
 
@@ -140,7 +143,7 @@ bool BlockingLock::handle_reply(const Reply& reply, Instant now) noexcept {
   if (reply.tag.operation == Operation::compensate || post_outcome_ == Status::outcome_unknown) [[unlikely]]
     note_post_outcome(reply);
   machine_.handle_reply(reply, now);
-  if (machine_.only_said_what_was_asked()) [[likely]] {
+  if (fast_paths && machine_.only_said_what_was_asked()) [[likely]] {
     publish();
     return true;
   }

@@ -143,7 +143,7 @@ Status Client::ensure_page() noexcept {
     }
     page_ = static_cast<WipedPage*>(page);
     page_->alive = 1;
-    page_->pool_used = entropy_pool_size;
+    page_->pool_left = 0;
     page_->owner = ::getpid();
 #ifdef MADV_WIPEONFORK
     if (::madvise(page, sizeof(WipedPage), MADV_WIPEONFORK) == 0) page_->owner = 0;
@@ -175,7 +175,7 @@ void Client::start_anew_in_child() noexcept {
   failure_ = Status::not_connected;
   incarnation_.store(incarnation_.load() + 1);
   const bool wiped = page_->owner == 0;
-  page_->pool_used = entropy_pool_size;
+  page_->pool_left = 0;
   page_->owner = wiped ? 0 : ::getpid();
   (void)ensure_page();  // Without a pipe cancel() works by its flag alone.
   page_->alive = 1;
@@ -198,7 +198,7 @@ Status Client::refill_pool() noexcept {
     error_number_ = errno;
     return Status::no_entropy;
   }
-  page_->pool_used = 0;
+  page_->pool_left = entropy_pool_size;
   return Status::ok;
 }
 

@@ -37,10 +37,10 @@ inline Status Client::ensure_ready(Instant deadline) noexcept {
 
 inline Status Client::draw_random(unsigned char* out, std::size_t size) noexcept {
   HOLDFAST_ASSERT(size <= entropy_pool_size);
-  if (page_->pool_used + size > entropy_pool_size)
+  if (page_->pool_left < size)
     if (const Status status = refill_pool(); status != Status::ok) return status;
-  std::memcpy(out, page_->pool + page_->pool_used, size);
-  page_->pool_used += static_cast<std::uint32_t>(size);
+  std::memcpy(out, page_->pool + (entropy_pool_size - page_->pool_left), size);
+  page_->pool_left -= static_cast<std::uint32_t>(size);
   return Status::ok;
 }
 

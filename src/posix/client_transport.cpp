@@ -13,22 +13,25 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "holdfast/assert.hpp"
 #include "holdfast/blocking_lock.hpp"
 #include "client_hot.hpp"
-#include "decimal.hpp"
+#include "fast_paths.hpp"
 #include "holdfast/client.hpp"
 
 namespace holdfast {
 
 namespace {
 
-// TCP keep-alive: a peer that vanished is noticed in about a minute, also when nothing is in flight.
+// No waiting for more to send; and keep-alive: a peer that vanished is noticed in about a minute, also when nothing is in
+// flight.
 constexpr struct {
   short level, name, value;
-} keep_alive[] = {
+} tcp_options[] = {
+    {IPPROTO_TCP, TCP_NODELAY, 1},
     {SOL_SOCKET, SO_KEEPALIVE, 1},
 #ifdef TCP_KEEPIDLE
     {IPPROTO_TCP, TCP_KEEPIDLE, 30},   // Seconds without a byte before the first probe,
@@ -44,8 +47,8 @@ constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
 constexpr std::uint32_t spin_pause_first = 16;
 constexpr std::uint32_t spin_pause_max = 4096;
 
-bool set_option(int socket, int level, int name, int value) noexcept {
-  return ::setsockopt(socket, level, name, &value, sizeof value) == 0;
+void set_option(int socket, int level, int name, int value) noexcept {
+  (void)::setsockopt(socket, level, name, &value, sizeof value);
 }
 
 }  // namespace
@@ -60,26 +63,25 @@ int Client::wait_for(int descriptor, short events, Duration timeout) noexcept {
 
 // ---- Addresses ---------------------------------------------------------------------------------------------------
 
+// Both kinds of address have the port in the same place.
+static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+static_assert(offsetof(sockaddr_in, sin_family) == offsetof(sockaddr_in6, sin6_family));
+
 // A literal address needs no resolver.
 bool Client::take_literal() noexcept {
   SocketAddress& address = addresses_[0];
-  static_assert(sizeof(sockaddr_in6) <= sizeof address.bytes && sizeof(sockaddr_in) <= sizeof address.bytes);
-  sockaddr_in v4{};
-  if (::inet_pton(AF_INET, config_.host.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(config_.port);
-    std::memcpy(address.bytes, &v4, sizeof v4);
-    address.size = sizeof v4;
-    address.family = AF_INET;
-  } else {
-    sockaddr_in6 v6{};
+  sockaddr_in6 v6{};
+  static_assert(sizeof v6 <= sizeof address.bytes && sizeof(sockaddr_in) <= sizeof v6);
+  address.family = AF_INET;
+  address.size = sizeof(sockaddr_in);
+  if (::inet_pton(AF_INET, config_.host.c_str(), reinterpret_cast<char*>(&v6) + offsetof(sockaddr_in, sin_addr)) != 1) {
     if (::inet_pton(AF_INET6, config_.host.c_str(), &v6.sin6_addr) != 1) return false;
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(config_.port);
-    std::memcpy(address.bytes, &v6, sizeof v6);
-    address.size = sizeof v6;
     address.family = AF_INET6;
+    address.size = sizeof v6;
   }
+  v6.sin6_family = address.family;
+  v6.sin6_port = htons(config_.port);
+  std::memcpy(address.bytes, &v6, sizeof v6);
   address_count_ = 1;
   address_index_ = 0;
   return true;
@@ -87,20 +89,20 @@ bool Client::take_literal() noexcept {
 
 // The one call that may use the heap and take its own time: libc's.
 Status Client::resolve() noexcept {
-  char port[decimal_size_max + 1];
-  *write_decimal(port, static_cast<std::uint64_t>(config_.port)) = '\0';
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
+  hints.ai_flags = AI_ADDRCONFIG;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(config_.host.c_str(), port, &hints, &found) != 0) return Status::name_not_resolved;
+  if (::getaddrinfo(config_.host.c_str(), nullptr, &hints, &found) != 0) return Status::name_not_resolved;
   address_count_ = 0;
   address_index_ = 0;
+  const in_port_t port = htons(config_.port);
   for (const addrinfo* entry = found; entry != nullptr && address_count_ < addresses_max; entry = entry->ai_next) {
     SocketAddress& address = addresses_[address_count_];
     if (entry->ai_addrlen > sizeof address.bytes) continue;
     std::memcpy(address.bytes, entry->ai_addr, entry->ai_addrlen);
+    std::memcpy(address.bytes + offsetof(sockaddr_in, sin_port), &port, sizeof port);
     address.size = static_cast<std::uint8_t>(entry->ai_addrlen);
     address.family = static_cast<std::uint8_t>(entry->ai_family);
     ++address_count_;
@@ -134,19 +136,14 @@ Status Client::connect_transport(Instant deadline) noexcept {
 // All cached addresses in turn, the one that worked last first.
 Status Client::connect_cached(Instant deadline) noexcept {
   Status status = Status::connect_failed;
-  for (std::uint8_t tried = 0; tried < address_count_; ++tried) {
-    const auto index = static_cast<std::uint8_t>((address_index_ + tried) % address_count_);
-    const SocketAddress& address = addresses_[index];
+  for (int left = address_count_; left != 0; --left) {
+    const SocketAddress& address = addresses_[address_index_];
     now_ = now();
-    Duration share = (deadline - now_) / (address_count_ - tried);
+    Duration share = (deadline - now_) / left;
     if (share < address_timeout_min) share = address_timeout_min;
-    const Instant until = now_ + share < deadline ? now_ + share : deadline;
-    status = connect_address(address.bytes, address.size, address.family, until);
-    if (status == Status::ok) {
-      address_index_ = index;
-      return status;
-    }
-    if (status == Status::cancelled) return status;
+    status = connect_address(address.bytes, address.size, address.family, earlier(now_ + share, deadline));
+    if (status == Status::ok || status == Status::cancelled) return status;
+    if (++address_index_ == address_count_) address_index_ = 0;
   }
   return status;
 }
@@ -157,50 +154,59 @@ Status Client::connect_address(const void* address, std::size_t size, int family
     error_number_ = errno;
     return Status::system_error;
   }
-  const auto fail = [&](Status status, int number) {
-    error_number_ = number;
+  Status status = connect_socket(socket, address, size, deadline);
+  if (status == Status::ok) status = set_up_socket(socket, family);
+  if (status == Status::ok) {
+    socket_ = socket;
+  } else {
+    error_number_ = errno;
     ::close(socket);
-    now_ = now();
-    return status;
-  };
-  if (::connect(socket, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) != 0) {
-    // An interrupted connect goes on by itself.
-    if (errno != EINPROGRESS && errno != EINTR) return fail(Status::connect_failed, errno);
-    for (;;) {
-      now_ = now();
-      if (take_cancel()) return fail(Status::cancelled, 0);
-      if (now_ >= deadline) return fail(Status::connect_failed, ETIMEDOUT);
-      const int ready = wait_for(socket, POLLOUT, deadline - now_);
-      if (ready > 0) break;
-      if (ready < 0 && errno != EINTR) return fail(Status::system_error, errno);
-    }
-    int error = 0;
-    socklen_t error_size = sizeof error;
-    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return fail(Status::system_error, errno);
-    if (error != 0) return fail(Status::connect_failed, error);
   }
-  if (const Status status = set_up_socket(socket, family); status != Status::ok) return fail(status, errno);
-  socket_ = socket;
   now_ = now();
-  return Status::ok;
+  return status;
+}
+
+// Where it fails, errno says why.
+inline Status Client::connect_socket(int socket, const void* address, std::size_t size, Instant deadline) noexcept {
+  if (::connect(socket, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0) return Status::ok;
+  // An interrupted connect goes on by itself.
+  if (errno != EINPROGRESS && errno != EINTR) return Status::connect_failed;
+  for (;;) {
+    now_ = now();
+    if (take_cancel()) {
+      errno = 0;
+      return Status::cancelled;
+    }
+    if (now_ >= deadline) {
+      errno = ETIMEDOUT;
+      return Status::connect_failed;
+    }
+    const int ready = wait_for(socket, POLLOUT, deadline - now_);
+    if (ready > 0) break;
+    if (ready < 0 && errno != EINTR) return Status::system_error;
+  }
+  int error = 0;
+  socklen_t error_size = sizeof error;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return Status::system_error;
+  if (error == 0) return Status::ok;
+  errno = error;
+  return Status::connect_failed;
 }
 
 Status Client::set_up_socket(int socket, int family) noexcept {
   // Blocking from here on: with SO_RCVTIMEO a receive sleeps by itself, and costs one system call instead of two.
-  const int flags = ::fcntl(socket, F_GETFL);
-  if (flags < 0 || ::fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) != 0) return Status::system_error;
+  if (::fcntl(socket, F_SETFL, 0) != 0) return Status::system_error;  // O_NONBLOCK was its only flag.
   receive_timeout_ = config_.request_timeout < sleep_max ? config_.request_timeout : sleep_max;
-  straight_ = config_.spin == spin_off && config_.stall_timeout >= receive_timeout_;
+  straight_ = fast_paths && config_.spin == spin_off && config_.stall_timeout >= receive_timeout_;
   timeval limit{};
   limit.tv_sec = static_cast<time_t>(receive_timeout_.count() / 1'000'000'000);
   limit.tv_usec = static_cast<suseconds_t>(receive_timeout_.count() % 1'000'000'000 / 1000);
   if (::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return Status::system_error;
   if (family == AF_UNIX) return Status::ok;
-  if (!set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1)) return Status::system_error;
-  // The rest helps to notice a dead peer; a system that does not know it works without.
-  for (const auto& [level, name, value] : keep_alive) (void)set_option(socket, level, name, value);
+  // They save time and help to notice a dead peer; a system that does not know them works without.
+  for (const auto& [level, name, value] : tcp_options) set_option(socket, level, name, value);
 #ifdef TCP_USER_TIMEOUT
-  (void)set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(config_.stall_timeout.count() / 1'000'000));
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(config_.stall_timeout.count() / 1'000'000));
 #endif
   return Status::ok;
 }
@@ -320,7 +326,7 @@ void Client::take_query_reply(const Reply& reply) noexcept {
   query_outcome_ = reply.outcome;
   if (reply.outcome != Status::ok) return;
   if (reply.value.is(RespKind::integer)) query_result_ = reply.value.integer();
-  else session_.fail(Status::protocol_error, "PTTL was not answered by an integer");
+  else session_.fail(Status::protocol_error, "the reply to PTTL is no integer");
 }
 
 inline bool Client::answered(const BlockingLock* lock) const noexcept {
@@ -330,13 +336,13 @@ inline bool Client::answered(const BlockingLock* lock) const noexcept {
 
 // The usual case: nothing else is in flight, and the reply comes whole with the first receive. One send, one receive,
 // and no look at any timer, since the socket's own timeout is the request's. The moment that anything is not as usual,
-// the request is committed to the session's queue, and the loop goes on from there.
+// the request is committed to the session's queue, and the loop goes on from there; without fast paths it always is.
 void Client::ask(BlockingLock& lock) noexcept {
   LockMachine& machine = lock.machine_;
   ByteView bytes;
-  if (straight_ && session_.quiet() && machine.straight(now_, receive_timeout_)) [[likely]]
+  if (fast_paths && straight_ && session_.quiet() && machine.straight(now_, receive_timeout_)) [[likely]]
     bytes = machine.poll_prepared(session_.quiet_request());
-  if (bytes.empty()) [[unlikely]] {
+  if (!fast_paths || bytes.empty()) [[unlikely]] {
     lock.submit();
     pump(&lock);
     return;
@@ -375,7 +381,7 @@ void Client::ask(BlockingLock& lock) noexcept {
 
 // What was sent straight stands in the queue now, and what was received, of which one value may have been parsed, is
 // dealt with as ever.
-[[gnu::noinline]] void Client::ask_on(BlockingLock& lock, ParseResult result, RespValue value) noexcept {
+[[gnu::noinline]] inline void Client::ask_on(BlockingLock& lock, ParseResult result, RespValue value) noexcept {
   Reply reply;
   now_ = now();
   if (result == ParseResult::value && session_.take_reply(value, reply, now_)) deliver(reply);
@@ -421,9 +427,7 @@ Status Client::query_ttl(Key key, std::int64_t& milliseconds) noexcept {
   line.add("PTTL").add(key.bytes());
   if (place.request == nullptr || encode_command(place.space, line.view(), size) != Status::ok)
     return Status::too_many_requests;
-  *place.request = Request();
-  place.request->tag.requester = this;
-  place.request->deadline = now_ + config_.request_timeout;
+  *place.request = {.tag = {.requester = this}, .deadline = now_ + config_.request_timeout};
   session_.commit(*place.request, size, now_);
   query_waiting_ = true;
   query_outcome_ = Status::protocol_error;

@@ -21,7 +21,7 @@ int hex_value(char digit) noexcept {
 std::size_t decode(ByteView text, char* out) noexcept {
   std::size_t size = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    int byte = text[at];
+    int byte = static_cast<unsigned char>(text[at]);
     if (byte == '%') {
       if (at + 2 >= text.size()) return SIZE_MAX;
       const int high = hex_value(text[at + 1]);

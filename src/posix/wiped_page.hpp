@@ -18,7 +18,7 @@ inline constexpr std::size_t entropy_pool_size = 256;
 
 struct Client::WipedPage {
   std::uint32_t alive;      // 1; 0 in a forked child.
-  std::uint32_t pool_used;  // Bytes of the pool that were handed out.
+  std::uint32_t pool_left;  // Random bytes not handed out yet, at the pool's end. Wiped: none.
   pid_t owner;              // 0: the kernel wipes the page. Otherwise the process that may use it.
   unsigned char pool[entropy_pool_size];
 };

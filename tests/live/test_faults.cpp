@@ -315,6 +315,24 @@ TEST_ON_SERVER(test_waiting_should_live_through_a_restart) {
   TEST_ASSERT_TRUE(lock.held());
 }
 
+// From the call on the lock is not held, for every thread, however long the server takes.
+TEST_ON_SERVER(test_release_should_end_the_hold_before_the_server_has_answered) {
+  Client client;
+  ClientConfig config = config_for(server.unix_url());
+  config.request_timeout = 3s;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Mutex lock(client, "k", {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  server.pause();
+  const Instant begin = Client::now();
+  std::thread releasing([&] { (void)lock.release(); });
+  while (lock.held()) std::this_thread::yield();
+  const Duration took = Client::now() - begin;
+  server.resume();
+  releasing.join();
+  TEST_ASSERT_TRUE(took < 2s);
+}
+
 TEST_ON_SERVER(test_destructor_should_not_block_on_a_stopped_server) {
   const Instant begin = Client::now();
   {

@@ -347,6 +347,33 @@ TEST_ON_SERVER(test_forked_child_should_hold_nothing_and_touch_nothing_of_its_pa
   }
 }
 
+// A pool that the kernel has wiped is empty, not full of zeros.
+TEST_ON_SERVER(test_forked_children_should_draw_tokens_of_their_own) {
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
+  std::string tokens[2];
+  for (std::string& token : tokens) {
+    int report[2];
+    TEST_ASSERT_EQUAL(0, ::pipe(report));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Mutex lock(client, "childs");
+      const bool held = lock.try_acquire() == Status::ok;
+      (void)!::write(report[1], lock.token().bytes().data(), held ? lock.token().bytes().size() : 0);
+      (void)lock.release();
+      ::_exit(0);
+    }
+    ::close(report[1]);
+    char bytes[token_text_size];
+    TEST_ASSERT_EQUAL(static_cast<ssize_t>(sizeof bytes), ::read(report[0], bytes, sizeof bytes));
+    ::close(report[0]);
+    ::waitpid(child, nullptr, 0);
+    token.assign(bytes, sizeof bytes);
+  }
+  TEST_ASSERT_TRUE(tokens[0] != tokens[1]);
+  TEST_ASSERT_TRUE(tokens[0] != std::string(token_text_size, '0'));
+}
+
 TEST_ON_SERVER(test_destructors_in_a_child_should_leave_the_parents_hold) {
   Client client;
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
