@@ -197,8 +197,8 @@ inline ParseResult RespParser::read_element(RespValue& element) noexcept {
       if (*at == '\n') return invalidate("LF without CR in a line");
       if (at - text == line_size_max) return invalidate("a line is longer than its limit");
     }
-    element =
-        RespValue::make_text(type == '+' ? RespKind::simple : RespKind::error, {text, static_cast<std::size_t>(at - text)});
+    element = RespValue::make_text(type == '+' ? RespKind::simple : RespKind::error,
+                                   {text, static_cast<std::size_t>(at - text)});
     if (*++at != '\n') return invalidate("CR without LF behind a line");
     scanned_ = 0;
     cursor_ = at + 1;

@@ -37,53 +37,46 @@ consteval auto list(const Entry<sizes>&... entries) {
 constexpr auto words = list(
     Entry{"OOM", Status::out_of_memory}, Entry{"READONLY", Status::read_only},
     Entry{"NOREPLICAS", Status::too_few_replicas}, Entry{"MASTERDOWN", Status::stale_replica},
-    Entry{"LOADING", Status::loading}, Entry{"MISCONF", Status::disk_error},
-    Entry{"NOAUTH", Status::auth_required}, Entry{"WRONGPASS", Status::auth_failed},
-    Entry{"NOPERM", Status::no_permission}, Entry{"BUSY", Status::busy_script},
-    Entry{"NOSCRIPT", Status::no_script}, Entry{"WRONGTYPE", Status::wrong_type},
-    Entry{"MOVED", Status::moved}, Entry{"ASK", Status::ask},
-    Entry{"CLUSTERDOWN", Status::cluster_down}, Entry{"CROSSSLOT", Status::cross_slot},
+    Entry{"LOADING", Status::loading}, Entry{"MISCONF", Status::disk_error}, Entry{"NOAUTH", Status::auth_required},
+    Entry{"WRONGPASS", Status::auth_failed}, Entry{"NOPERM", Status::no_permission}, Entry{"BUSY", Status::busy_script},
+    Entry{"NOSCRIPT", Status::no_script}, Entry{"WRONGTYPE", Status::wrong_type}, Entry{"MOVED", Status::moved},
+    Entry{"ASK", Status::ask}, Entry{"CLUSTERDOWN", Status::cluster_down}, Entry{"CROSSSLOT", Status::cross_slot},
     Entry{"TRYAGAIN", Status::try_again}, Entry{"DENIED", Status::denied});
 
 // What follows "ERR ".
-constexpr auto generic = list(
-    Entry{"max number of clients", Status::too_many_clients},
-    Entry{"unknown command", Status::unknown_command},
-    Entry{"Unknown Redis command", Status::unknown_command},  // Out of a script.
-    Entry{"Unknown Valkey command", Status::unknown_command},
-    Entry{"unknown subcommand", Status::unknown_command},
-    Entry{"The user executing the script can't", Status::no_permission},
-    Entry{"invalid password", Status::auth_failed},  // Before 6.0.
-    Entry{"Client sent AUTH, but no password", Status::auth_failed},
-    Entry{"AUTH <password> called without", Status::auth_failed});
+constexpr auto generic =
+    list(Entry{"max number of clients", Status::too_many_clients}, Entry{"unknown command", Status::unknown_command},
+         Entry{"Unknown Redis command", Status::unknown_command},  // Out of a script.
+         Entry{"Unknown Valkey command", Status::unknown_command}, Entry{"unknown subcommand", Status::unknown_command},
+         Entry{"The user executing the script can't", Status::no_permission},
+         Entry{"invalid password", Status::auth_failed},  // Before 6.0.
+         Entry{"Client sent AUTH, but no password", Status::auth_failed},
+         Entry{"AUTH <password> called without", Status::auth_failed});
 
 // How lines begin that wrap the error of a script, before 7.0.
-constexpr auto wrappers = list(
-    Entry{"ERR Error running script", Status::server_error},
-    Entry{"ERR Error compiling script", Status::server_error});
+constexpr auto wrappers = list(Entry{"ERR Error running script", Status::server_error},
+                               Entry{"ERR Error compiling script", Status::server_error});
 
 // Texts that are wrapped without an error class.
-constexpr auto embedded = list(
-    Entry{"The user executing the script can't", Status::no_permission},
-    Entry{"Unknown Redis command", Status::unknown_command},
-    Entry{"command not allowed when used memory", Status::out_of_memory},
-    Entry{"You can't write against a read", Status::read_only},
-    Entry{"Write commands are not allowed", Status::server_error});
+constexpr auto embedded = list(Entry{"The user executing the script can't", Status::no_permission},
+                               Entry{"Unknown Redis command", Status::unknown_command},
+                               Entry{"command not allowed when used memory", Status::out_of_memory},
+                               Entry{"You can't write against a read", Status::read_only},
+                               Entry{"Write commands are not allowed", Status::server_error});
 
 // Anywhere in a line: it came out of a script, or quotes one that did.
-constexpr auto script_marks = list(
-    Entry{" script: ", Status::server_error},
-    Entry{"@user_script", Status::server_error},
-    Entry{"ERR The user executing the script can't", Status::server_error},
-    Entry{"called from script", Status::server_error},
-    Entry{"called from Lua", Status::server_error});
+constexpr auto script_marks =
+    list(Entry{" script: ", Status::server_error}, Entry{"@user_script", Status::server_error},
+         Entry{"ERR The user executing the script can't", Status::server_error},
+         Entry{"called from script", Status::server_error}, Entry{"called from Lua", Status::server_error});
 
 // What the line begins with, out of a list; ok: nothing of it.
 Status begins_with(ByteView line, const char* entry, bool whole_word = false) noexcept {
   while (*entry != '\0') {
     const auto status = static_cast<Status>(*entry);
     const ByteView text = {entry + 1, std::strlen(entry + 1)};
-    if (line.begins_with(text) && (!whole_word || line.size() == text.size() || line[text.size()] == ' ')) return status;
+    if (line.begins_with(text) && (!whole_word || line.size() == text.size() || line[text.size()] == ' '))
+      return status;
     entry = text.end() + 1;
   }
   return Status::ok;

@@ -25,9 +25,7 @@ struct Desk {
   Request request;
   std::string bytes;
 
-  Desk() {
-    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("name"), {.lease = lease}));
-  }
+  Desk() { TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("name"), {.lease = lease})); }
   static Token token(char digit) { return Token(ByteView(std::string(token_text_size, digit))); }
 
   // Takes the wanted request. False if there is none.
@@ -118,9 +116,9 @@ TEST(test_acquire_should_send_set_nx_px_with_key_token_and_lease) {
   Desk desk;
   desk.acquire(start);
   const std::string token(token_text_size, 'a');
-  TEST_ASSERT_EQUAL(std::string("*6\r\n$3\r\nSET\r\n$4\r\nname\r\n$32\r\n" + token +
-                                "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n"),
-                    desk.bytes);
+  TEST_ASSERT_EQUAL(
+      std::string("*6\r\n$3\r\nSET\r\n$4\r\nname\r\n$32\r\n" + token + "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n"),
+      desk.bytes);
   TEST_ASSERT_EQUAL(Operation::acquire == desk.request.tag.operation, true);
 }
 
@@ -167,9 +165,12 @@ TEST(test_busy_should_end_idle_without_compensation) {
 
 // [rule 11] Default-deny: what the kind does not list is a protocol error, never success.
 TEST(test_acquire_should_take_no_unlisted_reply_for_success) {
-  const RespValue odd[] = {RespValue::make_integer(1), RespValue::make_integer(0),
-                           RespValue::make_text(RespKind::bulk, "OK"), RespValue::make_text(RespKind::simple, "ok"),
-                           RespValue::make_text(RespKind::simple, "OKAY"), RespValue::make_text(RespKind::simple, ""),
+  const RespValue odd[] = {RespValue::make_integer(1),
+                           RespValue::make_integer(0),
+                           RespValue::make_text(RespKind::bulk, "OK"),
+                           RespValue::make_text(RespKind::simple, "ok"),
+                           RespValue::make_text(RespKind::simple, "OKAY"),
+                           RespValue::make_text(RespKind::simple, ""),
                            RespValue::make_text(RespKind::simple, "QUEUED")};
   for (const RespValue& value : odd) {
     Desk desk;

@@ -172,10 +172,14 @@ TEST(test_handshake_should_find_the_native_compare_and_delete) {
     const char* redis;
     const char* valkey;
     NativeDelete expected;
-  } const rows[] = {{"8.3.9", "", NativeDelete::none},       {"8.4.0", "", NativeDelete::delex},
-                    {"9.0.0", "", NativeDelete::delex},      {"7.2.4", "8.1.1", NativeDelete::none},
-                    {"7.2.4", "9.0.0", NativeDelete::delifeq}, {"7.2.4", "10.0", NativeDelete::delifeq},
-                    {"x.y", "", NativeDelete::none},         {"", "", NativeDelete::none},
+  } const rows[] = {{"8.3.9", "", NativeDelete::none},
+                    {"8.4.0", "", NativeDelete::delex},
+                    {"9.0.0", "", NativeDelete::delex},
+                    {"7.2.4", "8.1.1", NativeDelete::none},
+                    {"7.2.4", "9.0.0", NativeDelete::delifeq},
+                    {"7.2.4", "10.0", NativeDelete::delifeq},
+                    {"x.y", "", NativeDelete::none},
+                    {"", "", NativeDelete::none},
                     {"99999999999999999999", "", NativeDelete::none}};
   for (const auto& row : rows) {
     Wire wire;
@@ -508,14 +512,14 @@ TEST(test_compensation_that_was_lost_should_be_sent_again) {
 TEST(test_compensation_refused_for_the_moment_should_be_tried_again_later) {
   Wire wire;
   wire.connect();
-  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
-                                                        compensation_for("name", 'a')));
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
   wire.transmit();
   wire.sent.clear();
   wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
   TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
   wire.transmit();
-  TEST_ASSERT_EQUAL("", wire.sent);  // Not at once,
+  TEST_ASSERT_EQUAL("", wire.sent);                              // Not at once,
   TEST_ASSERT_TRUE(wire.session.open(true).request != nullptr);  // and nobody waits for it.
   wire.now = wire.session.poll_timeout();
   wire.session.handle_timeout(wire.now);
@@ -528,8 +532,8 @@ TEST(test_compensation_refused_for_the_moment_should_be_tried_again_later) {
 TEST(test_compensation_refused_for_good_should_be_dropped) {
   Wire wire;
   wire.connect();
-  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
-                                                        compensation_for("name", 'a')));
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
   wire.transmit();
   wire.receive("-NOPERM this user has no permissions to run the 'eval' command\r\n");
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
@@ -539,8 +543,8 @@ TEST(test_compensation_refused_for_good_should_be_dropped) {
 TEST(test_compensation_answered_by_an_odd_shape_should_fail_and_be_kept) {
   Wire wire;
   wire.connect();
-  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
-                                                        compensation_for("name", 'a')));
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
   wire.transmit();
   wire.receive("+OK\r\n");
   TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());

@@ -17,8 +17,8 @@ void set_assertion_handler(AssertionHandler handler) noexcept;
 }  // namespace holdfast
 
 // The expression's text is left out on purpose: file and line are enough, and the text would cost kilobytes.
-#define HOLDFAST_ASSERT(condition)                                   \
-  do {                                                               \
-    if (!(condition)) [[unlikely]]                                   \
-      ::holdfast::assertion_failed(__FILE_NAME__, __LINE__);         \
+#define HOLDFAST_ASSERT(condition)                           \
+  do {                                                       \
+    if (!(condition)) [[unlikely]]                           \
+      ::holdfast::assertion_failed(__FILE_NAME__, __LINE__); \
   } while (false)

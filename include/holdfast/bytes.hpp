@@ -21,11 +21,13 @@ class ByteView {
   constexpr ByteView(std::string_view text) noexcept : data_(text.data()), size_(text.size()) {}
   // From std::string and the like, without naming them here.
   template <class Text>
-    requires requires(const Text& text) {
-      { text.data() } noexcept;
-      { text.size() } noexcept;
-      text.c_str();
-    }
+  requires requires(const Text& text) {
+    { text.data() }
+    noexcept;
+    { text.size() }
+    noexcept;
+    text.c_str();
+  }
   constexpr ByteView(const Text& text) noexcept : data_(text.data()), size_(text.size()) {}
 
   [[nodiscard]] constexpr const char* data() const noexcept { return data_; }

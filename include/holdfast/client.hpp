@@ -129,18 +129,18 @@ class Client {
   // Small and often used first: their offsets fit into one byte.
   WipedPage* page_ = nullptr;
   int socket_ = -1;
-  int wake_ = -1;                      // An eventfd (a pipe elsewhere): cancel() makes it readable.
+  int wake_ = -1;  // An eventfd (a pipe elsewhere): cancel() makes it readable.
   int wake_write_ = -1;
   SharedValue<bool> cancelled_;
   SharedValue<std::uint32_t> incarnation_;  // Grows when a forked child starts anew: holds of before are not its own.
-  Instant now_;                        // The last time that was read.
-  Instant last_used_;                  // When the connection last carried a reply.
+  Instant now_;                             // The last time that was read.
+  Instant last_used_;                       // When the connection last carried a reply.
   Instant next_connect_at_;
   Duration reconnect_delay_ = Duration::zero();
   Duration receive_timeout_ = Duration::zero();  // The socket's SO_RCVTIMEO.
-  std::uint32_t spin_pause_ = 0;       // Receives to come that do not spin.
-  std::uint32_t spin_pause_next_ = 0;  // Doubles with each miss.
-  bool straight_ = false;              // A request may be waited for by one receive.
+  std::uint32_t spin_pause_ = 0;                 // Receives to come that do not spin.
+  std::uint32_t spin_pause_next_ = 0;            // Doubles with each miss.
+  bool straight_ = false;                        // A request may be waited for by one receive.
   bool configured_ = false;
   bool query_waiting_ = false;
   Status query_outcome_ = Status::ok;
@@ -149,7 +149,7 @@ class Client {
   int error_number_ = 0;
   ConfigProblem problem_;
   std::uint8_t address_count_ = 0;
-  std::uint8_t address_index_ = 0;     // The one that worked last.
+  std::uint8_t address_index_ = 0;  // The one that worked last.
   SocketAddress addresses_[addresses_max];
   Session session_;
   ClientConfig config_;

@@ -56,10 +56,10 @@ struct ClientConfig {
   // A Unix socket; where it is set, host and port are not used.
   BoundedText<socket_path_size_max> socket_path{};
 
-  BoundedText<user_size_max> user{};           // Empty: the default user.
-  BoundedText<password_size_max> password{};   // Empty: no AUTH.
+  BoundedText<user_size_max> user{};                           // Empty: the default user.
+  BoundedText<password_size_max> password{};                   // Empty: no AUTH.
   BoundedText<client_name_size_max> client_name = "holdfast";  // For CLIENT LIST; no spaces. Empty: none.
-  int database = 0;                            // [0, database_max]
+  int database = 0;                                            // [0, database_max]
 
   // Each in [timeout_min, timeout_max].
   Duration connect_timeout = connect_timeout_default;  // Over all addresses, the handshake included.

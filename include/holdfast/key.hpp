@@ -19,9 +19,7 @@ class Key {
   constexpr Key() noexcept = default;
   constexpr explicit Key(ByteView bytes) noexcept : bytes_(bytes) {}
   [[nodiscard]] constexpr ByteView bytes() const noexcept { return bytes_; }
-  [[nodiscard]] constexpr bool valid() const noexcept {
-    return !bytes_.empty() && bytes_.size() <= key_size_max;
-  }
+  [[nodiscard]] constexpr bool valid() const noexcept { return !bytes_.empty() && bytes_.size() <= key_size_max; }
 
  private:
   ByteView bytes_;

@@ -89,8 +89,8 @@ inline constexpr Duration timeout_max = 1h;
 
 // ---- Waiting ----------------------------------------------------------------------------------------------------
 
-inline constexpr Duration retry_delay_min = 2ms;      // The floor: no loop turns faster.
-inline constexpr Duration retry_delay_max = 200ms;    // The bound of a poll.
+inline constexpr Duration retry_delay_min = 2ms;    // The floor: no loop turns faster.
+inline constexpr Duration retry_delay_max = 200ms;  // The bound of a poll.
 inline constexpr Duration reconnect_delay_min = 10ms;
 inline constexpr Duration reconnect_delay_max = 2s;
 // Timers stand still in suspend while leases run on: no sleep is longer than this.

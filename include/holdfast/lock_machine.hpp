@@ -30,9 +30,9 @@ enum class LockState : std::uint8_t { idle, acquiring, held, at_risk, releasing,
 
 enum class LockEvent : std::uint8_t {
   none,
-  granted,         // acquire: ok.
-  denied,          // acquire: status() says why; nothing is held.
-  unclear,         // acquire or release: the outcome is unknown, status() says why; a compensation is on its way.
+  granted,  // acquire: ok.
+  denied,   // acquire: status() says why; nothing is held.
+  unclear,  // acquire or release: the outcome is unknown, status() says why; a compensation is on its way.
   renewed,
   at_risk,         // The first doubt of a hold. Once until it is renewed.
   lost,            // Final. Once a hold.
@@ -54,8 +54,8 @@ inline constexpr Duration drift_automatic = Duration::min();  // lease / 100 + 2
 
 // How long, and how sure.
 struct LockTiming {
-  Duration lease = lease_default;      // Whole milliseconds in [lease_min, lease_max].
-  Duration drift = drift_automatic;    // At least 0 and below the lease.
+  Duration lease = lease_default;    // Whole milliseconds in [lease_min, lease_max].
+  Duration drift = drift_automatic;  // At least 0 and below the lease.
 
   [[nodiscard]] constexpr Duration effective_drift() const noexcept {
     return drift == drift_automatic ? drift_of(lease) : drift;
@@ -80,9 +80,7 @@ class LockMachine {
   [[nodiscard]] bool held(Instant now) const noexcept { return now < valid_until_; }
   [[nodiscard]] LockState state() const noexcept { return state_; }
   // Held, and in doubt: a renewal failed, or two thirds of the lease have passed since the last confirmation.
-  [[nodiscard]] bool at_risk(Instant now) const noexcept {
-    return held(now) && now >= risky_from();
-  }
+  [[nodiscard]] bool at_risk(Instant now) const noexcept { return held(now) && now >= risky_from(); }
   // From when on a hold is at risk; the epoch when it is already.
   [[nodiscard]] Instant risky_from() const noexcept {
     return state_ == LockState::at_risk ? Instant() : confirmed_at_ + risk_after_;
@@ -164,9 +162,7 @@ class LockMachine {
     return true;
   }
   // False if none of the above has anything to say.
-  [[nodiscard]] bool has_output() const noexcept {
-    return compensation_wanted_ || wants_request() || events_ != 0;
-  }
+  [[nodiscard]] bool has_output() const noexcept { return compensation_wanted_ || wants_request() || events_ != 0; }
 
  private:
   enum class Wanted : std::uint8_t { nothing, acquire, renew, release };
@@ -190,20 +186,20 @@ class LockMachine {
   Duration validity_{};          // Lease less drift.
   Duration renewal_interval_{};  // A third of the lease.
   Duration risk_after_{};        // Two thirds.
-  Instant valid_until_;                        // The epoch: nothing is held.
-  Instant confirmed_at_;                       // When the last confirmed acquire or renewal was about to be sent.
-  Instant asked_at_;                           // When the request in progress was made.
+  Instant valid_until_;          // The epoch: nothing is held.
+  Instant confirmed_at_;         // When the last confirmed acquire or renewal was about to be sent.
+  Instant asked_at_;             // When the request in progress was made.
   Instant renewal_asked_at_;
-  Instant deadline_ = Instant::max();          // Of the request in progress.
-  Instant retry_renewal_at_;                   // The epoch: as the interval says.
+  Instant deadline_ = Instant::max();  // Of the request in progress.
+  Instant retry_renewal_at_;           // The epoch: as the interval says.
   std::uint32_t generation_ = 0;
   std::uint16_t key_size_ = 0;
   LockState state_ = LockState::idle;
   Status status_ = Status::ok;
   Wanted wanted_ = Wanted::nothing;
-  RequestForm form_ = RequestForm::by_sha;             // Of the acquire or release in progress.
+  RequestForm form_ = RequestForm::by_sha;  // Of the acquire or release in progress.
   RequestForm renewal_form_ = RequestForm::by_sha;
-  RequestForm release_prepared_ = RequestForm::by_sha; // What release_ holds.
+  RequestForm release_prepared_ = RequestForm::by_sha;  // What release_ holds.
   bool renewal_in_flight_ = false;
   bool compensation_wanted_ = false;
   bool posted_ = false;

@@ -69,8 +69,10 @@ class RequestTemplate {
   void patch(ByteView bytes) noexcept {
     HOLDFAST_ASSERT(bytes.size() == patched_size_ && size_ != 0);
     // A size known at compile time is two moves; the usual token has it.
-    if (bytes.size() == token_text_size) std::memcpy(bytes_ + patched_offset_, bytes.data(), token_text_size);
-    else if (!bytes.empty()) std::memcpy(bytes_ + patched_offset_, bytes.data(), bytes.size());
+    if (bytes.size() == token_text_size)
+      std::memcpy(bytes_ + patched_offset_, bytes.data(), token_text_size);
+    else if (!bytes.empty())
+      std::memcpy(bytes_ + patched_offset_, bytes.data(), bytes.size());
   }
   [[nodiscard]] bool prepared() const noexcept { return size_ != 0; }
   // The whole request; valid until the template changes.

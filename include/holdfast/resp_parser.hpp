@@ -36,7 +36,7 @@ class RespParser {
   RespParser(const RespParser&) = delete;
   RespParser& operator=(const RespParser&) = delete;
 
-  // Free space for the next receive, never empty unless the parser is invalid. Values handed out before end here.
+  // Free space for the next receive; never empty after poll_value() has said need_more. Values handed out end here.
   [[nodiscard]] MutableBytes receive_space() noexcept {
     if (!idle()) return receive_more();
     cursor_ = begin_;
@@ -78,11 +78,11 @@ class RespParser {
   ParseResult read_element(RespValue& element) noexcept;
   ParseResult read_number(const char*& place, char type, std::int64_t& number) noexcept;
 
-  char* begin_;             // The buffer.
-  char* limit_;             // Behind its last byte.
-  char* end_;               // Behind the last byte received.
-  const char* cursor_;      // The first byte of the next element.
-  const char* value_begin_; // The first byte of the reply in progress.
+  char* begin_;              // The buffer.
+  char* limit_;              // Behind its last byte.
+  char* end_;                // Behind the last byte received.
+  const char* cursor_;       // The first byte of the next element.
+  const char* value_begin_;  // The first byte of the reply in progress.
   const char* error_;
   RespValue* nodes_;
   std::uint32_t node_count_;

@@ -88,7 +88,7 @@ struct SessionSettings {
   ByteView user{};         // Empty: AUTH with the password alone.
   ByteView password{};     // Empty: no AUTH.
   ByteView client_name{};  // Empty: no CLIENT SETNAME.
-  int database = 0;      // 0: no SELECT.
+  int database = 0;        // 0: no SELECT.
   // With requests in flight and nothing received for this long, the connection is closed.
   Duration stall_timeout = stall_timeout_default;
   bool native_delete = true;  // Use the server's own compare-and-delete where there is one.
@@ -110,7 +110,7 @@ class Session {
     Instant submitted_at;
     Status notice = Status::ok;  // Not ok: the requester is to be told that its reply was given up.
     std::uint8_t purpose = 0;
-    std::uint8_t slot = 0;       // The compensation that it carries.
+    std::uint8_t slot = 0;  // The compensation that it carries.
   };
   // One compensation that waits for its turn or its reply, with a copy of what it needs.
   struct CompensationSlot {
@@ -211,7 +211,7 @@ class Session {
   [[nodiscard]] Request& quiet_request() noexcept { return storage_.in_flight[first_].request; }
   // The transport took the first `sent` bytes of the request that quiet_request() describes.
   // REQUIRES: quiet() but for what has been received since.
-  void commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept {
+  [[gnu::noinline]] void commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept {
     HOLDFAST_ASSERT(count_ == 0 && bytes.size() <= storage_.transmit.size);
     std::memcpy(storage_.transmit.data, bytes.data(), bytes.size());
     commit(quiet_request(), bytes.size(), asked_at);
@@ -307,7 +307,7 @@ class Session {
   SessionState state_ = SessionState::closed;
   Status failure_ = Status::not_connected;
   std::uint8_t failure_text_size_ = 0;
-  std::uint32_t first_ = 0;      // Ring of storage_.in_flight.
+  std::uint32_t first_ = 0;  // Ring of storage_.in_flight.
   std::uint32_t count_ = 0;
   std::uint32_t reserved_ = 0;   // Compensations promised to requests in flight.
   std::uint32_t kept_ = 0;       // Slots taken.

@@ -38,15 +38,18 @@ struct Sha1Hex {
       schedule[word] = padded(at) << 24 | padded(at + 1) << 16 | padded(at + 2) << 8 | padded(at + 3);
     }
     for (int word = 16; word < 80; ++word)
-      schedule[word] =
-          rotate(schedule[word - 3] ^ schedule[word - 8] ^ schedule[word - 14] ^ schedule[word - 16], 1);
+      schedule[word] = rotate(schedule[word - 3] ^ schedule[word - 8] ^ schedule[word - 14] ^ schedule[word - 16], 1);
     std::uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];
     for (int round = 0; round < 80; ++round) {
       std::uint32_t mix = 0;
-      if (round < 20) mix = ((b & c) | (~b & d)) + 0x5a827999;
-      else if (round < 40) mix = (b ^ c ^ d) + 0x6ed9eba1;
-      else if (round < 60) mix = ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc;
-      else mix = (b ^ c ^ d) + 0xca62c1d6;
+      if (round < 20)
+        mix = ((b & c) | (~b & d)) + 0x5a827999;
+      else if (round < 40)
+        mix = (b ^ c ^ d) + 0x6ed9eba1;
+      else if (round < 60)
+        mix = ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc;
+      else
+        mix = (b ^ c ^ d) + 0xca62c1d6;
       const std::uint32_t next = rotate(a, 5) + mix + e + schedule[round];
       e = d;
       d = c;

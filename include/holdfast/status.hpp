@@ -31,38 +31,38 @@ enum class Status : std::uint8_t {
   timed_out,          // No reply by the deadline. What was asked may have run.
 
   // The peer's.
-  protocol_error,     // Bytes that are no RESP2, or a reply of a shape that was not asked for.
+  protocol_error,  // Bytes that are no RESP2, or a reply of a shape that was not asked for.
 
   // The server's.
-  auth_required,      // NOAUTH
-  auth_failed,        // WRONGPASS
-  no_permission,      // NOPERM, or a script's command that the user may not run
-  read_only,          // READONLY: a replica
-  loading,            // LOADING
-  out_of_memory,      // OOM
-  busy_script,        // BUSY
-  no_script,          // NOSCRIPT
-  wrong_type,         // WRONGTYPE: the key holds something else
-  too_few_replicas,   // NOREPLICAS
-  stale_replica,      // MASTERDOWN
-  disk_error,         // MISCONF
-  moved,              // MOVED
-  ask,                // ASK
-  cluster_down,       // CLUSTERDOWN
-  cross_slot,         // CROSSSLOT
-  try_again,          // TRYAGAIN
-  too_many_clients,   // max number of clients reached
-  denied,             // DENIED: protected mode
-  unknown_command,    // The server does not know the command.
-  server_error,       // Any other error reply.
+  auth_required,     // NOAUTH
+  auth_failed,       // WRONGPASS
+  no_permission,     // NOPERM, or a script's command that the user may not run
+  read_only,         // READONLY: a replica
+  loading,           // LOADING
+  out_of_memory,     // OOM
+  busy_script,       // BUSY
+  no_script,         // NOSCRIPT
+  wrong_type,        // WRONGTYPE: the key holds something else
+  too_few_replicas,  // NOREPLICAS
+  stale_replica,     // MASTERDOWN
+  disk_error,        // MISCONF
+  moved,             // MOVED
+  ask,               // ASK
+  cluster_down,      // CLUSTERDOWN
+  cross_slot,        // CROSSSLOT
+  try_again,         // TRYAGAIN
+  too_many_clients,  // max number of clients reached
+  denied,            // DENIED: protected mode
+  unknown_command,   // The server does not know the command.
+  server_error,      // Any other error reply.
 
   // The world's.
-  lock_lost,          // The hold ended before you released it.
-  system_error,       // A system call failed for a reason that has no value of its own.
-  no_entropy,         // The system gave no random bytes.
+  lock_lost,     // The hold ended before you released it.
+  system_error,  // A system call failed for a reason that has no value of its own.
+  no_entropy,    // The system gave no random bytes.
 
   // Nobody's.
-  outcome_unknown,    // The reply was lost: it may have run or not.
+  outcome_unknown,  // The reply was lost: it may have run or not.
 };
 
 inline constexpr int status_count = static_cast<int>(Status::outcome_unknown) + 1;

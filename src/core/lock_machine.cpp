@@ -203,8 +203,10 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
     wanted_ = Wanted::acquire;
     return;
   }
-  if (reply.nothing_ran) deny(reply.outcome);
-  else unclear(reply.outcome, !given_up(reply.outcome));
+  if (reply.nothing_ran)
+    deny(reply.outcome);
+  else
+    unclear(reply.outcome, !given_up(reply.outcome));
 }
 
 void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
@@ -339,8 +341,10 @@ ByteView LockMachine::poll_prepared(Request& request) noexcept {
   if (!fast_paths) return {};
   const bool acquiring = wanted_ == Wanted::acquire;
   RequestTemplate& prepared = acquiring ? acquire_ : release_;
-  if (!prepared.prepared() || form_ == RequestForm::by_text || wanted_ == Wanted::renew) [[unlikely]] return {};
-  if (!acquiring && form_ != release_prepared_) [[unlikely]] return {};
+  if (!prepared.prepared() || form_ == RequestForm::by_text || wanted_ == Wanted::renew) [[unlikely]]
+    return {};
+  if (!acquiring && form_ != release_prepared_) [[unlikely]]
+    return {};
   prepared.patch(token_.bytes());
   describe(request, acquiring ? Operation::acquire : Operation::release, form_);
   return prepared.bytes();

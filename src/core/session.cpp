@@ -124,8 +124,10 @@ Session::InFlight& Session::push_own(Purpose purpose, std::size_t size, Instant 
 void Session::commit(const Request& request, std::size_t size, Instant now) noexcept {
   InFlight& entry = push(Purpose::request, size, now);
   if (request.compensation != nullptr) ++reserved_;
-  if (request.posted) [[unlikely]] adopt(entry);
-  else if (request.deadline < deadline_min_) deadline_min_ = request.deadline;
+  if (request.posted) [[unlikely]]
+    adopt(entry);
+  else if (request.deadline < deadline_min_)
+    deadline_min_ = request.deadline;
 }
 
 // ---- Compensations -----------------------------------------------------------------------------------------------
@@ -470,8 +472,10 @@ bool Session::oldest_sent() noexcept {
 [[gnu::noinline]] bool Session::take_other(const RespValue& value, Reply& reply, Instant now) noexcept {
   if (!oldest_sent()) {
     const Status status = value.is(RespKind::error) ? classify_error(value.text()).status : Status::server_error;
-    if (status == Status::too_many_clients || status == Status::denied) fail(status, value.text());
-    else fail(Status::protocol_error, "a reply that nobody asked for");
+    if (status == Status::too_many_clients || status == Status::denied)
+      fail(status, value.text());
+    else
+      fail(Status::protocol_error, "a reply that nobody asked for");
     return false;
   }
   InFlight& entry = at(0);
@@ -498,11 +502,13 @@ bool Session::oldest_sent() noexcept {
 
 // One value of the server belongs to the oldest request.
 bool Session::take_reply(const RespValue& value, Reply& reply, Instant now) noexcept {
-  if (!oldest_sent() || !is(at(0), Purpose::request)) [[unlikely]] return take_other(value, reply, now);
+  if (!oldest_sent() || !is(at(0), Purpose::request)) [[unlikely]]
+    return take_other(value, reply, now);
   InFlight& entry = at(0);
   reply.tag = entry.request.tag;
   reply.value = value;
-  if (value.is(RespKind::error)) [[unlikely]] return take_error(entry, reply);
+  if (value.is(RespKind::error)) [[unlikely]]
+    return take_error(entry, reply);
   reply.outcome = Status::ok;
   reply.nothing_ran = false;
   if (entry.request.compensation != nullptr) --reserved_;
@@ -512,7 +518,8 @@ bool Session::take_reply(const RespValue& value, Reply& reply, Instant now) noex
 
 bool Session::poll_reply(Reply& reply, Instant now) noexcept {
   for (;;) {
-    if (notices_ != 0) [[unlikely]] return poll_notice(reply);
+    if (notices_ != 0) [[unlikely]]
+      return poll_notice(reply);
     if (state_ != SessionState::ready && state_ != SessionState::handshaking) return false;
     RespValue value;
     const ParseResult result = parser_.poll_value(value);

@@ -7,7 +7,8 @@ namespace holdfast {
 
 namespace {
 
-CommandLine& fill_script(CommandLine& line, const Script& script, RequestForm form, Key key, const Token& token) noexcept {
+CommandLine& fill_script(CommandLine& line, const Script& script, RequestForm form, Key key,
+                         const Token& token) noexcept {
   return line.add_script(script, form).add("1").add(key.bytes()).add_token(token);
 }
 
@@ -26,9 +27,7 @@ void fill(CommandLine& line, Operation operation, RequestForm form, Key key, con
     case Operation::acquire:
       line.add("SET").add(key.bytes()).add_token(token).add("NX").add("PX").add(lease.count());
       return;
-    case Operation::renew:
-      fill_script(line, scripts::mutex_renew, form, key, token).add(lease.count());
-      return;
+    case Operation::renew: fill_script(line, scripts::mutex_renew, form, key, token).add(lease.count()); return;
     case Operation::release: fill_release(line, form, key, token); return;
     case Operation::compensate:
     case Operation::query: return;  // encode_compensation() below; the client's own.

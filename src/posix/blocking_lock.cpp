@@ -112,8 +112,10 @@ void BlockingLock::submit() noexcept {
     ByteView prepared;
     if (fast_paths && place.space.size >= template_size_max) prepared = machine_.poll_prepared(*place.request);
     size = prepared.size();
-    if (size != 0) std::memcpy(place.space.data, prepared.data(), size);
-    else if (machine_.poll_request(place.space, *place.request, size) != Status::ok) size = 0;
+    if (size != 0)
+      std::memcpy(place.space.data, prepared.data(), size);
+    else if (machine_.poll_request(place.space, *place.request, size) != Status::ok)
+      size = 0;
   }
   if (size == 0) {
     machine_.refuse_request(session.ready() ? Status::too_many_requests : Status::not_connected, client_->now_);
@@ -179,7 +181,8 @@ inline Status BlockingLock::begin() noexcept {
 // What time has done to the hold since the last call.
 inline void BlockingLock::catch_up() noexcept {
   machine_.handle_timeout(client_->now_);
-  if (machine_.has_output()) [[unlikely]] settle();
+  if (machine_.has_output()) [[unlikely]]
+    settle();
 }
 
 Status BlockingLock::begin_anew() noexcept {
@@ -197,10 +200,12 @@ inline Instant BlockingLock::request_deadline() const noexcept {
 
 // Sends what the machine wants and waits for its answer.
 inline Status BlockingLock::finish(Status started) noexcept {
-  if (started != Status::ok || machine_.wants_compensation()) [[unlikely]] settle();
+  if (started != Status::ok || machine_.wants_compensation()) [[unlikely]]
+    settle();
   if (started != Status::ok) return started;
   client_->ask(*this);
-  if (machine_.has_output()) [[unlikely]] settle();
+  if (machine_.has_output()) [[unlikely]]
+    settle();
   return machine_.status();
 }
 
@@ -221,8 +226,7 @@ inline Status BlockingLock::attempt(Instant wait_deadline) noexcept {
 // True if the request failed before its first byte left and there is a connection again: then, and only then, it may
 // be asked once more.
 bool BlockingLock::may_ask_again(Status status, Instant deadline) noexcept {
-  return status == Status::not_connected && client_->now_ < deadline &&
-         client_->ensure_ready(deadline) == Status::ok;
+  return status == Status::not_connected && client_->now_ < deadline && client_->ensure_ready(deadline) == Status::ok;
 }
 
 Status BlockingLock::try_acquire() noexcept {
@@ -313,9 +317,12 @@ Status BlockingLock::remaining_on_server(Duration& remaining) noexcept {
   std::int64_t milliseconds = 0;
   if (const Status status = client_->query_ttl(machine_.key(), milliseconds); status != Status::ok) return status;
   constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
-  if (milliseconds == -1 || milliseconds > milliseconds_max) remaining = remaining_unlimited;
-  else if (milliseconds <= 0) remaining = Duration::zero();
-  else remaining = std::chrono::milliseconds(milliseconds);
+  if (milliseconds == -1 || milliseconds > milliseconds_max)
+    remaining = remaining_unlimited;
+  else if (milliseconds <= 0)
+    remaining = Duration::zero();
+  else
+    remaining = std::chrono::milliseconds(milliseconds);
   return Status::ok;
 }
 

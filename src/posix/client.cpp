@@ -13,10 +13,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "client_hot.hpp"
 #include "holdfast/assert.hpp"
 #include "holdfast/blocking_lock.hpp"
 #include "holdfast/url.hpp"
-#include "client_hot.hpp"
 
 namespace holdfast {
 
@@ -135,8 +135,7 @@ Status Client::connect_once(Instant deadline) noexcept {
 // The page, and the pipe that cancel() writes to: everything that a client needs from the system but its socket.
 Status Client::ensure_page() noexcept {
   if (page_ == nullptr) {
-    void* const page =
-        ::mmap(nullptr, sizeof(WipedPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const page = ::mmap(nullptr, sizeof(WipedPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) {
       error_number_ = errno;
       return Status::system_error;
@@ -214,8 +213,7 @@ void Client::cancel() noexcept {
 
 bool Client::drain_cancel() noexcept {
   char drained[64];
-  while (wake_ >= 0 && ::read(wake_, drained, sizeof drained) > 0) {
-  }
+  while (wake_ >= 0 && ::read(wake_, drained, sizeof drained) > 0) {}
   return cancelled_.exchange(false);
 }
 

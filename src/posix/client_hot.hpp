@@ -20,8 +20,10 @@ inline bool Client::forked() const noexcept {
 
 // Before every call of a lock.
 inline Status Client::begin() noexcept {
-  if (!configured_) [[unlikely]] return Status::not_connected;  // From here on there is a page.
-  if (forked()) [[unlikely]] start_anew_in_child();
+  if (!configured_) [[unlikely]]
+    return Status::not_connected;  // From here on there is a page.
+  if (forked()) [[unlikely]]
+    start_anew_in_child();
   session_.clear_failure_text();
   now_ = now();
   return Status::ok;
@@ -31,7 +33,8 @@ inline Status Client::begin() noexcept {
 // is noticed before a request is lost to it.
 inline Status Client::ensure_ready(Instant deadline) noexcept {
   constexpr Duration idle_max = std::chrono::seconds(1);
-  if (session_.ready() && now_ - last_used_ <= idle_max) [[likely]] return Status::ok;
+  if (session_.ready() && now_ - last_used_ <= idle_max) [[likely]]
+    return Status::ok;
   return make_ready(deadline);
 }
 
@@ -47,12 +50,14 @@ inline Status Client::draw_random(unsigned char* out, std::size_t size) noexcept
 inline Status Client::draw_token(Token& token) noexcept {
   unsigned char random[token_random_size];
   const Status status = draw_random(random, sizeof random);
-  if (status == Status::ok) [[likely]] token = Token::from_random(random);
+  if (status == Status::ok) [[likely]]
+    token = Token::from_random(random);
   return status;
 }
 
 inline bool Client::take_cancel() noexcept {
-  if (!cancelled_.load()) [[likely]] return false;
+  if (!cancelled_.load()) [[likely]]
+    return false;
   return drain_cancel();
 }
 

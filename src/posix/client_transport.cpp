@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // The client's socket: a dumb mover of bytes and time for the session.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -16,10 +16,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "holdfast/assert.hpp"
-#include "holdfast/blocking_lock.hpp"
 #include "client_hot.hpp"
 #include "fast_paths.hpp"
+#include "holdfast/assert.hpp"
+#include "holdfast/blocking_lock.hpp"
 #include "holdfast/client.hpp"
 
 namespace holdfast {
@@ -31,8 +31,7 @@ namespace {
 constexpr struct {
   short level, name, value;
 } tcp_options[] = {
-    {IPPROTO_TCP, TCP_NODELAY, 1},
-    {SOL_SOCKET, SO_KEEPALIVE, 1},
+    {IPPROTO_TCP, TCP_NODELAY, 1},    {SOL_SOCKET, SO_KEEPALIVE, 1},
 #ifdef TCP_KEEPIDLE
     {IPPROTO_TCP, TCP_KEEPIDLE, 30},   // Seconds without a byte before the first probe,
     {IPPROTO_TCP, TCP_KEEPINTVL, 10},  // and between two of them,
@@ -237,8 +236,10 @@ void Client::transmit() noexcept {
 // What is left goes out when the socket takes it again.
 [[gnu::noinline]] void Client::handle_sent(std::ptrdiff_t count) noexcept {
   for (;;) {
-    if (count >= 0) session_.handle_transmitted(static_cast<std::size_t>(count));
-    else if (errno != EINTR) break;
+    if (count >= 0)
+      session_.handle_transmitted(static_cast<std::size_t>(count));
+    else if (errno != EINTR)
+      break;
     const ByteView bytes = session_.poll_transmit(now_);
     if (bytes.empty()) return;
     count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -250,7 +251,8 @@ void Client::transmit() noexcept {
 }
 
 Client::Received Client::take_received(std::ptrdiff_t count) noexcept {
-  if (count <= 0) [[unlikely]] return nothing_received(count);
+  if (count <= 0) [[unlikely]]
+    return nothing_received(count);
   now_ = now();
   last_used_ = now_;
   session_.handle_received(static_cast<std::size_t>(count), now_);
@@ -313,7 +315,8 @@ Client::Received Client::receive(Instant deadline) noexcept {
 inline void Client::deliver(const Reply& reply) noexcept {
   if (reply.tag.requester != this) [[likely]]
     (void)static_cast<BlockingLock*>(reply.tag.requester)->handle_reply(reply, now_);
-  else take_query_reply(reply);
+  else
+    take_query_reply(reply);
 }
 
 void Client::dispatch() noexcept {
@@ -325,8 +328,10 @@ void Client::take_query_reply(const Reply& reply) noexcept {
   query_waiting_ = false;
   query_outcome_ = reply.outcome;
   if (reply.outcome != Status::ok) return;
-  if (reply.value.is(RespKind::integer)) query_result_ = reply.value.integer();
-  else session_.fail(Status::protocol_error, "the reply to PTTL is no integer");
+  if (reply.value.is(RespKind::integer))
+    query_result_ = reply.value.integer();
+  else
+    session_.fail(Status::protocol_error, "the reply to PTTL is no integer");
 }
 
 inline bool Client::answered(const BlockingLock* lock) const noexcept {
@@ -376,7 +381,8 @@ void Client::ask(BlockingLock& lock) noexcept {
     return;
   }
   reply.tag = request.tag;
-  if (!lock.handle_reply(reply, now_)) [[unlikely]] pump(&lock);
+  if (!lock.handle_reply(reply, now_)) [[unlikely]]
+    pump(&lock);
 }
 
 // What was sent straight stands in the queue now, and what was received, of which one value may have been parsed, is

@@ -96,8 +96,10 @@ const char* read_host(ByteView host, ClientConfig& config) noexcept {
   const bool bracketed = skip(host, "[");
   ByteView behind = bracketed ? split(host, ']') : host;
   const ByteView port = split(behind, ':');
-  if (!bracketed) host = behind;
-  else if (behind.data() == nullptr || !behind.empty()) host = {};
+  if (!bracketed)
+    host = behind;
+  else if (behind.data() == nullptr || !behind.empty())
+    host = {};
   if (contains(port, ':') || contains(host, ':') != bracketed)
     return "an IPv6 address stands in brackets, and nothing but a port follows";
   if (host.empty() || host.size() > host_size_max) return "the host must have 1 to 255 bytes";
@@ -130,13 +132,14 @@ const char* read_unix(ByteView path, ClientConfig& config) noexcept {
   if (!path.begins_with("/")) {
     ByteView credentials = path;
     path = split(credentials, '@');
-    if (contains(credentials, '/')) path = {};
-    else if (const char* problem = read_credentials(credentials, config)) return problem;
+    if (contains(credentials, '/'))
+      path = {};
+    else if (const char* problem = read_credentials(credentials, config))
+      return problem;
   }
   ByteView query = split(path, '?');
   if (!path.begins_with("/")) return "a unix URL needs an absolute path, as unix:///run/redis.sock";
-  if (!decode(path, config.socket_path))
-    return "the socket path is too long or has a malformed percent escape";
+  if (!decode(path, config.socket_path)) return "the socket path is too long or has a malformed percent escape";
   if (query.data() == nullptr) return nullptr;
   return skip(query, "db=") ? read_database(query, config) : "a unix URL knows one setting, db";
 }
@@ -149,10 +152,14 @@ Status parse_url(ByteView url, ClientConfig& config, const char** reason) noexce
   parsed.user.assign({});
   parsed.password.assign({});
   parsed.database = 0;
-  if (url.size() > url_size_max) problem = "the URL is longer than 2048 bytes";
-  else if (skip(url, "redis://")) problem = read_redis(url, parsed);
-  else if (skip(url, "unix://")) problem = read_unix(url, parsed);
-  else if (url.begins_with("rediss://")) problem = "TLS is not supported; use a tunnel";
+  if (url.size() > url_size_max)
+    problem = "the URL is longer than 2048 bytes";
+  else if (skip(url, "redis://"))
+    problem = read_redis(url, parsed);
+  else if (skip(url, "unix://"))
+    problem = read_unix(url, parsed);
+  else if (url.begins_with("rediss://"))
+    problem = "TLS is not supported; use a tunnel";
   if (problem == nullptr) {
     config = parsed;
     return Status::ok;

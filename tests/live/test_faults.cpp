@@ -55,8 +55,10 @@ TEST_ON_SERVER(test_connection_cut_at_every_byte_should_leave_no_lock_behind) {
       if (status == Status::ok) status = lock.try_acquire();
       if (status == Status::ok) status = lock.renew();
       const bool held = lock.held();
-      if (status == Status::ok) status = lock.release();
-      else if (held) (void)lock.release();
+      if (status == Status::ok)
+        status = lock.release();
+      else if (held)
+        (void)lock.release();
       whole = status == Status::ok && !proxy.cut_done();
       outcomes.insert(status);
       TEST_ASSERT_FALSE(lock.held());
@@ -308,7 +310,8 @@ TEST_ON_SERVER(test_waiting_should_live_through_a_restart) {
   server.command("SET k somebody PX 60000");
   Mutex lock(client, "k");
   std::thread waiter([&] { TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s)); });
-  while (server.command("INFO commandstats").find("cmdstat_set:calls=3") == std::string::npos) std::this_thread::yield();
+  while (server.command("INFO commandstats").find("cmdstat_set:calls=3") == std::string::npos)
+    std::this_thread::yield();
   server.stop();
   server.start();
   waiter.join();
@@ -350,12 +353,37 @@ TEST_ON_SERVER(test_destructor_should_not_block_on_a_stopped_server) {
 // ---- Hostile peers -----------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_hostile_bytes_should_end_in_a_status_with_a_text) {
-  const std::vector<std::string> hostile = {
-      "\n", "\r\n", "+", "$", "*", ":\r\n", "+OK\n", "$5\r\nhello", "$-2\r\n", "$99999999999999999999\r\n",
-      "*1000001\r\n", std::string("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"), "%1\r\n+a\r\n+b\r\n", "_\r\n", "#t\r\n",
-      ",1.5\r\n", "(123\r\n", "!3\r\nERR\r\n", "=4\r\ntxt:\r\n", "~0\r\n", ">1\r\n+x\r\n", "|1\r\n", "HTTP/1.1 200 OK\r\n",
-      std::string(100000, 'A'), "+" + std::string(100000, 'A'), std::string(1000, '\0'), "-" + std::string(70000, 'E'),
-      "$1048577\r\n" + std::string(100, 'x'), ":9223372036854775808\r\n", "*-1\r\n*-1\r\n*-1\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n"};
+  const std::vector<std::string> hostile = {"\n",
+                                            "\r\n",
+                                            "+",
+                                            "$",
+                                            "*",
+                                            ":\r\n",
+                                            "+OK\n",
+                                            "$5\r\nhello",
+                                            "$-2\r\n",
+                                            "$99999999999999999999\r\n",
+                                            "*1000001\r\n",
+                                            std::string("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"),
+                                            "%1\r\n+a\r\n+b\r\n",
+                                            "_\r\n",
+                                            "#t\r\n",
+                                            ",1.5\r\n",
+                                            "(123\r\n",
+                                            "!3\r\nERR\r\n",
+                                            "=4\r\ntxt:\r\n",
+                                            "~0\r\n",
+                                            ">1\r\n+x\r\n",
+                                            "|1\r\n",
+                                            "HTTP/1.1 200 OK\r\n",
+                                            std::string(100000, 'A'),
+                                            "+" + std::string(100000, 'A'),
+                                            std::string(1000, '\0'),
+                                            "-" + std::string(70000, 'E'),
+                                            "$1048577\r\n" + std::string(100, 'x'),
+                                            ":9223372036854775808\r\n",
+                                            "*-1\r\n*-1\r\n*-1\r\n",
+                                            "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n"};
   for (const std::string& text : hostile) {
     TEST_MESSAGE("hostile: " << text.substr(0, 40));
     FakeServer fake(proxy_path(server), {text});

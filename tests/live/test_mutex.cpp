@@ -178,7 +178,8 @@ TEST_ON_SERVER(test_acquire_should_wait_for_the_release) {
   Mutex waiting(other, "k");
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   std::thread waiter([&] { TEST_ASSERT_EQUAL(Status::ok, waiting.acquire(10s)); });
-  while (server.command("INFO commandstats").find("cmdstat_set:calls=3") == std::string::npos) std::this_thread::yield();
+  while (server.command("INFO commandstats").find("cmdstat_set:calls=3") == std::string::npos)
+    std::this_thread::yield();
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
   waiter.join();
   TEST_ASSERT_TRUE(waiting.held());
@@ -202,7 +203,8 @@ TEST_ON_SERVER(test_waiting_should_be_cancelled_from_another_thread) {
   server.command("SET k somebody PX 60000");
   Mutex lock(client, "k");
   std::thread canceller([&] {
-    while (server.command("INFO commandstats").find("cmdstat_set:calls=3") == std::string::npos) std::this_thread::yield();
+    while (server.command("INFO commandstats").find("cmdstat_set:calls=3") == std::string::npos)
+      std::this_thread::yield();
     client.cancel();
   });
   TEST_ASSERT_EQUAL(Status::cancelled, lock.acquire(wait_forever));
@@ -415,8 +417,8 @@ TEST_ON_SERVER(test_release_should_use_what_the_server_has) {
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
   const std::string stats = server.command("INFO commandstats");
   const bool native = client.server().native_delete != NativeDelete::none;
-  TEST_ASSERT_EQUAL(native, stats.find("cmdstat_delifeq") != std::string::npos ||
-                                stats.find("cmdstat_delex") != std::string::npos);
+  TEST_ASSERT_EQUAL(
+      native, stats.find("cmdstat_delifeq") != std::string::npos || stats.find("cmdstat_delex") != std::string::npos);
   TEST_ASSERT_EQUAL(!native, stats.find("cmdstat_evalsha") != std::string::npos);
 }
 

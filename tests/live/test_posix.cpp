@@ -21,11 +21,11 @@ using namespace holdfast;
 namespace {
 
 struct Seam {
-  long calls = 0;       // Wrapped calls so far.
-  long fail_at = -1;    // The call that fails; -1: none.
-  int error = 0;        // With this errno.
+  long calls = 0;                   // Wrapped calls so far.
+  long fail_at = -1;                // The call that fails; -1: none.
+  int error = 0;                    // With this errno.
   const char* fail_name = nullptr;  // Each call of this name fails.
-  bool one_byte = false;  // Sends and receives move one byte.
+  bool one_byte = false;            // Sends and receives move one byte.
   const char* failed = "none";
 
   bool fails(const char* name) {
@@ -186,9 +186,9 @@ TEST_ON_SERVER(test_short_reads_and_writes_should_be_completed) {
 
 // Signals without SA_RESTART, a thousand a second.
 TEST_ON_SERVER(test_signals_should_interrupt_nothing) {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int) {};
-  struct sigaction before{};
+  struct sigaction before {};
   ::sigaction(SIGALRM, &action, &before);
   const itimerval often = {{0, 1000}, {0, 1000}};
   ::setitimer(ITIMER_REAL, &often, nullptr);
@@ -213,9 +213,9 @@ TEST_ON_SERVER(test_a_cancel_from_a_signal_handler_should_end_a_wait_for_a_reply
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
   Mutex lock(client, "k", {.lease = 20s});
   server.pause();
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int) { target->cancel(); };
-  struct sigaction before{};
+  struct sigaction before {};
   ::sigaction(SIGALRM, &action, &before);
   const itimerval soon = {{0, 20000}, {0, 20000}};
   ::setitimer(ITIMER_REAL, &soon, nullptr);

@@ -12,13 +12,13 @@
 #include "unity_style.hpp"
 
 // TEST_ON_SERVER(name) { ... `server` is a fresh RedisServer ... }
-#define TEST_ON_SERVER(name, ...)                                     \
-  static void name(RedisServer& server);                              \
-  TEST(name) {                                                        \
-    for (const std::string& binary : server_binaries()) {             \
-      TEST_MESSAGE("server: " << binary);                             \
-      RedisServer server(binary, {__VA_ARGS__});                      \
-      name(server);                                                   \
-    }                                                                 \
-  }                                                                   \
+#define TEST_ON_SERVER(name, ...)                         \
+  static void name(RedisServer& server);                  \
+  TEST(name) {                                            \
+    for (const std::string& binary : server_binaries()) { \
+      TEST_MESSAGE("server: " << binary);                 \
+      RedisServer server(binary, {__VA_ARGS__});          \
+      name(server);                                       \
+    }                                                     \
+  }                                                       \
   static void name([[maybe_unused]] RedisServer& server)

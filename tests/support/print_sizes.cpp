@@ -12,12 +12,18 @@ int main() {
     std::size_t size;
     std::size_t promised;
   } rows[] = {
-      {"Client", sizeof(Client), 28 * 1024},         {"Mutex", sizeof(Mutex), 2048},
-      {"ScopedLock", sizeof(ScopedLock), 16},        {"ClientConfig", sizeof(ClientConfig), 1280},
-      {"Session", sizeof(Session), 768},             {"SessionBuffers", sizeof(SessionBuffers), 23 * 1024},
-      {"LockMachine", sizeof(LockMachine), 1792},    {"RespParser", sizeof(RespParser), 112},
-      {"RespValue", sizeof(RespValue), 16},          {"RequestTemplate", sizeof(RequestTemplate), 672},
-      {"Token", sizeof(Token), 65},                  {"Instant", sizeof(Instant), 8},
+      {"Client", sizeof(Client), 28 * 1024},
+      {"Mutex", sizeof(Mutex), 2048},
+      {"ScopedLock", sizeof(ScopedLock), 16},
+      {"ClientConfig", sizeof(ClientConfig), 1280},
+      {"Session", sizeof(Session), 768},
+      {"SessionBuffers", sizeof(SessionBuffers), 23 * 1024},
+      {"LockMachine", sizeof(LockMachine), 1792},
+      {"RespParser", sizeof(RespParser), 112},
+      {"RespValue", sizeof(RespValue), 16},
+      {"RequestTemplate", sizeof(RequestTemplate), 672},
+      {"Token", sizeof(Token), 65},
+      {"Instant", sizeof(Instant), 8},
   };
   std::printf("%-16s %8s %8s\n", "object", "bytes", "promised");
   int broken = 0;

@@ -21,8 +21,10 @@ inline doctest::String toString(ByteView bytes) {
   std::string text = "\"";
   for (const char byte : bytes) {
     char escaped[8];
-    if (byte >= ' ' && byte <= '~' && byte != '"' && byte != '\\') std::snprintf(escaped, sizeof escaped, "%c", byte);
-    else std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(byte));
+    if (byte >= ' ' && byte <= '~' && byte != '"' && byte != '\\')
+      std::snprintf(escaped, sizeof escaped, "%c", byte);
+    else
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(byte));
     text += escaped;
   }
   return (text + "\"").c_str();

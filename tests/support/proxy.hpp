@@ -125,8 +125,7 @@ class Proxy {
         }
       ::poll(entries.data(), entries.size(), -1);
       char drained[16];
-      while (::read(wake_[0], drained, sizeof drained) > 0) {
-      }
+      while (::read(wake_[0], drained, sizeof drained) > 0) {}
       std::vector<Pair> kept;
       for (std::size_t index = 0; index < pairs_.size(); ++index) {
         const Pair pair = pairs_[index];
@@ -135,8 +134,10 @@ class Proxy {
           if (entries[2 + 2 * index].revents != 0) alive = to_server(pair);
           if (alive && entries[3 + 2 * index].revents != 0) alive = to_client(pair);
         }
-        if (alive) kept.push_back(pair);
-        else close_pair(pair);
+        if (alive)
+          kept.push_back(pair);
+        else
+          close_pair(pair);
       }
       pairs_.swap(kept);
       if (entries[1].revents != 0) accept_one();

@@ -177,9 +177,11 @@ class RedisServer {
       const int log = ::open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
       ::dup2(log, 1);
       ::dup2(log, 2);
-      std::vector<std::string> arguments = {binary_,        "--port",  std::to_string(port_), "--bind", "127.0.0.1",
-                                            "--unixsocket", socket_path(), "--dir",           folder_,  "--save",
-                                            "",             "--daemonize", "no"};
+      std::vector<std::string> arguments = {binary_,       "--port",    std::to_string(port_),
+                                            "--bind",      "127.0.0.1", "--unixsocket",
+                                            socket_path(), "--dir",     folder_,
+                                            "--save",      "",          "--daemonize",
+                                            "no"};
       arguments.insert(arguments.end(), settings_.begin(), settings_.end());
       std::vector<char*> pointers;
       for (std::string& argument : arguments) pointers.push_back(argument.data());
