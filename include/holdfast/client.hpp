@@ -129,7 +129,7 @@ class Client {
   // Small and often used first: their offsets fit into one byte.
   WipedPage* page_ = nullptr;
   int socket_ = -1;
-  int wake_ = -1;  // An eventfd (a pipe elsewhere): cancel() makes it readable.
+  int wake_ = -1;  // A pipe: cancel() makes it readable.
   int wake_write_ = -1;
   SharedValue<bool> cancelled_;
   SharedValue<std::uint32_t> incarnation_;  // Grows when a forked child starts anew: holds of before are not its own.
