@@ -7,8 +7,8 @@ namespace holdfast {
 
 namespace {
 
-// Texts and what they mean. Packed, a Status before each text and a NUL behind it: a table of pointers would cost more
-// than the texts.
+// Texts and what they mean. Packed, a Status and a size before each text: a table of pointers would cost more than the
+// texts.
 template <std::size_t array_size>
 struct Entry {
   const char (&text)[array_size];
@@ -26,8 +26,10 @@ consteval auto list(const Entry<sizes>&... entries) {
   List<(sizes + ...) + sizeof...(sizes) + 1> packed{};  // Status::ok ends it.
   char* out = packed.bytes;
   const auto add = [&out](const auto& entry) {
+    const ByteView text = entry.text;
     *out++ = static_cast<char>(entry.status);
-    for (const char byte : entry.text) *out++ = byte;
+    *out++ = static_cast<char>(text.size());
+    for (const char byte : text) *out++ = byte;
   };
   (add(entries), ...);
   return packed;
@@ -72,12 +74,12 @@ constexpr auto script_marks =
 
 // What the line begins with, out of a list; ok: nothing of it.
 Status begins_with(ByteView line, const char* entry, bool whole_word = false) noexcept {
-  while (*entry != '\0') {
+  while (*entry != static_cast<char>(Status::ok)) {
     const auto status = static_cast<Status>(*entry);
-    const ByteView text = {entry + 1, std::strlen(entry + 1)};
+    const ByteView text = {entry + 2, static_cast<unsigned char>(entry[1])};
     if (line.begins_with(text) && (!whole_word || line.size() == text.size() || line[text.size()] == ' '))
       return status;
-    entry = text.end() + 1;
+    entry = text.end();
   }
   return Status::ok;
 }

@@ -201,3 +201,23 @@ TEST(test_template_should_patch_an_empty_argument) {
   prepared.patch(ByteView());
   TEST_ASSERT_EQUAL(ByteView("*2\r\n$3\r\nGET\r\n$0\r\n\r\n"), prepared.bytes());
 }
+
+TEST(test_template_should_be_written_with_another_token_and_stay_as_it_is) {
+  RequestTemplate prepared;
+  const Argument arguments[] = {"SET", "key", "aaaa", "NX"};
+  TEST_ASSERT_EQUAL(Status::ok, prepared.prepare(arguments, 2));
+  const std::string before(prepared.bytes().string_view());
+  char out[64];
+  std::memset(out, '#', sizeof out);
+  std::size_t size = 99;
+  TEST_ASSERT_EQUAL(Status::buffer_too_small, prepared.write({out, before.size() - 1}, "bbbb", size));
+  TEST_ASSERT_EQUAL(std::size_t(99), size);
+  TEST_ASSERT_EQUAL('#', out[0]);
+  TEST_ASSERT_EQUAL(Status::ok, prepared.write({out, before.size()}, "bbbb", size));
+  TEST_ASSERT_EQUAL(before.size(), size);
+  std::string expected = before;
+  expected.replace(expected.find("aaaa"), 4, "bbbb");
+  TEST_ASSERT_EQUAL(expected, std::string(out, size));
+  TEST_ASSERT_EQUAL('#', out[size]);
+  TEST_ASSERT_EQUAL(before, std::string(prepared.bytes().string_view()));
+}
