@@ -300,7 +300,7 @@ Client::Received Client::receive(Instant deadline) noexcept {
     }
   }
   const Duration left = deadline - now_;
-  if (!unsent && left + config_.spin >= receive_timeout_) [[likely]]
+  if (!unsent && left >= receive_timeout_ - config_.spin) [[likely]]
     return take_received(::recv(socket_, space.data, space.size, 0));
   if (left > Duration::zero()) {
     const auto events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);
