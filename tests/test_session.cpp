@@ -667,6 +667,21 @@ TEST(test_refused_native_delete_should_not_be_used_again) {
   TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
 }
 
+// Other errors say nothing about the command: the next release may use it.
+TEST(test_native_delete_should_be_used_on_after_an_error_that_is_no_refusal) {
+  Wire wire;
+  wire.connect(":1\r\n" + identity_reply(run_id, "7.2.4", "9.0.1"));
+  for (const bool posted : {false, true}) {
+    Request request = acquire_of(&lock_a, "a", 'a');
+    request.tag.operation = Operation::release;
+    request.native = true;
+    request.posted = posted;
+    wire.submit("*1\r\n$1\r\na\r\n", request);
+    wire.receive("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+    TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::delifeq);
+  }
+}
+
 // The connection is cut at every byte of every reply of a conversation: each request is answered or unknown, never
 // both, and every hold that may be left is taken back on the next connection.
 TEST(test_conversation_should_survive_a_cut_at_every_byte) {

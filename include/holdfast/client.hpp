@@ -35,7 +35,7 @@ class Client {
   // Connects and does the handshake. On failure the client keeps the configuration: the next call of a lock tries
   // again. Connecting anew ends the connection before; what was in flight on it is unknown.
   // Errors: invalid_argument (problem() names the field), connect_failed, name_not_resolved, timed_out, auth_required,
-  // auth_failed, no_permission, loading, too_many_clients, denied, protocol_error, system_error, no_entropy.
+  // auth_failed, no_permission, loading, too_many_clients, denied, protocol_error, system_error, cancelled.
   // Blocks for connect_timeout at most (a resolver may take longer).
   [[nodiscard]] Status connect(const ClientConfig& config) noexcept;
   // The same with a URL, see url.hpp.

@@ -289,6 +289,7 @@ class Session {
   void handle_compensated(const InFlight& entry, const Reply& reply, Instant now) noexcept;
   bool poll_notice(Reply& reply) noexcept;
   [[nodiscard]] bool oldest_sent() noexcept;
+  void note_error(const InFlight& entry, const RespValue& value, Status status) noexcept;
   bool take_other(const RespValue& value, Reply& reply, Instant now) noexcept;
   bool take_error(InFlight& entry, Reply& reply) noexcept;
   [[nodiscard]] bool is(const InFlight& entry, Purpose purpose) const noexcept {

@@ -449,14 +449,19 @@ void Session::drop_silent() noexcept {
   return false;
 }
 
+// A native command that the server does not know, or the user may not run, is not used again on this connection.
+void Session::note_error(const InFlight& entry, const RespValue& value, Status status) noexcept {
+  note_text(value.text());
+  if (entry.request.native && (status == Status::unknown_command || status == Status::no_permission))
+    identity_.native_delete = NativeDelete::none;
+}
+
 // An error reply to the oldest request. True if its requester wants to know.
 [[gnu::noinline]] bool Session::take_error(InFlight& entry, Reply& reply) noexcept {
   const ServerError error = classify_error(reply.value.text());
   reply.outcome = error.status;
   reply.nothing_ran = error.nothing_ran;
-  note_text(reply.value.text());
-  if (entry.request.native && (error.status == Status::unknown_command || error.status == Status::no_permission))
-    identity_.native_delete = NativeDelete::none;
+  note_error(entry, reply.value, error.status);
   if (entry.request.compensation != nullptr) --reserved_;
   pop();
   return reply.tag.requester != nullptr;
@@ -492,8 +497,7 @@ bool Session::oldest_sent() noexcept {
   reply = {.tag = entry.request.tag, .value = value};
   if (value.is(RespKind::error)) {
     reply.outcome = classify_error(value.text()).status;
-    note_text(value.text());
-    if (entry.request.native) identity_.native_delete = NativeDelete::none;
+    note_error(entry, value, reply.outcome);
   }
   handle_compensated(entry, reply, now);
   pop();

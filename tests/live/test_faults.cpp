@@ -17,14 +17,6 @@ static void tearDown() {}
 
 namespace {
 
-ClientConfig config_for(const std::string& url) {
-  ClientConfig config;
-  TEST_ASSERT_EQUAL(Status::ok, parse_url(ByteView(url), config));
-  config.request_timeout = 100ms;
-  config.connect_timeout = 500ms;
-  return config;
-}
-
 std::string proxy_path(const RedisServer& server) { return server.socket_path() + ".proxy"; }
 
 // Calls until the client has got through again; the reconnect delay is its own.

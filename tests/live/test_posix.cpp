@@ -112,15 +112,6 @@ static void tearDown() { seam = Seam(); }
 
 namespace {
 
-ClientConfig config_for(const std::string& url) {
-  ClientConfig config;
-  TEST_ASSERT_EQUAL(Status::ok, parse_url(ByteView(url), config));
-  config.request_timeout = 100ms;
-  config.connect_timeout = 500ms;
-  config.stall_timeout = 300ms;
-  return config;
-}
-
 // The main job, whatever happens on the way. Returns true if all of it worked.
 bool hold_once(Client& client, const ClientConfig& config) {
   if (client.connect(config) != Status::ok) return false;

@@ -11,6 +11,15 @@
 #include "redis_server.hpp"
 #include "unity_style.hpp"
 
+// Where `url` says, with deadlines that a test can wait for.
+inline holdfast::ClientConfig config_for(const std::string& url) {
+  holdfast::ClientConfig config;
+  TEST_ASSERT_EQUAL(holdfast::Status::ok, holdfast::parse_url(holdfast::ByteView(url), config));
+  config.request_timeout = std::chrono::milliseconds(100);
+  config.connect_timeout = std::chrono::milliseconds(500);
+  return config;
+}
+
 // TEST_ON_SERVER(name) { ... `server` is a fresh RedisServer ... }
 #define TEST_ON_SERVER(name, ...)                         \
   static void name(RedisServer& server);                  \
