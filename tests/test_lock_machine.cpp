@@ -532,6 +532,20 @@ TEST(test_refused_release_should_be_compensated) {
   TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
 }
 
+// [rule 6] A compensation that is refused leaves the outcome unknown.
+TEST(test_refused_compensation_should_leave_the_outcome_unknown) {
+  Desk desk;
+  desk.acquire(start);
+  desk.fail(Status::server_error, false, start + 1ms);
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  desk.request.tag = desk.compensation_tag;
+  desk.fail(Status::loading, true, start + 2ms);
+  TEST_ASSERT_EQUAL(LockState::unknown, desk.machine.state());
+  desk.answer(Desk::zero(), start + 2s);
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+}
+
 TEST(test_release_without_a_connection_should_be_compensated_later) {
   Desk desk;
   desk.hold(start);

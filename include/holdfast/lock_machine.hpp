@@ -137,7 +137,7 @@ class LockMachine {
     return wants_request() && !posted_ && deadline_ - now >= wait;
   }
   [[nodiscard]] bool request_compensated() const noexcept { return wanted_ != Wanted::renew; }
-  // Writes the wanted request into `space` (of Session::request_space()) and describes it; the requester is left to
+  // Writes the wanted request into `space` (of Session::open()) and describes it; the requester is left to
   // the caller.
   // Errors: buffer_too_small; the request stays wanted.
   [[nodiscard]] Status poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept;

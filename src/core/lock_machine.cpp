@@ -297,7 +297,9 @@ void LockMachine::handle_reply(const Reply& reply, Instant now) noexcept {
       if (state_ == LockState::releasing) handle_released(reply);
       return;
     case Operation::compensate:
-      if (state_ == LockState::unknown || state_ == LockState::lost) move(LockInput::compensated);
+      // A refusal confirms nothing: the session tries again, or the lease ends it.
+      if (reply.outcome == Status::ok && (state_ == LockState::unknown || state_ == LockState::lost))
+        move(LockInput::compensated);
       if (state_ == LockState::releasing) handle_released(reply);  // What was posted, once more.
       return;
     case Operation::query: return;
