@@ -248,7 +248,7 @@ class World {
     if (encode_command(place.space, {{"ECHO", Argument(std::int64_t{number})}}, size) != Status::ok) return;
     asked.token = token_of(number);
     Asked& kept = asked_[number] = asked;
-    kept.compensation = {mutex_kind.encode_compensation, Key(key_text), &kept.token};
+    kept.compensation = {&mutex_kind, Key(key_text), &kept.token};
     Request& request = *place.request;
     request = Request();
     request.tag = {&requesters_[asked.requester], number, Operation::acquire};
@@ -265,7 +265,7 @@ class World {
     const std::uint32_t number = ++numbers_;
     const ReplyTag tag = {nullptr, number, Operation::compensate};
     const Token token = token_of(number);
-    if (session_.compensate(tag, {mutex_kind.encode_compensation, Key(key_text), &token}) == Status::ok) owe(number);
+    if (session_.compensate(tag, {&mutex_kind, Key(key_text), &token}) == Status::ok) owe(number);
   }
   void forget() {
     session_.forget();

@@ -119,7 +119,7 @@ const Compensation& compensation_for(const char* key, char digit) {
   all.push_back(std::make_unique<Owned>());
   Owned& owned = *all.back();
   owned.token = Token(ByteView(std::string(32, digit)));
-  owned.compensation = {mutex_kind.encode_compensation, Key(ByteView(std::string_view(key))), &owned.token};
+  owned.compensation = {&mutex_kind, Key(ByteView(std::string_view(key))), &owned.token};
   return owned.compensation;
 }
 Request acquire_of(void* requester, const char* key, char digit, Instant deadline = start + 1s) {

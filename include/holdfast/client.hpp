@@ -7,6 +7,8 @@
 // Fork: a child neither touches the parent's connection nor holds its locks nor shares its random bytes; a client that
 // is used in a child starts anew. A cloned virtual machine is not noticed: connect after cloning.
 // Signals: none is raised (no SIGPIPE) and none is handled.
+// Push: a lock whose kind announces its releases is waited for over a second connection, to the same address, which is made
+// when the first waiter comes and left idle, with nothing subscribed, when the last one goes.
 // No heap, except by the resolver of libc for host names. Its whole memory is sizeof(Client).
 #pragma once
 
@@ -19,10 +21,14 @@
 #include "holdfast/session.hpp"
 #include "holdfast/shared_value.hpp"
 #include "holdfast/status.hpp"
+#include "holdfast/subscriber.hpp"
 
 namespace holdfast {
 
-class BlockingLock;
+class CommandLine;
+class HoldRecord;
+class Keeper;
+struct LockInfo;
 
 class Client {
  public:
@@ -55,6 +61,14 @@ class Client {
   // What was wrong with the configuration, after invalid_argument of connect().
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
 
+  // Renews what is due of the holds that are to be kept and that no watchdog keeps, calls on_at_risk and on_lost where
+  // that is due, and says when to call again; Instant::max() when there is nothing to keep. Blocks for the request timeout at
+  // most, longer by the connect timeout when it must connect first. Every call that waits for a lock does it, too, meanwhile.
+  Instant tend() noexcept;
+  // Holds from the next one on are kept by this watchdog; nullptr: by tend(). REQUIRES: the keeper outlives the holds it
+  // keeps. A forked child has none.
+  void attach(Keeper* keeper) noexcept { keeper_ = keeper; }
+
   // Ends the call in progress with Status::cancelled, or the next call if there is none. A call that waits for a lock
   // returns at once; one that waits for a reply returns by its request timeout, at once if a signal interrupts it.
   // Any thread; safe in a signal handler.
@@ -64,7 +78,11 @@ class Client {
   [[nodiscard]] static Instant now() noexcept;
 
  private:
-  friend class BlockingLock;
+  friend class HoldRecord;
+  friend class PushWait;
+  friend class Watchdog;
+  friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;
+  friend Status force_release(Client& client, Key key, bool& released) noexcept;
 
   // One page that the kernel wipes in a forked child.
   struct WipedPage;
@@ -74,6 +92,14 @@ class Client {
     std::uint8_t size;
     std::uint8_t family;
   };
+  // The second connection. Made in place when the first waiter comes, so that a program that does not wait by push does not
+  // carry its code.
+  struct Push {
+    Push(const SubscriberSettings& settings) noexcept : subscriber(settings, SubscriberBuffers::storage_of(&buffers)) {}
+    Subscriber subscriber;
+    SubscriberBuffers buffers;
+  };
+  enum class PushState : std::uint8_t { absent, current, closed, inherited };
   enum class Received : std::uint8_t { bytes, nothing, interrupted, closed };
 
   // Before every call of a lock.
@@ -82,6 +108,8 @@ class Client {
   void start_anew_in_child() noexcept;
   [[nodiscard]] bool forked() const noexcept;
   [[nodiscard]] Status draw_token(Token& token) noexcept;
+  // The owner field of a hash kind: this client's id, and an ordinal that is used once.
+  [[nodiscard]] Status draw_ordinal(Token& token) noexcept;
   [[nodiscard]] Duration jittered(Duration delay) noexcept;
   [[nodiscard]] Status draw_random(unsigned char* out, std::size_t size) noexcept;
   [[nodiscard]] Status refill_pool() noexcept;
@@ -92,7 +120,10 @@ class Client {
   [[nodiscard]] Status connect_once(Instant deadline) noexcept;
   [[nodiscard]] Status connect_transport(Instant deadline) noexcept;
   [[nodiscard]] Status connect_cached(Instant deadline) noexcept;
-  [[nodiscard]] Status connect_address(const void* address, std::size_t size, int family, Instant deadline) noexcept;
+  // The address that socket_ goes to, or went to last.
+  [[nodiscard]] Status connect_again(Instant deadline, int& socket) noexcept;
+  [[nodiscard]] Status connect_address(const void* address, std::size_t size, int family, Instant deadline,
+                                       int& socket) noexcept;
   [[nodiscard]] bool take_literal() noexcept;
   [[nodiscard]] Status resolve() noexcept;
   [[nodiscard]] Status connect_socket(int socket, const void* address, std::size_t size, Instant deadline) noexcept;
@@ -101,11 +132,11 @@ class Client {
   void probe_idle_connection() noexcept;
 
   // Moves bytes until the lock has its answer (nullptr: until the handshake or query has one) or the connection ends.
-  void pump(const BlockingLock* lock, Instant until = Instant::max()) noexcept;
+  void pump(const HoldRecord* lock, Instant until = Instant::max()) noexcept;
   // Sends what the lock's machine wants and waits for the answer.
-  void ask(BlockingLock& lock) noexcept;
-  void ask_on(BlockingLock& lock, ParseResult result, RespValue value) noexcept;
-  [[nodiscard]] bool answered(const BlockingLock* lock) const noexcept;
+  void ask(HoldRecord& lock) noexcept;
+  void ask_on(HoldRecord& lock, ParseResult result, RespValue value) noexcept;
+  [[nodiscard]] bool answered(const HoldRecord* lock) const noexcept;
   // Sends as much as the socket takes.
   void transmit() noexcept;
   void handle_sent(std::ptrdiff_t count) noexcept;
@@ -116,15 +147,28 @@ class Client {
   [[nodiscard]] bool spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noexcept;
   [[nodiscard]] Received take_received(std::ptrdiff_t count) noexcept;
   [[nodiscard]] Received nothing_received(std::ptrdiff_t count) noexcept;
-  void react(Received received, const BlockingLock* lock, Instant timeout) noexcept;
+  void react(Received received, const HoldRecord* lock, Instant timeout) noexcept;
   // Waits for events until the timeout or a signal, no longer than sleep_max. A negative timeout counts as none.
   static int wait_for(int descriptor, short events, Duration timeout) noexcept;
   // Sleeps until then, or until cancel(). False if cancelled.
   [[nodiscard]] bool sleep_until(Instant then) noexcept;
+  // The same, and meanwhile keeps what is to be kept.
+  [[nodiscard]] bool sleep_tending(Instant then) noexcept;
+  void tend_due() noexcept;
+  void tend_holds() noexcept;
+  [[nodiscard]] Instant tend_next() const noexcept;
+  [[nodiscard]] bool tended_waiting() const noexcept;
+  void close_push(PushState state) noexcept;
   [[nodiscard]] bool take_cancel() noexcept;
   [[nodiscard]] bool drain_cancel() noexcept;
-  // PTTL as the server says it: -2 no key, -1 no TTL.
-  [[nodiscard]] Status query_ttl(Key key, std::int64_t& milliseconds) noexcept;
+  // A question of the client's own. `decode` is given the reply that is no error, and `out`; false: a reply of another
+  // shape than asked for. Its outcome is query_outcome_, once query_waiting_ is over.
+  using Decode = bool (*)(const RespValue& reply, void* out) noexcept;
+  [[nodiscard]] Status ask(const CommandLine& line, Decode decode, void* out) noexcept;
+  // The same from connecting to the reply.
+  [[nodiscard]] Status query(const CommandLine& line, Decode decode, void* out) noexcept;
+  // PTTL: -2 no key, -1 no TTL.
+  [[nodiscard]] Status ask_ttl(Key key, std::int64_t& milliseconds) noexcept;
 
   // Small and often used first: their offsets fit into one byte.
   WipedPage* page_ = nullptr;
@@ -143,17 +187,30 @@ class Client {
   bool straight_ = false;                        // A request may be waited for by one receive.
   bool configured_ = false;
   bool query_waiting_ = false;
+  bool ttl_wanted_ = false;  // Each attempt asks for the remaining time, too.
+  bool tending_ = false;
   Status query_outcome_ = Status::ok;
-  std::int64_t query_result_ = 0;
+  Decode query_decode_ = nullptr;
+  void* query_out_ = nullptr;
+  std::int64_t ttl_ = 0;
   Status failure_ = Status::not_connected;  // Why the last attempt to connect failed.
   int error_number_ = 0;
   ConfigProblem problem_;
+  Keeper* keeper_ = nullptr;
+  HoldRecord* tended_first_ = nullptr;  // Holds that tend() keeps.
+  std::uint64_t ordinal_ = 0;           // Of the last hold of a hash kind.
+  PushState push_state_ = PushState::absent;
+  std::uint8_t push_address_ = 0;  // Its place in addresses_.
+  int push_socket_ = -1;
+  Instant push_connect_at_;
+  Duration push_delay_ = Duration::zero();
   std::uint8_t address_count_ = 0;
   std::uint8_t address_index_ = 0;  // The one that worked last.
   SocketAddress addresses_[addresses_max];
   Session session_;
   ClientConfig config_;
   SessionBuffers buffers_;
+  alignas(Push) unsigned char push_place_[sizeof(Push)];
 };
 static_assert(sizeof(Client) <= 28 * 1024, "promised: a client, all its buffers included");
 

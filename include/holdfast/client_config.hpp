@@ -70,6 +70,10 @@ struct ClientConfig {
   // while it polls. Misses make it pause by itself. spin_off, or up to 10 ms.
   Duration spin = spin_off;
 
+  // Who waits by push sleeps so long at most before it asks again, and a subscription that was silent for so long is asked
+  // whether it is alive. In [poll_min, poll_max].
+  Duration max_poll = max_poll_default;
+
   bool native_delete = true;  // Releases by the server's own compare-and-delete where it has one.
 };
 

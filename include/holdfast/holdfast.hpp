@@ -4,7 +4,10 @@
 #pragma once
 
 #include "holdfast/client.hpp"
+#include "holdfast/fenced_lock.hpp"
+#include "holdfast/inspection.hpp"
 #include "holdfast/lockable.hpp"
 #include "holdfast/mutex.hpp"
+#include "holdfast/reentrant_lock.hpp"
 #include "holdfast/scoped_lock.hpp"
 #include "holdfast/url.hpp"

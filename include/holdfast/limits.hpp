@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "holdfast/instant.hpp"
 
@@ -25,6 +26,9 @@ inline constexpr std::size_t token_text_size = 2 * token_random_size;
 inline constexpr std::size_t token_size_max = 64;
 static_assert(token_size_max >= 36 + 1 + 20, "uuid:ordinal must fit");
 static_assert(token_size_max >= token_text_size, "a random token must fit");
+// What stands beside a key: `redisson_lock__channel:{key}`, rounded up.
+inline constexpr std::size_t name_prefix_size_max = 28;
+inline constexpr std::size_t derived_name_size_max = name_prefix_size_max + key_size_max + 3;
 
 // ---- Leases -----------------------------------------------------------------------------------------------------
 
@@ -36,6 +40,8 @@ inline constexpr Duration lease_min = 5ms;
 static_assert(lease_min > lease_min / drift_divisor + drift_base, "the shortest lease must outlive its drift");
 // A day: longer work should renew. It also keeps every sum of instants far from overflow.
 inline constexpr Duration lease_max = 24h;
+// How often a reentrant lock can be held: far beyond what a program nests, and what fits into Redisson's int.
+inline constexpr std::uint32_t count_max = 1'000'000'000;
 inline constexpr Duration lease_default = 30s;  // Redisson's watchdog default; peers expect it.
 
 // ---- RESP2 replies ----------------------------------------------------------------------------------------------
@@ -45,7 +51,7 @@ inline constexpr Duration lease_default = 30s;  // Redisson's watchdog default; 
 inline constexpr std::size_t line_size_max = 512;
 // A bulk string: a key, a token, a field, the run id. Nothing that we ask for is longer than a key.
 inline constexpr std::size_t bulk_size_max = 1024;
-static_assert(bulk_size_max >= 2 * key_size_max, "a channel name of prefix and key must fit");
+static_assert(bulk_size_max >= derived_name_size_max, "a channel name of prefix and key must fit");
 // Elements of one reply, nested ones and the array itself included: a renewal batch of 100, a hash of 64 holders.
 inline constexpr std::size_t elements_max = 160;
 // Arrays inside arrays: PUBSUB and scripts nest once; two more for what servers may add.
@@ -87,12 +93,36 @@ inline constexpr Duration connect_timeout_default = 2s;
 inline constexpr Duration timeout_min = 1ms;
 inline constexpr Duration timeout_max = 1h;
 
+// ---- Renewals ---------------------------------------------------------------------------------------------------
+
+// Keys of one renewal call: Redisson's lockWatchdogBatchSize. It keeps a server's single thread for some 100 us.
+inline constexpr std::size_t renewal_batch_max = 100;
+static_assert(renewal_batch_max + 1 <= elements_max, "its reply must fit");
+// Calls in flight at once: the next is on its way while the server works on the last.
+inline constexpr std::size_t renewal_calls_max = 4;
+
 // ---- Waiting ----------------------------------------------------------------------------------------------------
 
 inline constexpr Duration retry_delay_min = 2ms;    // The floor: no loop turns faster.
 inline constexpr Duration retry_delay_max = 200ms;  // The bound of a poll.
 inline constexpr Duration reconnect_delay_min = 10ms;
 inline constexpr Duration reconnect_delay_max = 2s;
+// With push, a waiter sleeps this long at most; and a subscription that was silent for so long is asked whether it is
+// alive. A lost message costs a waiter no more than this.
+inline constexpr Duration max_poll_default = 10s;
+inline constexpr Duration poll_min = 10ms;
+inline constexpr Duration poll_max = 1h;
+// Different names that one blocking client waits for at once. More are polled.
+inline constexpr std::size_t waiters_max = 4;
+// A subscription's receive buffer: one message of a full channel name, and what belongs to it.
+inline constexpr std::size_t message_size_max = 512;
+static_assert(message_size_max >= derived_name_size_max + 64, "a message must fit");
+// Elements of a message: the array, its kind, the channel, the payload.
+inline constexpr std::size_t message_elements_max = 8;
+// AUTH, CLIENT SETNAME and a SUBSCRIBE.
+inline constexpr std::size_t subscriber_transmit_size_max = 1536;
+static_assert(subscriber_transmit_size_max >=
+              user_size_max + password_size_max + client_name_size_max + derived_name_size_max + 256);
 // Timers stand still in suspend while leases run on: no sleep is longer than this.
 inline constexpr Duration sleep_max = 1s;
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "holdfast/derived_name.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/key.hpp"
 #include "holdfast/resp_encoder.hpp"
@@ -38,6 +39,8 @@ class CommandLine {
   CommandLine& add(ByteView bytes) noexcept;
   CommandLine& add(std::int64_t integer) noexcept;
   CommandLine& add_token(const Token& token) noexcept;
+  // A name beside the key. REQUIRES: the only one of this line, which keeps it.
+  CommandLine& add_derived(ByteView prefix, Key key) noexcept;
   // EVALSHA or, by text, EVAL of a script.
   CommandLine& add_script(const Script& script, RequestForm form) noexcept;
 
@@ -49,18 +52,44 @@ class CommandLine {
   Argument arguments_[arguments_max];
   std::size_t count_ = 0;
   std::size_t token_index_ = 0;
+  DerivedName derived_;
+};
+
+// One hold, as a request speaks of it.
+struct HoldView {
+  Key key;
+  const Token* token = nullptr;
+  std::chrono::milliseconds lease{};
+  std::uint32_t count = 1;  // Of a step: how often it is held from then on.
+};
+
+// What a reply to an acquire says beside its verdict. Untouched where it does not.
+inline constexpr std::int64_t remaining_unknown = INT64_MIN;
+struct LockFacts {
+  std::int64_t remaining = remaining_unknown;  // Of the hold in the way, in milliseconds; -1: it has no TTL.
+  std::uint64_t fence = 0;                     // Of the grant; 0: it has none.
 };
 
 struct LockKind {
   const char* name;
-  // Fills in the command for `operation`: acquire, renew or release. `lease` is whole milliseconds and matters where a lease is set.
-  void (*fill)(CommandLine& line, Operation operation, RequestForm form, Key key, const Token& token,
-               std::chrono::milliseconds lease) noexcept;
+  // Fills in the command for `operation`: acquire, renew, step (of a reentrant kind) or release. By text, a release and a
+  // step must be right at any time after the request that they compensate: they touch nothing but this token's hold.
+  void (*fill)(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
+               const HoldView& hold) noexcept;
   // Decodes a reply that is no error.
-  Verdict (*decode)(Operation operation, const RespValue& reply) noexcept;
-  // Takes a hold back; see Compensation.
-  Compensation::Encode encode_compensation;
+  Verdict (*decode)(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept;
+  // Renews many holds in one call: KEYS the locks, ARGV a token and a lease in milliseconds for each; the reply is an array of
+  // 1 (renewed), 0 (not ours) or -1 (refused) for each.
+  const Script* renew_batch;
   bool native_release;  // May release by delex and delifeq.
+  bool reentrant;       // Its holder may acquire again: the key is a hash of an owner field and a count.
+  bool announces;       // A release publishes: waiters are woken.
+  bool fenced;          // A grant comes with a fence.
 };
+
+// A whole EVAL of a compensation must find room in an empty send buffer, or it could never go out.
+template <std::size_t script_size>
+inline constexpr bool compensation_fits =
+    script_size + key_size_max + derived_name_size_max + token_size_max + 256 < transmit_size_max / 2;
 
 }  // namespace holdfast

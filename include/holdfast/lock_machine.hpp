@@ -8,6 +8,10 @@
 //                 |                |
 //              unknown            lost          both: compensating release -> idle
 //
+// A reentrant kind is acquired again while it is held: reenter() and step_down() tell the server the new count, an
+// absolute number. After a loss its holder's frames are unwound first: each release answers lock_lost, and until the last
+// one has, so does acquire().
+//
 // Invariant: held(now) implies now < valid_until(), and valid_until() is never later than what the server promised,
 // counted from before the request left, less drift.   Not thread-safe: one owner.   No heap.
 #pragma once
@@ -48,21 +52,26 @@ enum class LockEvent : std::uint8_t {
 inline constexpr std::uint16_t plain_outcomes = event_bit(LockEvent::granted) | event_bit(LockEvent::denied) |
                                                 event_bit(LockEvent::renewed) | event_bit(LockEvent::released);
 
+// lease_default, and the hold is kept alive by the client's watchdog or by tend(); see keep_options.hpp.
+inline constexpr Duration lease_automatic = Duration::min();
 inline constexpr Duration drift_automatic = Duration::min();  // lease / 100 + 2 ms
 
 [[nodiscard]] constexpr Duration drift_of(Duration lease) noexcept { return lease / drift_divisor + drift_base; }
 
 // How long, and how sure.
 struct LockTiming {
-  Duration lease = lease_default;    // Whole milliseconds in [lease_min, lease_max].
+  Duration lease = lease_automatic;  // Or whole milliseconds in [lease_min, lease_max].
   Duration drift = drift_automatic;  // At least 0 and below the lease.
 
+  [[nodiscard]] constexpr bool automatic() const noexcept { return lease == lease_automatic; }
+  [[nodiscard]] constexpr Duration effective_lease() const noexcept { return automatic() ? lease_default : lease; }
   [[nodiscard]] constexpr Duration effective_drift() const noexcept {
-    return drift == drift_automatic ? drift_of(lease) : drift;
+    return drift == drift_automatic ? drift_of(effective_lease()) : drift;
   }
   [[nodiscard]] constexpr bool valid() const noexcept {
-    return lease >= lease_min && lease <= lease_max && lease % std::chrono::milliseconds(1) == Duration(0) &&
-           effective_drift() >= Duration(0) && effective_drift() < lease;
+    const Duration length = effective_lease();
+    return length >= lease_min && length <= lease_max && length % std::chrono::milliseconds(1) == Duration(0) &&
+           effective_drift() >= Duration(0) && effective_drift() < length;
   }
 };
 
@@ -89,19 +98,32 @@ class LockMachine {
   [[nodiscard]] Instant valid_until() const noexcept { return valid_until_; }
   // When the next renewal should be asked for; Instant::max() when nothing is held or one is on its way.
   [[nodiscard]] Instant renewal_due() const noexcept {
-    if (valid_until_ == Instant() || renewal_in_flight_) return Instant::max();
+    if (valid_until_ == Instant() || renewal_in_flight_ || step_in_flight_) return Instant::max();
     return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + renewal_interval_;
   }
   // The last outcome, as events report it.
   [[nodiscard]] Status status() const noexcept { return status_; }
   // True while the answer to an acquire, a renewal or a release is to come.
   [[nodiscard]] bool waiting() const noexcept {
-    return state_ == LockState::acquiring || state_ == LockState::releasing || renewal_in_flight_ || wants_request();
+    return state_ == LockState::acquiring || state_ == LockState::releasing || renewal_in_flight_ || step_in_flight_ ||
+           wants_request();
   }
+  // How often it was acquired and not released. Reentrant kinds: also behind a loss, until it is unwound.
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+  // Of the present or last grant; 0 where the kind has none.
+  [[nodiscard]] std::uint64_t fence() const noexcept { return facts_.fence; }
+  // What the last acquire that met a busy lock was told of the other's remaining time, in milliseconds; -1 for a key
+  // without a TTL, or remaining_unknown.
+  [[nodiscard]] std::int64_t busy_for() const noexcept { return facts_.remaining; }
+  // Instant by which the present hold was last confirmed.
+  [[nodiscard]] Instant confirmed_at() const noexcept { return confirmed_at_; }
+  // Lease less drift.
+  [[nodiscard]] Duration validity() const noexcept { return validity_; }
   // Grows with every acquire, release and loss.
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] Key key() const noexcept { return Key({key_, key_size_}); }
   [[nodiscard]] const Token& token() const noexcept { return token_; }
+  // As configured, with the lease that it comes to.
   [[nodiscard]] const LockTiming& timing() const noexcept { return timing_; }
   [[nodiscard]] const LockKind& kind() const noexcept { return *kind_; }
   [[nodiscard]] bool configured() const noexcept { return key_size_ != 0; }
@@ -113,14 +135,33 @@ class LockMachine {
     if (state_ == LockState::held || state_ == LockState::at_risk) judge_time(now);
   }
 
+  // The hold was confirmed over another connection, by a request made at `asked_at`, before valid_until() had passed by
+  // the reckoning of who asked.
+  void confirm(Instant asked_at) noexcept;
+  // The server said over another connection that the key is not ours.
+  void disown(Instant now) noexcept;
+
   // C. Commands from the application. Each answers ok when its request is ready for poll_request().
   // `token` is fresh for every call. Errors: already_held, invalid_argument when not configured, too_many_requests
-  // while a release is waited for.
+  // while a release is waited for, lock_lost while a lost reentrant hold is not unwound.
   [[nodiscard]] Status acquire(const Token& token, Instant now, Instant deadline) noexcept;
-  // Errors: not_held, lock_lost; too_many_requests while a renewal is on its way.
+  // Errors: not_held, lock_lost; too_many_requests while a renewal or a step is on its way.
   [[nodiscard]] Status renew(Instant now, Instant deadline) noexcept;
+  // Acquires once more; granted or denied like an acquire, and an unknown outcome leaves the hold as it was. A grant
+  // counts as a renewal. REQUIRES: the kind is reentrant. Errors: as renew(); invalid_argument beyond count_max.
+  [[nodiscard]] Status reenter(Instant now, Instant deadline) noexcept;
+  // Releases once, of several times: from here on count() is one less, whatever comes. With `posted` nobody waits: the new
+  // count goes out as a compensation. REQUIRES: count() > 1. Errors: as renew(), and lock_lost takes one off, too.
+  [[nodiscard]] Status step_down(bool posted, Instant now, Instant deadline) noexcept;
+  // Releases that are answered by a later one: the count is taken down and nothing sent. REQUIRES: count() > 1.
+  void unwind_one() noexcept { --count_; }
+  void unwind_to_one() noexcept { count_ = 1; }
+  // The hold of another machine, with its token and count, becomes ours; the other is idle then.
+  // REQUIRES: the same kind and key, and nothing in flight for either.
+  void take_over(LockMachine& other) noexcept;
   // From here on the lock is not held, whatever comes. With `posted` nobody waits: the request goes out in a shape
-  // that cannot be refused for want of a script. Errors: not_held, lock_lost.
+  // that cannot be refused for want of a script. Errors: not_held, lock_lost, which takes one off the count of a lost
+  // reentrant hold.
   [[nodiscard]] Status release(NativeDelete native, bool posted, Instant now, Instant deadline) noexcept;
   // The request that poll_request() offers could not be submitted: nothing was sent.
   void refuse_request(Status why, Instant now) noexcept;
@@ -165,7 +206,7 @@ class LockMachine {
   [[nodiscard]] bool has_output() const noexcept { return compensation_wanted_ || wants_request() || events_ != 0; }
 
  private:
-  enum class Wanted : std::uint8_t { nothing, acquire, renew, release };
+  enum class Wanted : std::uint8_t { nothing, acquire, renew, step, release };
 
   void judge_time(Instant now) noexcept;
   void move(LockInput input) noexcept;
@@ -174,6 +215,10 @@ class LockMachine {
   void lose(LockInput input) noexcept;
   void handle_acquired(const Reply& reply, Instant now) noexcept;
   void handle_renewed(const Reply& reply, Instant now) noexcept;
+  void handle_stepped(const Reply& reply, Instant now) noexcept;
+  void raise(Instant asked_at) noexcept;
+  [[nodiscard]] Status start_step(std::uint32_t target, Instant now, Instant deadline) noexcept;
+  [[nodiscard]] Status answer_unheld() noexcept;
   void handle_released(const Reply& reply) noexcept;
   void doubt(Status why, Instant now) noexcept;
   void describe(Request& request, Operation operation, RequestForm form) noexcept;
@@ -192,7 +237,10 @@ class LockMachine {
   Instant renewal_asked_at_;
   Instant deadline_ = Instant::max();  // Of the request in progress.
   Instant retry_renewal_at_;           // The epoch: as the interval says.
+  LockFacts facts_;
   std::uint32_t generation_ = 0;
+  std::uint32_t count_ = 0;
+  std::uint32_t step_target_ = 0;
   std::uint16_t key_size_ = 0;
   LockState state_ = LockState::idle;
   Status status_ = Status::ok;
@@ -201,6 +249,7 @@ class LockMachine {
   RequestForm renewal_form_ = RequestForm::by_sha;
   RequestForm release_prepared_ = RequestForm::by_sha;  // What release_ holds.
   bool renewal_in_flight_ = false;
+  bool step_in_flight_ = false;
   bool compensation_wanted_ = false;
   bool posted_ = false;
   bool loss_untold_ = false;  // Neither renew() nor release() has answered lock_lost yet.

@@ -10,18 +10,38 @@
 //     }
 #pragma once
 
+#include <cstdint>
+
 #include "holdfast/blocking_lock.hpp"
 #include "holdfast/mutex_kind.hpp"
+#include "holdfast/push_wait.hpp"
 
 namespace holdfast {
+
+// Both are off where peers that do not know them share the lock: those neither announce a release nor count a fence.
+struct MutexOptions {
+  bool announce = false;  // A release wakes the waiters of other holdfast clients, and waiting is by push.
+  bool fence = false;     // A grant comes with a fence; see fenced_lock.hpp.
+};
 
 class Mutex : public BlockingLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The client must outlive the lock.
   Mutex(Client& client, ByteView key, const LockTiming& timing = {}) noexcept
       : BlockingLock(client, mutex_kind, Key(key), timing) {}
+  Mutex(Client& client, ByteView key, const LockTiming& timing, const MutexOptions& options) noexcept
+      : BlockingLock(client, kind_of(options), Key(key), timing, options.announce ? wait_by_push : nullptr) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~Mutex() = default;
+
+  // Of the present or last grant; 0 before the first, and without the option.
+  [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
+
+ private:
+  [[nodiscard]] static const LockKind& kind_of(const MutexOptions& options) noexcept {
+    if (options.announce) return options.fence ? announced_fenced_mutex_kind : announced_mutex_kind;
+    return options.fence ? fenced_mutex_kind : mutex_kind;
+  }
 };
 
 }  // namespace holdfast

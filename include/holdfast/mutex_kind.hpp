@@ -14,4 +14,11 @@ namespace holdfast {
 //                                                  :1 granted, :0 not ours
 extern const LockKind mutex_kind;
 
+// The same for services whose every client knows them:
+// announced  its release publishes (mutex_release_announced.lua), so that waiters are woken
+// fenced     its grant comes with a fence (mutex_acquire_fenced.lua)   $fence granted, :remaining busy
+extern const LockKind announced_mutex_kind;
+extern const LockKind fenced_mutex_kind;
+extern const LockKind announced_fenced_mutex_kind;
+
 }  // namespace holdfast

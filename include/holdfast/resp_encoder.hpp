@@ -93,7 +93,10 @@ class RequestTemplate {
   // The whole request; valid until the template changes.
   [[nodiscard]] ByteView bytes() const noexcept { return {bytes_, size_}; }
   [[nodiscard]] ByteView patched() const noexcept { return {bytes_ + patched_offset_, patched_size_}; }
-  void clear() noexcept { size_ = 0; }
+  void clear() noexcept {
+    size_ = 0;
+    patched_size_ = 0;
+  }
 
  private:
   std::uint16_t size_ = 0;

@@ -30,8 +30,10 @@
 namespace holdfast {
 
 class CommandLine;
+struct LockKind;
 
-enum class Operation : std::uint8_t { query, acquire, renew, release, compensate };
+// A step changes how often a reentrant lock is held, up or down, by the absolute number.
+enum class Operation : std::uint8_t { query, acquire, renew, step, release, compensate };
 
 // Whom a reply is for. The session hands it back and looks at nothing but `requester`'s identity.
 struct ReplyTag {
@@ -40,13 +42,14 @@ struct ReplyTag {
   Operation operation = Operation::query;
 };
 
-// How to take back what a request may have done: a compare-and-delete of one hold's token.
+// How to take back what a request may have done: the server is told how often this token holds its lock, which is not
+// at all, or as often as before. It goes as EVAL with its text, so that no NOSCRIPT can strand it, and creates nothing.
 struct Compensation {
-  // Writes the request as EVAL with its text, so that no NOSCRIPT can strand it. Errors as encode_command().
-  using Encode = Status (*)(MutableBytes out, Key key, const Token& token, std::size_t& size) noexcept;
-  Encode encode = nullptr;
+  const LockKind* kind = nullptr;
   Key key;
   const Token* token = nullptr;
+  std::uint32_t count = 0;               // 0: a compare-and-delete.
+  std::uint32_t lease_milliseconds = 0;  // What a count above 0 may extend the lease to.
 };
 
 struct Request {
@@ -114,9 +117,11 @@ class Session {
   };
   // One compensation that waits for its turn or its reply, with a copy of what it needs.
   struct CompensationSlot {
-    Compensation::Encode encode = nullptr;  // nullptr: free.
+    const LockKind* kind = nullptr;  // nullptr: free.
     ReplyTag tag;
     Instant not_before;  // A refused one is tried again, not at once.
+    std::uint32_t count;
+    std::uint32_t lease_milliseconds;
     std::uint8_t attempts;
     bool in_flight;
     bool deferred;

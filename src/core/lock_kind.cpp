@@ -24,6 +24,12 @@ CommandLine& CommandLine::add_token(const Token& token) noexcept {
   return add(token.bytes());
 }
 
+CommandLine& CommandLine::add_derived(ByteView prefix, Key key) noexcept {
+  HOLDFAST_ASSERT(derived_.bytes().empty());
+  derived_ = DerivedName(prefix, key);
+  return add(derived_.bytes());
+}
+
 CommandLine& CommandLine::add_script(const Script& script, RequestForm form) noexcept {
   return form == RequestForm::by_text ? add("EVAL").add(script.text) : add("EVALSHA").add(script.sha.bytes());
 }

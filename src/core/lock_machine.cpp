@@ -44,6 +44,16 @@ inline void LockMachine::end_hold() noexcept {
   valid_until_ = Instant();
   renewal_in_flight_ = false;
   wanted_ = Wanted::nothing;
+  compensation_.count = 0;
+}
+
+// Confirmed by a request made then.
+inline void LockMachine::raise(Instant asked_at) noexcept {
+  move(LockInput::renewed);
+  valid_until_ = later(valid_until_, asked_at + validity_);
+  confirmed_at_ = later(confirmed_at_, asked_at);
+  retry_renewal_at_ = Instant();
+  events_ = static_cast<std::uint16_t>(events_ & ~event_bit(LockEvent::at_risk));  // The doubt is over.
 }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
@@ -54,10 +64,15 @@ Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
   std::memmove(key_, key.bytes().data(), key.bytes().size());
   key_size_ = static_cast<std::uint16_t>(key.bytes().size());
   timing_ = timing;
-  validity_ = timing.lease - timing.effective_drift();
-  renewal_interval_ = timing.lease / 3;
+  timing_.lease = timing.effective_lease();
+  validity_ = timing_.lease - timing_.effective_drift();
+  renewal_interval_ = timing_.lease / 3;
   risk_after_ = renewal_interval_ * 2;
-  compensation_ = {kind_->encode_compensation, this->key(), &token_};
+  compensation_ = {.kind = kind_,
+                   .key = this->key(),
+                   .token = &token_,
+                   .count = 0,
+                   .lease_milliseconds = static_cast<std::uint32_t>(whole_milliseconds(timing_.lease).count())};
   acquire_.clear();
   release_.clear();
   return Status::ok;
@@ -67,7 +82,8 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) n
   if (!configured()) return Status::invalid_argument;
   if (state_ == LockState::acquiring || state_ == LockState::held || state_ == LockState::at_risk)
     return Status::already_held;
-  if (state_ == LockState::releasing && !posted_) return Status::too_many_requests;
+  if ((state_ == LockState::releasing && !posted_) || step_in_flight_) return Status::too_many_requests;
+  if (count_ != 0) return Status::lock_lost;
   HOLDFAST_ASSERT(!compensation_wanted_ && wanted_ == Wanted::nothing && !token.empty());
   move(LockInput::acquire);
   ++generation_;
@@ -77,6 +93,7 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) n
   form_ = RequestForm::by_sha;
   posted_ = false;
   loss_untold_ = false;
+  facts_ = LockFacts();
   wanted_ = Wanted::acquire;
   return Status::ok;
 }
@@ -84,7 +101,7 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) n
 Status LockMachine::renew(Instant now, Instant deadline) noexcept {
   handle_timeout(now);
   if (!held(now)) return loss_untold_ ? Status::lock_lost : Status::not_held;
-  if (renewal_in_flight_ || wanted_ == Wanted::renew) return Status::too_many_requests;
+  if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
   renewal_asked_at_ = now;
   renewal_form_ = RequestForm::by_sha;
   deadline_ = deadline;
@@ -92,15 +109,53 @@ Status LockMachine::renew(Instant now, Instant deadline) noexcept {
   return Status::ok;
 }
 
+Status LockMachine::start_step(std::uint32_t target, Instant now, Instant deadline) noexcept {
+  HOLDFAST_ASSERT(kind_->reentrant && target != 0);
+  asked_at_ = now;
+  // Whatever is not known by then is lost.
+  deadline_ = earlier(deadline, valid_until_);
+  form_ = RequestForm::by_sha;
+  posted_ = false;
+  step_target_ = target;
+  wanted_ = Wanted::step;
+  return Status::ok;
+}
+
+Status LockMachine::reenter(Instant now, Instant deadline) noexcept {
+  handle_timeout(now);
+  if (!held(now)) return count_ != 0 ? Status::lock_lost : Status::not_held;
+  if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
+  if (count_ == count_max) return Status::invalid_argument;
+  return start_step(count_ + 1, now, deadline);
+}
+
+Status LockMachine::step_down(bool posted, Instant now, Instant deadline) noexcept {
+  HOLDFAST_ASSERT(count_ > 1);
+  handle_timeout(now);
+  if (!held(now)) return answer_unheld();
+  if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
+  --count_;
+  if (!posted) return start_step(count_, now, deadline);
+  compensation_.count = count_;
+  compensation_wanted_ = true;
+  return Status::ok;
+}
+
+// What a release of something that is not held any more says. A lost reentrant hold is unwound by it.
+Status LockMachine::answer_unheld() noexcept {
+  const bool lost = loss_untold_ || count_ != 0;
+  loss_untold_ = false;
+  if (count_ != 0) --count_;
+  return lost ? Status::lock_lost : Status::not_held;
+}
+
 Status LockMachine::release(NativeDelete native, bool posted, Instant now, Instant deadline) noexcept {
   handle_timeout(now);
-  if (!held(now)) {
-    const Status answer = loss_untold_ ? Status::lock_lost : Status::not_held;
-    loss_untold_ = false;
-    return answer;
-  }
+  if (!held(now)) return answer_unheld();
+  HOLDFAST_ASSERT(!step_in_flight_);
   move(LockInput::release);
   end_hold();
+  count_ = 0;
   deadline_ = deadline;
   posted_ = posted;
   form_ = posted ? RequestForm::by_text : RequestForm::by_sha;
@@ -110,12 +165,37 @@ Status LockMachine::release(NativeDelete native, bool posted, Instant now, Insta
   return Status::ok;
 }
 
+void LockMachine::take_over(LockMachine& other) noexcept {
+  HOLDFAST_ASSERT(kind_ == other.kind_ && key().bytes() == other.key().bytes());
+  HOLDFAST_ASSERT(!wants_request() && !step_in_flight_ && !other.wants_request() && !other.step_in_flight_);
+  end_hold();
+  timing_ = other.timing_;
+  validity_ = other.validity_;
+  renewal_interval_ = other.renewal_interval_;
+  risk_after_ = other.risk_after_;
+  valid_until_ = other.valid_until_;
+  confirmed_at_ = other.confirmed_at_;
+  retry_renewal_at_ = other.retry_renewal_at_;
+  facts_ = other.facts_;
+  count_ = other.count_;
+  state_ = other.state_;
+  status_ = other.status_;
+  token_ = other.token_;
+  loss_untold_ = other.loss_untold_;
+  compensation_.lease_milliseconds = other.compensation_.lease_milliseconds;
+  acquire_.clear();
+  release_.clear();
+  other.forget();
+}
+
 void LockMachine::forget() noexcept {
   end_hold();
   state_ = LockState::idle;
   status_ = Status::not_held;
   compensation_wanted_ = false;
   loss_untold_ = false;
+  step_in_flight_ = false;
+  count_ = 0;
   events_ = 0;
 }
 
@@ -156,6 +236,7 @@ Instant LockMachine::poll_timeout() const noexcept {
 [[gnu::noinline]] void LockMachine::lose(LockInput input) noexcept {
   move(input);
   end_hold();
+  if (!kind_->reentrant) count_ = 0;
   status_ = Status::lock_lost;
   compensation_wanted_ = true;
   loss_untold_ = true;
@@ -174,7 +255,7 @@ Instant LockMachine::poll_timeout() const noexcept {
 
 inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexcept {
   if (reply.outcome == Status::ok) {
-    switch (kind_->decode(Operation::acquire, reply.value)) {
+    switch (kind_->decode(*kind_, Operation::acquire, reply.value, facts_)) {
       case Verdict::granted: {
         const Instant until = asked_at_ + validity_;
         if (now >= until) {  // It took so long that nothing is left of it.
@@ -184,6 +265,7 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
         move(LockInput::granted);
         valid_until_ = until;
         confirmed_at_ = asked_at_;
+        count_ = 1;
         retry_renewal_at_ = Instant();
         status_ = Status::ok;
         push_event(LockEvent::granted);
@@ -216,18 +298,12 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     return;
   }
   if (reply.outcome == Status::ok) {
-    switch (kind_->decode(Operation::renew, reply.value)) {
-      case Verdict::granted: {
-        const Instant until = renewal_asked_at_ + validity_;
-        move(LockInput::renewed);
-        if (until > valid_until_) valid_until_ = until;
-        confirmed_at_ = renewal_asked_at_;
-        retry_renewal_at_ = Instant();
+    switch (kind_->decode(*kind_, Operation::renew, reply.value, facts_)) {
+      case Verdict::granted:
+        raise(renewal_asked_at_);
         status_ = Status::ok;
-        events_ = static_cast<std::uint16_t>(events_ & ~event_bit(LockEvent::at_risk));  // The doubt is over.
         push_event(LockEvent::renewed);
         return;
-      }
       case Verdict::not_ours: lose(LockInput::disowned); return;
       case Verdict::busy:
       case Verdict::unexpected:
@@ -249,10 +325,60 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   doubt(reply.outcome, now);
 }
 
+// The hold goes on, whatever becomes of the step; only "not ours" and time end it.
+[[gnu::noinline]] void LockMachine::handle_stepped(const Reply& reply, Instant now) noexcept {
+  const bool up = step_target_ > count_;
+  step_in_flight_ = false;
+  if (now >= valid_until_) {
+    lose(LockInput::expired);
+    return;
+  }
+  status_ = reply.outcome;
+  if (reply.outcome == Status::ok) {
+    switch (kind_->decode(*kind_, Operation::step, reply.value, facts_)) {
+      case Verdict::granted:
+        count_ = step_target_;
+        raise(asked_at_);
+        push_event(up ? LockEvent::granted : LockEvent::released);
+        return;
+      case Verdict::not_ours: lose(LockInput::disowned); return;
+      case Verdict::busy:
+      case Verdict::unexpected:
+        status_ = Status::protocol_error;
+        push_event(LockEvent::protocol_doubt);
+        break;
+    }
+  } else if (reply.outcome == Status::wrong_type) {
+    lose(LockInput::disowned);
+    return;
+  } else if (reply.outcome == Status::no_script && form_ == RequestForm::by_sha && now < deadline_) {
+    form_ = RequestForm::by_text;
+    asked_at_ = now;
+    wanted_ = Wanted::step;
+    return;
+  } else if (up && reply.nothing_ran) {
+    push_event(LockEvent::denied);
+    return;
+  }
+  // The server may count otherwise than we do, and is told. What the session gave up it compensates by itself.
+  compensation_.count = count_;
+  compensation_wanted_ = !given_up(reply.outcome);
+  push_event(LockEvent::unclear);
+}
+
+void LockMachine::confirm(Instant asked_at) noexcept {
+  if (valid_until_ != Instant() && asked_at > confirmed_at_) raise(asked_at);
+}
+
+void LockMachine::disown(Instant now) noexcept {
+  handle_timeout(now);
+  if (held(now)) lose(LockInput::disowned);
+}
+
 inline void LockMachine::handle_released(const Reply& reply) noexcept {
   Verdict verdict = Verdict::unexpected;
   if (reply.outcome == Status::ok) {
-    verdict = kind_->decode(Operation::release, reply.value);
+    verdict = kind_->decode(*kind_, Operation::release, reply.value, facts_);
     if (verdict != Verdict::granted && verdict != Verdict::not_ours) {
       unclear(Status::protocol_error, true);
       push_event(LockEvent::protocol_doubt);
@@ -285,13 +411,19 @@ inline void LockMachine::handle_released(const Reply& reply) noexcept {
 }
 
 void LockMachine::handle_reply(const Reply& reply, Instant now) noexcept {
-  if (reply.tag.generation != generation_) return;
+  if (reply.tag.generation != generation_) {
+    if (reply.tag.operation == Operation::step) step_in_flight_ = false;
+    return;
+  }
   switch (reply.tag.operation) {
     case Operation::acquire:
       if (state_ == LockState::acquiring) handle_acquired(reply, now);
       return;
     case Operation::renew:
       if (renewal_in_flight_) handle_renewed(reply, now);
+      return;
+    case Operation::step:
+      if (step_in_flight_) handle_stepped(reply, now);
       return;
     case Operation::release:
       if (state_ == LockState::releasing) handle_released(reply);
@@ -313,6 +445,12 @@ void LockMachine::refuse_request(Status why, Instant now) noexcept {
     case Wanted::nothing: return;
     case Wanted::acquire: deny(why); return;
     case Wanted::renew: doubt(why, now); return;
+    case Wanted::step:
+      status_ = why;
+      push_event(step_target_ > count_ ? LockEvent::denied : LockEvent::unclear);
+      compensation_.count = count_;
+      compensation_wanted_ = step_target_ == count_;  // Let go of, and the server does not know.
+      return;
     case Wanted::release: unclear(why, true); return;
   }
 }
@@ -335,6 +473,7 @@ inline void LockMachine::describe(Request& request, Operation operation, Request
   request.native = form >= RequestForm::delex;
   request.posted = posted_;
   request.compensation = &compensation_;
+  compensation_.count = operation == Operation::step ? count_ : 0;
   wanted_ = Wanted::nothing;
 }
 
@@ -343,7 +482,9 @@ ByteView LockMachine::poll_prepared(Request& request) noexcept {
   if (!fast_paths) return {};
   const bool acquiring = wanted_ == Wanted::acquire;
   RequestTemplate& prepared = acquiring ? acquire_ : release_;
-  if (!prepared.prepared() || form_ == RequestForm::by_text || wanted_ == Wanted::renew) [[unlikely]]
+  // An ordinal grows by a digit now and then.
+  if (prepared.patched().size() != token_.bytes().size() || form_ == RequestForm::by_text || wanted_ == Wanted::renew ||
+      wanted_ == Wanted::step) [[unlikely]]
     return {};
   if (!acquiring && form_ != release_prepared_) [[unlikely]]
     return {};
@@ -355,10 +496,12 @@ ByteView LockMachine::poll_prepared(Request& request) noexcept {
 Status LockMachine::poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept {
   const Operation operation = wanted_ == Wanted::acquire ? Operation::acquire
                               : wanted_ == Wanted::renew ? Operation::renew
+                              : wanted_ == Wanted::step  ? Operation::step
                                                          : Operation::release;
   const RequestForm form = wanted_ == Wanted::renew ? renewal_form_ : form_;
   CommandLine line;
-  kind_->fill(line, operation, form, key(), token_, whole_milliseconds(timing_.lease));
+  kind_->fill(line, *kind_, operation, form,
+              {.key = key(), .token = &token_, .lease = whole_milliseconds(timing_.lease), .count = step_target_});
   if (const Status status = encode_command(space, line.view(), size); status != Status::ok) return status;
   describe(request, operation, form);
   if (operation == Operation::renew) {
@@ -367,12 +510,12 @@ Status LockMachine::poll_request(MutableBytes space, Request& request, std::size
     renewal_in_flight_ = true;
     return Status::ok;
   }
-  // Prepared for the next time. A text is too long for a template, and rare.
-  if (!fast_paths || form == RequestForm::by_text) return Status::ok;
+  if (operation == Operation::step) step_in_flight_ = true;
+  // Prepared for the next time. A text is too long for a template, and rare; so may be a name beside a long key.
+  if (!fast_paths || form == RequestForm::by_text || operation == Operation::step) return Status::ok;
   RequestTemplate& prepared = operation == Operation::acquire ? acquire_ : release_;
-  const Status status = prepared.prepare(line.view(), line.token_index());
-  HOLDFAST_ASSERT(status == Status::ok);  // template_size_max is the sum of what a kind may fill in.
-  if (operation == Operation::release) release_prepared_ = form;
+  if (prepared.prepare(line.view(), line.token_index()) == Status::ok && operation == Operation::release)
+    release_prepared_ = form;
   return Status::ok;
 }
 

@@ -134,8 +134,10 @@ void Session::commit(const Request& request, std::size_t size, Instant now) noex
 
 Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept {
   for (CompensationSlot& slot : slots()) {
-    if (slot.encode != nullptr) continue;
-    slot.encode = compensation.encode;
+    if (slot.kind != nullptr) continue;
+    slot.kind = compensation.kind;
+    slot.count = compensation.count;
+    slot.lease_milliseconds = compensation.lease_milliseconds;
     slot.tag = tag;
     slot.tag.operation = Operation::compensate;
     slot.not_before = Instant();
@@ -153,7 +155,7 @@ Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const
 }
 
 Status Session::compensate(const ReplyTag& tag, const Compensation& compensation) noexcept {
-  HOLDFAST_ASSERT(compensation.encode != nullptr && compensation.key.valid() && compensation.token != nullptr);
+  HOLDFAST_ASSERT(compensation.kind != nullptr && compensation.key.valid() && compensation.token != nullptr);
   if (kept_ + reserved_ >= storage_.compensation_count) return Status::too_many_requests;
   keep_compensation(tag, compensation);
   return Status::ok;
@@ -164,7 +166,7 @@ Status Session::compensate(const ReplyTag& tag, const Compensation& compensation
   if (state_ != SessionState::ready) return;
   for (CompensationSlot& slot : slots()) {
     if (unflushed_ + deferred_ == 0) return;
-    if (slot.encode == nullptr || slot.in_flight || slot.not_before > now) continue;
+    if (slot.kind == nullptr || slot.in_flight || slot.not_before > now) continue;
     if (slot.deferred) {
       slot.deferred = false;
       --deferred_;
@@ -172,7 +174,13 @@ Status Session::compensate(const ReplyTag& tag, const Compensation& compensation
     }
     if (count_ == storage_.in_flight_count) return;
     std::size_t size = 0;
-    if (slot.encode(transmit_space(), Key({slot.key, slot.key_size}), slot.token, size) != Status::ok) return;
+    CommandLine line;
+    slot.kind->fill(line, *slot.kind, slot.count == 0 ? Operation::release : Operation::step, RequestForm::by_text,
+                    {.key = Key({slot.key, slot.key_size}),
+                     .token = &slot.token,
+                     .lease = std::chrono::milliseconds(slot.lease_milliseconds),
+                     .count = slot.count});
+    if (encode_command(transmit_space(), line.view(), size) != Status::ok) return;
     InFlight& entry = push_own(Purpose::compensation, size, now);
     entry.request.tag = slot.tag;
     carry(entry, slot);
@@ -201,7 +209,7 @@ void Session::handle_compensated(const InFlight& entry, const Reply& reply, Inst
     ++deferred_;
     return;
   }
-  slot.encode = nullptr;
+  slot.kind = nullptr;
   --kept_;
 }
 
@@ -258,7 +266,7 @@ void Session::abandon(const void* requester, Instant now) noexcept {
 }
 
 void Session::forget() noexcept {
-  for (CompensationSlot& slot : slots()) slot.encode = nullptr;
+  for (CompensationSlot& slot : slots()) slot.kind = nullptr;
   first_ = count_ = reserved_ = kept_ = unflushed_ = deferred_ = notices_ = 0;
   transmit_begin_ = transmit_end_ = 0;
   deadline_min_ = Instant::max();
@@ -541,7 +549,7 @@ Instant Session::poll_timeout() const noexcept {
   // What waits for room or for the handshake waits for no timer.
   if (deferred_ != 0 && state_ == SessionState::ready)
     for (const CompensationSlot& slot : slots())
-      if (slot.encode != nullptr && slot.deferred) next = earlier(next, slot.not_before);
+      if (slot.kind != nullptr && slot.deferred) next = earlier(next, slot.not_before);
   return next;
 }
 

@@ -1,72 +1,86 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/mutex_kind.hpp"
 
+#include "kind_replies.hpp"
 #include "scripts.hpp"
 
 namespace holdfast {
 
 namespace {
 
-CommandLine& fill_script(CommandLine& line, const Script& script, RequestForm form, Key key,
-                         const Token& token) noexcept {
-  return line.add_script(script, form).add("1").add(key.bytes()).add_token(token);
+CommandLine& fill_script(CommandLine& line, const Script& script, RequestForm form, const HoldView& hold) noexcept {
+  return line.add_script(script, form).add("1").add(hold.key.bytes()).add_token(*hold.token);
 }
 
-void fill_release(CommandLine& line, RequestForm form, Key key, const Token& token) noexcept {
+void fill_acquire(CommandLine& line, const LockKind& kind, RequestForm form, const HoldView& hold) noexcept {
+  if (kind.fenced) {
+    line.add_script(scripts::mutex_acquire_fenced, form).add("2").add(hold.key.bytes());
+    line.add_derived(fence_prefix, hold.key).add_token(*hold.token).add(hold.lease.count());
+    return;
+  }
+  line.add("SET").add(hold.key.bytes()).add_token(*hold.token).add("NX").add("PX").add(hold.lease.count());
+}
+
+void fill_release(CommandLine& line, const LockKind& kind, RequestForm form, const HoldView& hold) noexcept {
   switch (form) {
     case RequestForm::by_sha:
-    case RequestForm::by_text: fill_script(line, scripts::mutex_release, form, key, token); return;
-    case RequestForm::delex: line.add("DELEX").add(key.bytes()).add("IFEQ").add_token(token); return;
-    case RequestForm::delifeq: line.add("DELIFEQ").add(key.bytes()).add_token(token); return;
-  }
-}
-
-void fill(CommandLine& line, Operation operation, RequestForm form, Key key, const Token& token,
-          std::chrono::milliseconds lease) noexcept {
-  switch (operation) {
-    case Operation::acquire:
-      line.add("SET").add(key.bytes()).add_token(token).add("NX").add("PX").add(lease.count());
+    case RequestForm::by_text:
+      if (kind.announces)
+        fill_script(line, scripts::mutex_release_announced, form, hold).add_derived(channel_prefix, hold.key);
+      else
+        fill_script(line, scripts::mutex_release, form, hold);
       return;
-    case Operation::renew: fill_script(line, scripts::mutex_renew, form, key, token).add(lease.count()); return;
-    case Operation::release: fill_release(line, form, key, token); return;
-    case Operation::compensate:
-    case Operation::query: return;  // encode_compensation() below; the client's own.
+    case RequestForm::delex: line.add("DELEX").add(hold.key.bytes()).add("IFEQ").add_token(*hold.token); return;
+    case RequestForm::delifeq: line.add("DELIFEQ").add(hold.key.bytes()).add_token(*hold.token); return;
   }
 }
 
-Verdict decode(Operation operation, const RespValue& reply) noexcept {
+void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
+          const HoldView& hold) noexcept {
+  switch (operation) {
+    case Operation::acquire: fill_acquire(line, kind, form, hold); return;
+    case Operation::renew: fill_script(line, scripts::mutex_renew, form, hold).add(hold.lease.count()); return;
+    case Operation::release: fill_release(line, kind, form, hold); return;
+    case Operation::step:        // It is not reentrant.
+    case Operation::compensate:  // A release by text.
+    case Operation::query: return;
+  }
+}
+
+Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
   switch (operation) {
     case Operation::acquire:
+      if (kind.fenced) return decode_fenced_grant(reply, facts);
       if (reply.is_simple("OK")) return Verdict::granted;
       return reply.is_null() ? Verdict::busy : Verdict::unexpected;
     case Operation::renew:
-    case Operation::release:
-      if (reply.is_integer(1)) return Verdict::granted;
-      return reply.is_integer(0) ? Verdict::not_ours : Verdict::unexpected;
+    case Operation::release: return decode_yes_or_no(reply);
+    case Operation::step:
     case Operation::compensate:
-      return reply.is_integer(1) || reply.is_integer(0) ? Verdict::granted : Verdict::unexpected;
     case Operation::query: return Verdict::unexpected;
   }
   return Verdict::unexpected;
 }
 
-Status encode_compensation(MutableBytes out, Key key, const Token& token, std::size_t& size) noexcept {
-  CommandLine line;
-  fill_release(line, RequestForm::by_text, key, token);
-  return encode_command(out, line.view(), size);
-}
+static_assert(compensation_fits<scripts::mutex_release_announced.text.size()>);
+static_assert(compensation_fits<scripts::mutex_release.text.size()>);
 
-// A whole EVAL of a compensation must find room in an empty send buffer, or it could never go out.
-static_assert(scripts::mutex_release.text.size() + key_size_max + token_size_max + 128 < transmit_size_max / 2);
+constexpr LockKind make_kind(const char* name, bool announces, bool fenced) noexcept {
+  return {.name = name,
+          .fill = fill,
+          .decode = decode,
+          .renew_batch = &scripts::mutex_renew_batch,
+          .native_release = !announces,
+          .reentrant = false,
+          .announces = announces,
+          .fenced = fenced};
+}
 
 }  // namespace
 
-constinit const LockKind mutex_kind = {
-    .name = "mutex",
-    .fill = fill,
-    .decode = decode,
-    .encode_compensation = encode_compensation,
-    .native_release = true,
-};
+constinit const LockKind mutex_kind = make_kind("mutex", false, false);
+constinit const LockKind announced_mutex_kind = make_kind("announced mutex", true, false);
+constinit const LockKind fenced_mutex_kind = make_kind("fenced mutex", false, true);
+constinit const LockKind announced_fenced_mutex_kind = make_kind("announced fenced mutex", true, true);
 
 }  // namespace holdfast

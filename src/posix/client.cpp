@@ -14,8 +14,9 @@
 #include <cstring>
 
 #include "client_hot.hpp"
+#include "decimal.hpp"
 #include "holdfast/assert.hpp"
-#include "holdfast/blocking_lock.hpp"
+#include "holdfast/hold_record.hpp"
 #include "holdfast/url.hpp"
 
 namespace holdfast {
@@ -35,6 +36,7 @@ Client::~Client() {
   // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
   if (!forked()) close();
   close_if_open(socket_);
+  close_if_open(push_socket_);
   close_if_open(wake_);
   close_if_open(wake_write_);
   if (page_ != nullptr) ::munmap(page_, sizeof(WipedPage));
@@ -90,11 +92,20 @@ SessionSettings Client::settings() const noexcept {
 }
 
 void Client::close() noexcept {
+  close_push(PushState::closed);
   if (socket_ < 0) return;
   now_ = now();
   transmit();
   close_transport();
   dispatch();
+}
+
+// The subscriber learns of it when it is needed next.
+void Client::close_push(PushState state) noexcept {
+  close_if_open(push_socket_);
+  if (push_state_ != PushState::absent) push_state_ = state;
+  push_connect_at_ = Instant();
+  push_delay_ = Duration::zero();
 }
 
 ByteView Client::error_text() const noexcept { return session_.failure_text(); }
@@ -166,8 +177,12 @@ void Client::start_anew_in_child() noexcept {
   close_if_open(socket_);
   close_if_open(wake_);
   close_if_open(wake_write_);
+  close_push(PushState::inherited);
   session_.forget();
+  keeper_ = nullptr;
   query_waiting_ = false;
+  ttl_wanted_ = false;
+  tending_ = false;
   cancelled_.store(false);
   next_connect_at_ = Instant();
   reconnect_delay_ = Duration::zero();
@@ -175,9 +190,33 @@ void Client::start_anew_in_child() noexcept {
   incarnation_.store(incarnation_.load() + 1);
   const bool wiped = page_->owner == 0;
   page_->pool_left = 0;
+  page_->client_id[0] = '\0';
   page_->owner = wiped ? 0 : ::getpid();
   (void)ensure_page();  // Without a pipe cancel() works by its flag alone.
   page_->alive = 1;
+}
+
+// `uuid:ordinal`. The uuid (version 4) stands in the page that is wiped in a forked child: a child has one of its own.
+Status Client::draw_ordinal(Token& token) noexcept {
+  if (page_->client_id[0] == '\0') {
+    unsigned char random[token_random_size];
+    if (const Status status = draw_random(random, sizeof random); status != Status::ok) return status;
+    random[6] = static_cast<unsigned char>((random[6] & 0x0f) | 0x40);
+    random[8] = static_cast<unsigned char>((random[8] & 0x3f) | 0x80);
+    char* at = page_->client_id;
+    for (std::size_t index = 0; index < sizeof random; ++index) {
+      if (index == 4 || index == 6 || index == 8 || index == 10) *at++ = '-';
+      *at++ = "0123456789abcdef"[random[index] >> 4];
+      *at++ = "0123456789abcdef"[random[index] & 0x0f];
+    }
+  }
+  char field[token_size_max];
+  std::memcpy(field, page_->client_id, sizeof page_->client_id);
+  field[sizeof page_->client_id] = ':';
+  char* const digits = field + sizeof page_->client_id + 1;
+  const char* const end = write_decimal(digits, ++ordinal_);
+  token = Token({field, static_cast<std::size_t>(end - field)});
+  return Status::ok;
 }
 
 // Half to all of the delay. Without random bytes the whole of it: later is safe, sooner is not.
@@ -217,12 +256,78 @@ bool Client::drain_cancel() noexcept {
   return cancelled_.exchange(false);
 }
 
+bool Client::sleep_tending(Instant then) noexcept {
+  do {
+    if (!sleep_until(earlier(then, tend_next()))) return false;
+    tend_due();
+  } while (now_ < then);
+  return true;
+}
+
 bool Client::sleep_until(Instant then) noexcept {
   for (now_ = now(); now_ < then; now_ = now()) {
     if (take_cancel()) return false;
     (void)wait_for(wake_, POLLIN, then - now_);  // Whatever it says, the clock is asked.
   }
   return !take_cancel();
+}
+
+// ---- Keeping holds alive without a thread ------------------------------------------------------------------------
+
+Instant Client::tend_next() const noexcept {
+  Instant next = Instant::max();
+  for (const HoldRecord* record = tended_first_; record != nullptr; record = record->tended_next_) {
+    if (record->incarnation_ != incarnation_.load()) continue;  // The parent's.
+    const LockMachine& machine = record->machine_;
+    next = earlier(next, machine.poll_timeout());
+    if (record->may_renew(now_)) next = earlier(next, machine.renewal_due());
+  }
+  return next;
+}
+
+bool Client::tended_waiting() const noexcept {
+  for (const HoldRecord* record = tended_first_; record != nullptr; record = record->tended_next_)
+    if (record->machine_.waiting()) return true;
+  return false;
+}
+
+Instant Client::tend() noexcept {
+  if (begin() != Status::ok) return Instant::max();
+  tend_holds();
+  return tend_next();
+}
+
+void Client::tend_due() noexcept {
+  if (tended_first_ != nullptr && tend_next() <= now_) tend_holds();
+}
+
+// What was due at the start, in portions that find room in the session; their replies are waited for together.
+void Client::tend_holds() noexcept {
+  constexpr int portion = in_flight_max / 2;
+  const Instant start = now_;
+  for (int asked = portion; asked == portion;) {
+    asked = 0;
+    for (HoldRecord* record = tended_first_; record != nullptr && asked < portion; record = record->tended_next_) {
+      if (record->incarnation_ != incarnation_.load()) continue;
+      record->catch_up();
+      LockMachine& machine = record->machine_;
+      if (!machine.held(now_) || machine.renewal_due() > start || !record->may_renew(now_)) continue;
+      (void)ensure_ready(earlier(record->request_deadline(), machine.valid_until()));
+      if (machine.renew(now_, record->request_deadline()) != Status::ok) continue;
+      record->settle();  // Without a connection, too: the machine is told and tries again.
+      ++asked;
+    }
+    tending_ = asked != 0;
+    if (tending_) pump(nullptr);
+    tending_ = false;
+  }
+  // A callback may release, acquire or destroy any lock: after each, the list is read anew.
+  for (HoldRecord* record = tended_first_; record != nullptr;) {
+    HoldRecord* const next = record->tended_next_;
+    const bool told = record->untold_ != HoldRecord::Told::nothing;
+    record->tell();
+    record = told ? tended_first_ : next;
+  }
 }
 
 }  // namespace holdfast

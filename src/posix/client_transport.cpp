@@ -19,8 +19,8 @@
 #include "client_hot.hpp"
 #include "fast_paths.hpp"
 #include "holdfast/assert.hpp"
-#include "holdfast/blocking_lock.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/hold_record.hpp"
 
 namespace holdfast {
 
@@ -112,15 +112,22 @@ Status Client::resolve() noexcept {
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
 
+Status Client::connect_again(Instant deadline, int& socket) noexcept {
+  if (config_.socket_path.empty()) {
+    if (address_count_ == 0) return Status::not_connected;
+    const SocketAddress& address = addresses_[address_index_];
+    return connect_address(address.bytes, address.size, address.family, deadline, socket);
+  }
+  sockaddr_un address{};
+  static_assert(sizeof address.sun_path > socket_path_size_max, "a path and its NUL must fit");
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, config_.socket_path.c_str(), config_.socket_path.view().size() + 1);
+  return connect_address(&address, sizeof address, AF_UNIX, deadline, socket);
+}
+
 Status Client::connect_transport(Instant deadline) noexcept {
   HOLDFAST_ASSERT(socket_ < 0);
-  if (!config_.socket_path.empty()) {
-    sockaddr_un address{};
-    static_assert(sizeof address.sun_path > socket_path_size_max, "a path and its NUL must fit");
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, config_.socket_path.c_str(), config_.socket_path.view().size() + 1);
-    return connect_address(&address, sizeof address, AF_UNIX, deadline);
-  }
+  if (!config_.socket_path.empty()) return connect_again(deadline, socket_);
   const bool cached = address_count_ != 0;
   const bool literal = !cached && take_literal();
   if (!cached && !literal)
@@ -136,18 +143,18 @@ Status Client::connect_transport(Instant deadline) noexcept {
 Status Client::connect_cached(Instant deadline) noexcept {
   Status status = Status::connect_failed;
   for (int left = address_count_; left != 0; --left) {
-    const SocketAddress& address = addresses_[address_index_];
     now_ = now();
     Duration share = (deadline - now_) / left;
     if (share < address_timeout_min) share = address_timeout_min;
-    status = connect_address(address.bytes, address.size, address.family, earlier(now_ + share, deadline));
+    status = connect_again(earlier(now_ + share, deadline), socket_);
     if (status == Status::ok || status == Status::cancelled) return status;
     if (++address_index_ == address_count_) address_index_ = 0;
   }
   return status;
 }
 
-Status Client::connect_address(const void* address, std::size_t size, int family, Instant deadline) noexcept {
+Status Client::connect_address(const void* address, std::size_t size, int family, Instant deadline,
+                               int& connected) noexcept {
   const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0) {
     error_number_ = errno;
@@ -156,7 +163,7 @@ Status Client::connect_address(const void* address, std::size_t size, int family
   Status status = connect_socket(socket, address, size, deadline);
   if (status == Status::ok) status = set_up_socket(socket, family);
   if (status == Status::ok) {
-    socket_ = socket;
+    connected = socket;
   } else {
     error_number_ = errno;
     ::close(socket);
@@ -314,7 +321,7 @@ Client::Received Client::receive(Instant deadline) noexcept {
 
 inline void Client::deliver(const Reply& reply) noexcept {
   if (reply.tag.requester != this) [[likely]]
-    (void)static_cast<BlockingLock*>(reply.tag.requester)->handle_reply(reply, now_);
+    (void)static_cast<HoldRecord*>(reply.tag.requester)->handle_reply(reply, now_);
   else
     take_query_reply(reply);
 }
@@ -327,28 +334,28 @@ void Client::dispatch() noexcept {
 void Client::take_query_reply(const Reply& reply) noexcept {
   query_waiting_ = false;
   query_outcome_ = reply.outcome;
-  if (reply.outcome != Status::ok) return;
-  if (reply.value.is(RespKind::integer))
-    query_result_ = reply.value.integer();
-  else
-    session_.fail(Status::protocol_error, "the reply to PTTL is no integer");
+  if (reply.outcome != Status::ok || query_decode_(reply.value, query_out_)) return;
+  query_outcome_ = Status::protocol_error;
+  session_.fail(Status::protocol_error, "a reply of another shape than asked for");
 }
 
-inline bool Client::answered(const BlockingLock* lock) const noexcept {
+inline bool Client::answered(const HoldRecord* lock) const noexcept {
   if (lock != nullptr) return lock->answered();
-  return session_.state() != SessionState::handshaking && !query_waiting_;
+  return session_.state() != SessionState::handshaking && !query_waiting_ && !(tending_ && tended_waiting());
 }
 
 // The usual case: nothing else is in flight, and the reply comes whole with the first receive. One send, one receive,
 // and no look at any timer, since the socket's own timeout is the request's. The moment that anything is not as usual,
 // the request is committed to the session's queue, and the loop goes on from there; without fast paths it always is.
-void Client::ask(BlockingLock& lock) noexcept {
+void Client::ask(HoldRecord& lock) noexcept {
   LockMachine& machine = lock.machine_;
   ByteView bytes;
-  if (fast_paths && straight_ && session_.quiet() && machine.straight(now_, receive_timeout_)) [[likely]]
+  if (fast_paths && straight_ && !ttl_wanted_ && session_.quiet() && machine.straight(now_, receive_timeout_))
+      [[likely]]
     bytes = machine.poll_prepared(session_.quiet_request());
   if (!fast_paths || bytes.empty()) [[unlikely]] {
     lock.submit();
+    if (ttl_wanted_) (void)ask_ttl(machine.key(), ttl_);
     pump(&lock);
     return;
   }
@@ -387,7 +394,7 @@ void Client::ask(BlockingLock& lock) noexcept {
 
 // What was sent straight stands in the queue now, and what was received, of which one value may have been parsed, is
 // dealt with as ever.
-[[gnu::noinline]] inline void Client::ask_on(BlockingLock& lock, ParseResult result, RespValue value) noexcept {
+[[gnu::noinline]] inline void Client::ask_on(HoldRecord& lock, ParseResult result, RespValue value) noexcept {
   Reply reply;
   now_ = now();
   if (result == ParseResult::value && session_.take_reply(value, reply, now_)) deliver(reply);
@@ -395,7 +402,7 @@ void Client::ask(BlockingLock& lock) noexcept {
   pump(&lock);
 }
 
-void Client::pump(const BlockingLock* lock, Instant until) noexcept {
+void Client::pump(const HoldRecord* lock, Instant until) noexcept {
   for (;;) {
     transmit();
     if (session_.state() == SessionState::failed) {
@@ -409,7 +416,7 @@ void Client::pump(const BlockingLock* lock, Instant until) noexcept {
   }
 }
 
-[[gnu::noinline]] void Client::react(Received received, const BlockingLock* lock, Instant timeout) noexcept {
+[[gnu::noinline]] void Client::react(Received received, const HoldRecord* lock, Instant timeout) noexcept {
   switch (received) {
     case Received::bytes: break;
     case Received::nothing:
@@ -426,22 +433,44 @@ void Client::pump(const BlockingLock* lock, Instant until) noexcept {
   dispatch();
 }
 
-Status Client::query_ttl(Key key, std::int64_t& milliseconds) noexcept {
+// ---- Questions of its own ----------------------------------------------------------------------------------------
+
+Status Client::ask(const CommandLine& line, Decode decode, void* out) noexcept {
   const Session::Place place = session_.open(false);
-  CommandLine line;
   std::size_t size = 0;
-  line.add("PTTL").add(key.bytes());
-  if (place.request == nullptr || encode_command(place.space, line.view(), size) != Status::ok)
+  if (query_waiting_ || place.request == nullptr || encode_command(place.space, line.view(), size) != Status::ok)
     return Status::too_many_requests;
   *place.request = {.tag = {.requester = this}, .deadline = now_ + config_.request_timeout};
   session_.commit(*place.request, size, now_);
   query_waiting_ = true;
-  query_outcome_ = Status::protocol_error;
+  query_outcome_ = Status::outcome_unknown;
+  query_decode_ = decode;
+  query_out_ = out;
+  return Status::ok;
+}
+
+Status Client::query(const CommandLine& line, Decode decode, void* out) noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  if (take_cancel()) return Status::cancelled;
+  if (const Status status = ensure_ready(Instant::max()); status != Status::ok) return status;
+  if (query_waiting_) pump(nullptr);  // One at a time.
+  if (const Status status = ask(line, decode, out); status != Status::ok) return status;
   pump(nullptr);
   query_waiting_ = false;
-  if (query_outcome_ == Status::ok && session_.failure() == Status::protocol_error) return Status::protocol_error;
-  if (query_outcome_ == Status::ok) milliseconds = query_result_;
   return query_outcome_;
+}
+
+Status Client::ask_ttl(Key key, std::int64_t& milliseconds) noexcept {
+  CommandLine line;
+  line.add("PTTL").add(key.bytes());
+  return ask(
+      line,
+      [](const RespValue& reply, void* out) noexcept {
+        if (!reply.is(RespKind::integer)) return false;
+        *static_cast<std::int64_t*>(out) = reply.integer();
+        return true;
+      },
+      &milliseconds);
 }
 
 }  // namespace holdfast

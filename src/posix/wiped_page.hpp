@@ -20,6 +20,7 @@ struct Client::WipedPage {
   std::uint32_t alive;      // 1; 0 in a forked child.
   std::uint32_t pool_left;  // Random bytes not handed out yet, at the pool's end. Wiped: none.
   pid_t owner;              // 0: the kernel wipes the page. Otherwise the process that may use it.
+  char client_id[36];       // A UUID as text; begins with NUL until it is drawn.
   unsigned char pool[entropy_pool_size];
 };
 

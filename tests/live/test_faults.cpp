@@ -149,7 +149,8 @@ TEST_ON_SERVER(test_stalled_connection_should_be_closed_and_replaced) {
   (void)lock.try_acquire();
   proxy.swallow_replies(false);
   TEST_ASSERT_EQUAL(Status::ok, eventually([&] { return lock.try_acquire(); }, Status::ok));
-  TEST_ASSERT_EQUAL(2, proxy.connections());
+  // More where the machine was so busy that the new one's handshake stalled, too.
+  TEST_ASSERT_TRUE(proxy.connections() >= 2);
   TEST_ASSERT_EQUAL(lock.token().bytes(), ByteView(server.command("GET k")));
 }
 

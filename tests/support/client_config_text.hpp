@@ -22,7 +22,7 @@ inline std::string to_text(const ClientConfig& config) {
          ", connect_timeout " + std::to_string(config.connect_timeout.count()) + ", request_timeout " +
          std::to_string(config.request_timeout.count()) + ", stall_timeout " +
          std::to_string(config.stall_timeout.count()) + ", spin " + std::to_string(config.spin.count()) +
-         (config.native_delete ? ", native_delete" : "");
+         ", max_poll " + std::to_string(config.max_poll.count()) + (config.native_delete ? ", native_delete" : "");
 }
 
 }  // namespace holdfast::testing

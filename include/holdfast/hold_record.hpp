@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+//
+// HoldRecord drives one LockMachine over a Client: the one place where a hold of an owner is known. Every lock object has
+// one; those of a reentrant lock that share owner and name use the first one's. Not used by itself: see BlockingLock,
+// whose calls these are and where each is described.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/client.hpp"
+#include "holdfast/keep_options.hpp"
+#include "holdfast/keeper.hpp"
+#include "holdfast/lock_machine.hpp"
+#include "holdfast/shared_value.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+inline constexpr Duration wait_forever = Duration::max();
+// What remaining_on_server() gives for a key without a TTL: somebody else's, and busy for ever.
+inline constexpr Duration remaining_unlimited = Duration::max();
+
+class HoldRecord {
+ public:
+  // How acquire() goes on after an attempt that found the lock busy: nullptr polls. A pointer, so that a program that
+  // does not wait by push does not carry it.
+  using Wait = Status (*)(HoldRecord& record, Instant deadline, Status outcome) noexcept;
+
+  HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, Wait wait) noexcept;
+  // Posts the release of a hold that is left. Does not block.
+  ~HoldRecord();
+  HoldRecord(const HoldRecord&) = delete;
+  HoldRecord& operator=(const HoldRecord&) = delete;
+
+  [[nodiscard]] Status configuration() const noexcept { return configuration_; }
+  // Between holds only.
+  void set_timing(const LockTiming& timing) noexcept;
+  [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
+  void tick() noexcept { ticked_at_.store(Client::now().nanoseconds()); }
+
+  [[nodiscard]] Status try_acquire() noexcept;
+  [[nodiscard]] Status acquire(Duration wait) noexcept;
+  [[nodiscard]] Status renew(Duration timeout) noexcept;
+  [[nodiscard]] Status release() noexcept;
+  Status post_release() noexcept;
+  // Posts so many releases at once.
+  void post_releases(std::uint32_t count) noexcept;
+  [[nodiscard]] Status post_outcome() const noexcept { return post_outcome_; }
+
+  [[nodiscard]] bool held() const noexcept;
+  [[nodiscard]] Instant valid_until() const noexcept;
+  [[nodiscard]] Duration remaining() const noexcept;
+  [[nodiscard]] bool at_risk() const noexcept;
+
+  [[nodiscard]] Status remaining_on_server(Duration& remaining) noexcept;
+
+  // The hold of `other`, which is about to go, becomes ours.
+  void take_over(HoldRecord& other) noexcept;
+
+  [[nodiscard]] const LockMachine& machine() const noexcept { return machine_; }
+  [[nodiscard]] Client& client() const noexcept { return *client_; }
+
+ private:
+  friend class Client;
+  friend class Watchdog;
+  friend class PushWait;
+
+  enum class Told : std::uint8_t { nothing, at_risk, lost };
+
+  // forked: a hold of the parent's was forgotten.
+  [[nodiscard]] Status begin() noexcept;
+  // begin() and catch_up(), for what a forgotten hold does not touch.
+  [[nodiscard]] Status begin_anew() noexcept;
+  [[nodiscard]] bool orphaned() const noexcept;
+  [[nodiscard]] Status start_release(bool posted) noexcept;
+  [[nodiscard]] Instant request_deadline() const noexcept;
+  [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
+  [[nodiscard]] Status attempt_anew(Instant deadline) noexcept;
+  [[nodiscard]] Status finish(Status started) noexcept;
+  [[nodiscard]] Status await_compensation(Status status) noexcept;
+  [[nodiscard]] Status acquire_within(Duration wait) noexcept;
+  [[nodiscard]] Status poll_until(Instant deadline, Status outcome) noexcept;
+  [[nodiscard]] static bool worth_waiting(Status status) noexcept;
+  // What pump() waits for.
+  [[nodiscard]] bool answered() const noexcept {
+    return !machine_.waiting() && !(awaits_compensation_ && machine_.state() == LockState::unknown);
+  }
+  [[nodiscard]] bool may_ask_again(Status status, Instant deadline) noexcept;
+  // True if that was the outcome of what was asked, and all.
+  bool handle_reply(const Reply& reply, Instant now) noexcept;
+  void catch_up() noexcept;
+  // After every input: hands over what the machine has to say.
+  void settle() noexcept;
+  void submit() noexcept;
+  void note_post_outcome(const Reply& reply) noexcept;
+  void publish() noexcept;
+  void publish_unkept() noexcept;
+
+  // Keeping: by the watchdog or by the client's own tend().
+  [[nodiscard]] bool to_be_kept() const noexcept {
+    return keep_.keep == Keep::always || (keep_.keep == Keep::automatic && automatic_lease_);
+  }
+  // After a grant. Errors: as Keeper::enter(); the hold is let go of then.
+  [[nodiscard]] Status start_keeping() noexcept;
+  void stop_keeping() noexcept;
+  [[nodiscard]] bool may_renew(Instant now) const noexcept;
+  void join_tended() noexcept;
+  void leave_tended() noexcept;
+  // Calls what is to be called, once. Only where the client's own state may change: at the end of a call.
+  void tell() noexcept;
+
+  Client* client_;
+  Wait wait_;
+  LockMachine machine_;
+  // What other threads read. Written by the client's thread, or by the watchdog's under its lock.
+  SharedValue<std::int64_t> valid_until_;
+  SharedValue<std::int64_t> risky_from_;
+  SharedValue<std::int64_t> ticked_at_;
+  KeepOptions keep_;
+  Instant granted_at_;
+  Keeper* keeper_ = nullptr;           // Where the present hold is registered.
+  void* place_ = nullptr;              // The keeper's own.
+  HoldRecord* tended_next_ = nullptr;  // The client's list of holds that tend() keeps.
+  HoldRecord* tended_previous_ = nullptr;
+  bool tended_ = false;
+  bool automatic_lease_ = false;
+  SharedValue<bool> risk_told_;  // Each is called once a hold, by whoever comes first.
+  SharedValue<bool> loss_told_;
+  Told untold_ = Told::nothing;
+  Status configuration_ = Status::ok;
+  Status post_outcome_ = Status::ok;
+  bool awaits_compensation_ = false;
+  bool compensated_ = false;  // The last compensation found the key and deleted it.
+  std::uint32_t incarnation_ = 0;
+};
+
+}  // namespace holdfast

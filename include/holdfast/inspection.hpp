@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// For operators: who holds a lock, and taking it away. The kind is found out by the key's type, so that these work on locks
+// of every client.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/client.hpp"
+#include "holdfast/client_config.hpp"
+
+namespace holdfast {
+
+enum class LockForm : std::uint8_t {
+  free,        // There is no such key.
+  mutex,       // A string: a Mutex, redis-py, redsync, node-redlock. Or a string that is no lock: a type does not tell.
+  reentrant,   // A hash: ReentrantLock, FencedLock, Redisson's plain, fenced and fair locks.
+  read_write,  // Redisson's read/write lock.
+  other,       // No lock that holdfast knows.
+};
+// "free", "mutex", "reentrant", "read/write", "other".
+[[nodiscard]] const char* to_string(LockForm form) noexcept;
+
+inline constexpr std::size_t owner_text_size_max = 128;
+
+struct LockInfo {
+  LockForm form = LockForm::free;
+  // The token, or the owner field (Redisson: `uuid:thread`); of several holders one of them. Any bytes; cut at the limit.
+  BoundedText<owner_text_size_max> owner{};
+  std::uint64_t count = 0;                // How often that owner holds it.
+  std::uint64_t owners = 0;               // More than one: a read lock.
+  Duration remaining = Duration::zero();  // Duration::max(): the key has no TTL.
+  std::uint64_t fence = 0;                // The last one given out; 0: none.
+};
+
+// One attempt; blocks like Mutex::try_acquire(). On failure `info` is untouched.
+// Errors: invalid_argument (the key); connection failures; the server's refusals; protocol_error.
+[[nodiscard]] Status inspect(Client& client, Key key, LockInfo& info) noexcept;
+
+// Deletes the lock, whoever holds it, and wakes its waiters: `released` is false where it was free. Its holder is not asked
+// and finds out with its next renewal: only for a holder that is known to be gone, and with a fence where that may be wrong.
+// Errors: as inspect(); wrong_type for what is no lock; a lost reply is unknown. `released` is untouched then.
+[[nodiscard]] Status force_release(Client& client, Key key, bool& released) noexcept;
+
+}  // namespace holdfast

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// KeepOptions says how a hold is kept alive, and whom to tell when that fails:
+//
+//     lock.keep({.on_lost = stop_working, .context = &worker, .max_hold = 10min});
+//
+// Holds are kept by the client's watchdog (a thread) or, where it has none, by Client::tend() and every call that waits.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/instant.hpp"
+
+namespace holdfast {
+
+enum class Keep : std::uint8_t {
+  automatic,  // With the automatic lease yes; an explicit one runs out unless renew() is called.
+  always,
+  never,
+};
+
+inline constexpr Duration max_hold_unlimited = Duration::max();
+inline constexpr Duration liveness_off = Duration::max();
+
+struct KeepOptions {
+  Keep keep = Keep::automatic;
+  // Called once a hold at most, by the watchdog's thread, or by the thread that is in a call of the client: the first
+  // doubt, and the end. No lock of ours is held meanwhile, so they may call the lock; not after release() has begun.
+  // A release() or a destructor on another thread waits until a call in progress has returned.
+  void (*on_at_risk)(void* context) noexcept = nullptr;
+  void (*on_lost)(void* context) noexcept = nullptr;
+  void* context = nullptr;
+  // Counted from the grant. A hold that is older is not renewed any more: a hung worker cannot keep its lock for ever.
+  Duration max_hold = max_hold_unlimited;
+  // The hold is renewed only while tick() was called within so long.
+  Duration liveness = liveness_off;
+
+  [[nodiscard]] constexpr bool valid() const noexcept {
+    return max_hold > Duration::zero() && liveness > Duration::zero();
+  }
+};
+
+}  // namespace holdfast

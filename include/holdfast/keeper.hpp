@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// Keeper is what a client knows of its watchdog: four functions, so that a program without a watchdog does not carry one.
+#pragma once
+
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+class HoldRecord;
+
+class Keeper {
+ public:
+  struct Table {
+    // The hold is granted: keep it. Errors: too_many_requests (no place).
+    Status (*enter)(Keeper& keeper, HoldRecord& record) noexcept;
+    // The record's machine and the keeper tell each other what they know; what others read is brought up to date.
+    void (*sync)(Keeper& keeper, HoldRecord& record) noexcept;
+    // Nothing is renewed and nobody called from here on; waits for a call of the record's that is in progress.
+    void (*leave)(Keeper& keeper, HoldRecord& record) noexcept;
+  };
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  Status enter(HoldRecord& record) noexcept { return table_->enter(*this, record); }
+  void sync(HoldRecord& record) noexcept { table_->sync(*this, record); }
+  void leave(HoldRecord& record) noexcept { table_->leave(*this, record); }
+
+ protected:
+  explicit Keeper(const Table& table) noexcept : table_(&table) {}
+  ~Keeper() = default;
+
+ private:
+  const Table* table_;
+};
+
+}  // namespace holdfast

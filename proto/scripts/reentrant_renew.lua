@@ -1,0 +1,19 @@
+-- Extends each hash lock that is ours. Never shortens. One key that fails does not keep the others from theirs.
+-- KEYS locks, ARGV an owner field and a lease in milliseconds for each. Returns for each 1 if its lease runs at least so
+-- long, 0 if it is not ours, -1 if the server refused.
+local answers = {}
+for index, key in ipairs(KEYS) do
+local owner, lease = ARGV[2 * index - 1], ARGV[2 * index]
+local held = redis.pcall('HEXISTS', key, owner)
+if type(held) == 'table' then
+answers[index] = string.find(held.err, 'WRONGTYPE', 1, true) and 0 or -1
+elseif held == 0 then
+answers[index] = 0
+elseif redis.call('PTTL', key) >= tonumber(lease) then
+answers[index] = 1
+else
+local extended = redis.pcall('PEXPIRE', key, lease)
+answers[index] = type(extended) == 'table' and -1 or extended
+end
+end
+return answers

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/reentrant_kind.hpp"
+
+#include "kind_replies.hpp"
+#include "scripts.hpp"
+
+namespace holdfast {
+
+namespace {
+
+void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
+          const HoldView& hold) noexcept {
+  const ByteView key = hold.key.bytes();
+  switch (operation) {
+    case Operation::acquire:
+      if (kind.fenced)
+        line.add_script(scripts::fenced_acquire, form).add("2").add(key).add_derived(fence_prefix, hold.key);
+      else
+        line.add_script(scripts::reentrant_acquire, form).add("1").add(key);
+      line.add_token(*hold.token).add(hold.lease.count());
+      return;
+    case Operation::renew:
+      line.add_script(scripts::reentrant_renew, form).add("1").add(key).add_token(*hold.token).add(hold.lease.count());
+      return;
+    case Operation::step:
+      line.add_script(scripts::reentrant_step, form).add("1").add(key).add_token(*hold.token);
+      line.add(std::int64_t{hold.count}).add(hold.lease.count());
+      return;
+    case Operation::release:
+      line.add_script(scripts::reentrant_release, form).add("1").add(key).add_token(*hold.token);
+      line.add_derived(channel_prefix, hold.key);
+      return;
+    case Operation::compensate:  // A step or a release, by text.
+    case Operation::query: return;
+  }
+}
+
+Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
+  switch (operation) {
+    case Operation::acquire:
+      if (kind.fenced) return decode_fenced_grant(reply, facts);
+      return reply.is_simple("OK") ? Verdict::granted : decode_busy(reply, facts);
+    case Operation::renew: return reply.count() == 1 ? decode_yes_or_no(reply.at(0)) : Verdict::unexpected;
+    case Operation::step:
+    case Operation::release: return decode_yes_or_no(reply);
+    case Operation::compensate:
+    case Operation::query: return Verdict::unexpected;
+  }
+  return Verdict::unexpected;
+}
+
+static_assert(compensation_fits<scripts::reentrant_release.text.size()>);
+static_assert(compensation_fits<scripts::reentrant_step.text.size()>);
+
+constexpr LockKind make_kind(const char* name, bool fenced) noexcept {
+  return {.name = name,
+          .fill = fill,
+          .decode = decode,
+          .renew_batch = &scripts::reentrant_renew,
+          .native_release = false,
+          .reentrant = true,
+          .announces = true,
+          .fenced = fenced};
+}
+
+}  // namespace
+
+constinit const LockKind reentrant_kind = make_kind("reentrant", false);
+constinit const LockKind fenced_kind = make_kind("fenced", true);
+
+}  // namespace holdfast

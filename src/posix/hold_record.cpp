@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/hold_record.hpp"
+
+#include <cstring>
+
+#include "client_hot.hpp"
+#include "fast_paths.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+// Failures that pass by themselves, so that a wait goes on.
+bool HoldRecord::worth_waiting(Status status) noexcept {
+  switch (status) {
+    case Status::lock_busy:
+    case Status::too_many_requests:
+    case Status::not_connected:
+    case Status::connect_failed:
+    case Status::name_not_resolved:
+    case Status::transport_closed:
+    case Status::timed_out:
+    case Status::read_only:
+    case Status::loading:
+    case Status::out_of_memory:
+    case Status::busy_script:
+    case Status::too_few_replicas:
+    case Status::stale_replica:
+    case Status::disk_error:
+    case Status::cluster_down:
+    case Status::try_again:
+    case Status::too_many_clients:
+    case Status::outcome_unknown: return true;
+    case Status::ok:
+    case Status::invalid_argument:
+    case Status::not_held:
+    case Status::already_held:
+    case Status::buffer_too_small:
+    case Status::cancelled:
+    case Status::forked:
+    case Status::protocol_error:
+    case Status::auth_required:
+    case Status::auth_failed:
+    case Status::no_permission:
+    case Status::no_script:
+    case Status::wrong_type:
+    case Status::moved:
+    case Status::ask:
+    case Status::cross_slot:
+    case Status::denied:
+    case Status::unknown_command:
+    case Status::server_error:
+    case Status::lock_lost:
+    case Status::system_error:
+    case Status::no_entropy: return false;
+  }
+  return false;
+}
+
+HoldRecord::HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, Wait wait) noexcept
+    : client_(&client), wait_(wait), machine_(kind), incarnation_(client.incarnation_.load()) {
+  configuration_ = machine_.configure(key, timing);
+  automatic_lease_ = timing.automatic();
+}
+
+// In a forked child the hold is the parent's.
+bool HoldRecord::orphaned() const noexcept { return client_->forked() || client_->incarnation_.load() != incarnation_; }
+
+HoldRecord::~HoldRecord() {
+  if (orphaned()) {
+    leave_tended();
+    return;
+  }
+  if (machine_.state() == LockState::held || machine_.state() == LockState::at_risk) post_releases(machine_.count());
+  stop_keeping();
+  client_->now_ = Client::now();
+  client_->session_.abandon(this, client_->now_);
+  if (client_->socket_ >= 0) client_->transmit();
+}
+
+// ---- Questions ---------------------------------------------------------------------------------------------------
+
+Instant HoldRecord::valid_until() const noexcept {
+  if (orphaned()) return {};
+  return Instant::from_nanoseconds(valid_until_.load());
+}
+
+bool HoldRecord::held() const noexcept {
+  const Instant until = valid_until();
+  return until != Instant() && Client::now() < until;
+}
+
+Duration HoldRecord::remaining() const noexcept {
+  const Instant until = valid_until();
+  const Instant now = Client::now();
+  return now < until ? until - now : Duration::zero();
+}
+
+bool HoldRecord::at_risk() const noexcept {
+  const Instant now = Client::now();
+  return now < valid_until() && now.nanoseconds() >= risky_from_.load();
+}
+
+// ---- The machine's mouth and ear ---------------------------------------------------------------------------------
+
+inline void HoldRecord::publish() noexcept {
+  if (keeper_ != nullptr) [[unlikely]]
+    keeper_->sync(*this);
+  else
+    publish_unkept();
+}
+
+inline void HoldRecord::publish_unkept() noexcept {
+  risky_from_.store(machine_.risky_from().nanoseconds());
+  valid_until_.store(machine_.valid_until().nanoseconds());
+}
+
+void HoldRecord::submit() noexcept {
+  Session& session = client_->session_;
+  const Session::Place place = session.open(machine_.request_compensated());
+  std::size_t size = 0;
+  if (place.request != nullptr) {
+    ByteView prepared;
+    if (fast_paths && place.space.size >= template_size_max) prepared = machine_.poll_prepared(*place.request);
+    size = prepared.size();
+    if (size != 0)
+      std::memcpy(place.space.data, prepared.data(), size);
+    else if (machine_.poll_request(place.space, *place.request, size) != Status::ok)
+      size = 0;
+  }
+  if (size == 0) {
+    machine_.refuse_request(session.ready() ? Status::too_many_requests : Status::not_connected, client_->now_);
+    return;
+  }
+  place.request->tag.requester = this;
+  session.commit(*place.request, size, client_->now_);
+}
+
+// After every input: what the machine has to say, in its order.
+[[gnu::noinline]] void HoldRecord::settle() noexcept {
+  ReplyTag tag;
+  Compensation compensation;
+  if (machine_.wants_request()) submit();
+  if (machine_.poll_compensation(tag, compensation)) {
+    tag.requester = this;
+    // Without a slot its lease ends it.
+    (void)client_->session_.compensate(tag, compensation);
+  }
+  for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
+    switch (event) {
+      case LockEvent::at_risk:
+        if (untold_ == Told::nothing) untold_ = Told::at_risk;
+        break;
+      case LockEvent::renewed:
+        if (untold_ == Told::at_risk) untold_ = Told::nothing;
+        break;
+      case LockEvent::lost: untold_ = Told::lost; break;
+      case LockEvent::protocol_doubt:
+        client_->session_.fail(Status::protocol_error, "a reply of another shape than asked for");
+        break;
+      case LockEvent::none:
+      case LockEvent::granted:
+      case LockEvent::denied:
+      case LockEvent::unclear:
+      case LockEvent::released: break;
+    }
+  publish();
+}
+
+bool HoldRecord::handle_reply(const Reply& reply, Instant now) noexcept {
+  if (reply.tag.operation == Operation::compensate || post_outcome_ == Status::outcome_unknown) [[unlikely]]
+    note_post_outcome(reply);
+  if (keeper_ != nullptr) [[unlikely]]
+    keeper_->sync(*this);  // The hold may have been extended while this was on its way.
+  machine_.handle_reply(reply, now);
+  if (fast_paths && machine_.only_said_what_was_asked()) [[likely]] {
+    publish();
+    return true;
+  }
+  settle();
+  return false;
+}
+
+// The reply to what was posted, or to its repetition: there a key that is gone proves nothing.
+[[gnu::noinline]] void HoldRecord::note_post_outcome(const Reply& reply) noexcept {
+  const bool deleted = reply.outcome == Status::ok && reply.value.is_integer(1);
+  if (reply.tag.operation == Operation::compensate) compensated_ = deleted;
+  if (post_outcome_ != Status::outcome_unknown) return;
+  if (reply.tag.operation == Operation::release)
+    post_outcome_ = deleted ? Status::ok : reply.outcome == Status::ok ? Status::lock_lost : reply.outcome;
+  else if (reply.tag.operation == Operation::compensate && deleted)
+    post_outcome_ = Status::ok;
+}
+
+inline Status HoldRecord::begin() noexcept {
+  if (configuration_ != Status::ok) return configuration_;
+  if (const Status status = client_->begin(); status != Status::ok) return status;
+  const std::uint32_t incarnation = client_->incarnation_.load();
+  if (incarnation != incarnation_) [[unlikely]] {
+    const bool had_hold = machine_.state() != LockState::idle;
+    machine_.forget();
+    leave_tended();
+    keeper_ = nullptr;  // The parent's.
+    untold_ = Told::nothing;
+    publish();
+    incarnation_ = incarnation;
+    if (had_hold) return Status::forked;
+  }
+  return Status::ok;
+}
+
+// What time has done to the hold since the last call.
+inline void HoldRecord::catch_up() noexcept {
+  if (keeper_ != nullptr) [[unlikely]]
+    keeper_->sync(*this);
+  machine_.handle_timeout(client_->now_);
+  if (machine_.has_output()) [[unlikely]]
+    settle();
+}
+
+Status HoldRecord::begin_anew() noexcept {
+  const Status status = begin();
+  if (status != Status::ok && status != Status::forked) return status;
+  catch_up();
+  return Status::ok;
+}
+
+inline Instant HoldRecord::request_deadline() const noexcept {
+  return client_->now_ + client_->config_.request_timeout;
+}
+
+// ---- Commands ----------------------------------------------------------------------------------------------------
+
+// Sends what the machine wants and waits for its answer.
+inline Status HoldRecord::finish(Status started) noexcept {
+  if (started != Status::ok || machine_.wants_compensation()) [[unlikely]]
+    settle();
+  if (started != Status::ok) return started;
+  client_->ask(*this);
+  if (machine_.has_output()) [[unlikely]]
+    settle();
+  return machine_.status();
+}
+
+inline Status HoldRecord::attempt(Instant wait_deadline) noexcept {
+  if (client_->take_cancel()) return Status::cancelled;
+  if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
+  const Instant deadline = earlier(request_deadline(), wait_deadline);
+  Status status = attempt_anew(deadline);
+  if (may_ask_again(status, deadline)) status = attempt_anew(deadline);
+  return status;
+}
+
+inline Status HoldRecord::attempt_anew(Instant deadline) noexcept {
+  const LockKind& kind = machine_.kind();
+  if (kind.reentrant && machine_.held(client_->now_)) return finish(machine_.reenter(client_->now_, deadline));
+  Token token;
+  const Status drawn = kind.reentrant ? client_->draw_ordinal(token) : client_->draw_token(token);
+  if (drawn != Status::ok) return drawn;
+  if (const Status status = machine_.acquire(token, client_->now_, deadline); status != Status::ok) return status;
+  Status status = finish(Status::ok);
+  if (status == Status::ok && (to_be_kept() || keep_.on_lost != nullptr || keep_.on_at_risk != nullptr)) [[unlikely]]
+    status = start_keeping();
+  return status;
+}
+
+// True if the request failed before its first byte left and there is a connection again: then, and only then, it may
+// be asked once more.
+bool HoldRecord::may_ask_again(Status status, Instant deadline) noexcept {
+  return status == Status::not_connected && client_->now_ < deadline && client_->ensure_ready(deadline) == Status::ok;
+}
+
+Status HoldRecord::try_acquire() noexcept {
+  if (const Status status = begin_anew(); status != Status::ok) return status;
+  const Status status = attempt(Instant::max());
+  tell();
+  return status;
+}
+
+Status HoldRecord::acquire(Duration wait) noexcept {
+  if (wait < Duration::zero()) return Status::invalid_argument;
+  if (const Status status = begin_anew(); status != Status::ok) return status;
+  const Status status = acquire_within(wait);
+  tell();
+  return status;
+}
+
+Status HoldRecord::acquire_within(Duration wait) noexcept {
+  const Instant deadline = client_->now_ + wait;
+  // The last attempt is made at the deadline, and has the time of a request; so has the only one where there is no
+  // time to wait.
+  const bool only = client_->now_ + timeout_min > deadline;
+  Status status = attempt(only ? request_deadline() : deadline);
+  if (only || client_->now_ >= deadline || !worth_waiting(status)) return status;
+  status = wait_ != nullptr ? wait_(*this, deadline, status) : poll_until(deadline, status);
+  // Cancelled too late to be seen before the grant: nobody wants it any more.
+  if (status == Status::ok && client_->take_cancel()) {
+    (void)post_release();
+    status = Status::cancelled;
+  }
+  return status;
+}
+
+// Attempts with growing, jittered delays, after one that ended with `outcome`.
+Status HoldRecord::poll_until(Instant deadline, Status outcome) noexcept {
+  Duration delay = retry_delay_min;
+  while (client_->now_ < deadline && worth_waiting(outcome)) {
+    delay = delay * 2 < retry_delay_max ? delay * 2 : retry_delay_max;
+    const Instant next = client_->now_ + client_->jittered(delay);
+    if (!client_->sleep_tending(earlier(next, deadline))) return Status::cancelled;
+    catch_up();
+    const bool last = client_->now_ + timeout_min > deadline;
+    outcome = attempt(last ? request_deadline() : deadline);
+    if (last) break;
+  }
+  return outcome;
+}
+
+Status HoldRecord::renew(Duration timeout) noexcept {
+  if (timeout < timeout_min) return Status::invalid_argument;
+  if (const Status status = begin(); status != Status::ok) return status;
+  catch_up();
+  const Instant deadline = client_->now_ + timeout;
+  if (!machine_.held(client_->now_)) return machine_.renew(client_->now_, deadline);
+  if (client_->take_cancel()) return Status::cancelled;
+  if (const Status status = client_->ensure_ready(earlier(deadline, machine_.valid_until())); status != Status::ok) {
+    catch_up();
+    return status;
+  }
+  Status status = finish(machine_.renew(client_->now_, deadline));
+  if (may_ask_again(status, deadline)) status = finish(machine_.renew(client_->now_, deadline));
+  tell();
+  return status;
+}
+
+Status HoldRecord::start_release(bool posted) noexcept {
+  if (machine_.count() > 1) return machine_.step_down(posted, client_->now_, request_deadline());
+  stop_keeping();
+  untold_ = Told::nothing;
+  const Status started =
+      machine_.release(client_->session_.identity().native_delete, posted, client_->now_, request_deadline());
+  valid_until_.store(0);  // Not held from here on, whatever the connection does.
+  return started;
+}
+
+Status HoldRecord::release() noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  if (keeper_ != nullptr) keeper_->sync(*this);
+  const Status started = start_release(false);
+  // Without a connection the machine is told so by submit(), and the compensation waits for the next one.
+  if (started == Status::ok) (void)client_->ensure_ready(Instant::max());
+  const Status status = finish(started);
+  if (status != Status::not_connected && status != Status::transport_closed) return status;
+  if (started != Status::ok || machine_.count() != 0) return status;
+  return await_compensation(status);
+}
+
+// The connection went away under a release. Its compensation is the first thing on the next connection: if that is to
+// be had now, the server's word is worth waiting for. A key that was still there and ours makes it a plain release.
+Status HoldRecord::await_compensation(Status status) noexcept {
+  const Instant deadline = request_deadline();
+  awaits_compensation_ = true;
+  compensated_ = false;
+  if (client_->ensure_ready(deadline) == Status::ok) client_->pump(this, deadline);
+  awaits_compensation_ = false;
+  return compensated_ ? Status::ok : status;
+}
+
+Status HoldRecord::post_release() noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  if (keeper_ != nullptr) keeper_->sync(*this);
+  const Status started = start_release(true);
+  if (started == Status::ok) post_outcome_ = Status::outcome_unknown;
+  settle();
+  if (client_->socket_ >= 0) client_->transmit();
+  return started;
+}
+
+// ---- Queries -----------------------------------------------------------------------------------------------------
+
+Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
+  if (const Status status = begin_anew(); status != Status::ok) return status;
+  if (client_->take_cancel()) return Status::cancelled;
+  if (const Status status = client_->ensure_ready(Instant::max()); status != Status::ok) return status;
+  if (client_->query_waiting_) client_->pump(nullptr);  // One at a time.
+  std::int64_t milliseconds = 0;
+  if (const Status status = client_->ask_ttl(machine_.key(), milliseconds); status != Status::ok) return status;
+  client_->pump(nullptr);
+  client_->query_waiting_ = false;
+  if (client_->query_outcome_ != Status::ok) return client_->query_outcome_;
+  constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
+  if (milliseconds == -1 || milliseconds > milliseconds_max)
+    remaining = remaining_unlimited;
+  else if (milliseconds <= 0)
+    remaining = Duration::zero();
+  else
+    remaining = std::chrono::milliseconds(milliseconds);
+  return Status::ok;
+}
+
+// ---- Keeping -----------------------------------------------------------------------------------------------------
+
+void HoldRecord::set_timing(const LockTiming& timing) noexcept {
+  if (machine_.configure(machine_.key(), timing) == Status::ok) automatic_lease_ = timing.automatic();
+}
+
+Status HoldRecord::keep(const KeepOptions& options) noexcept {
+  if (!options.valid()) return Status::invalid_argument;
+  if (held()) return Status::already_held;
+  keep_ = options;
+  return Status::ok;
+}
+
+Status HoldRecord::start_keeping() noexcept {
+  stop_keeping();  // A lost hold may still be known.
+  granted_at_ = machine_.confirmed_at();
+  ticked_at_.store(granted_at_.nanoseconds());
+  risk_told_.store(false);
+  loss_told_.store(false);
+  untold_ = Told::nothing;
+  if (!to_be_kept()) return Status::ok;
+  if (client_->keeper_ == nullptr) {
+    join_tended();
+    return Status::ok;
+  }
+  const Status status = client_->keeper_->enter(*this);
+  if (status != Status::ok) (void)post_release();
+  return status;
+}
+
+void HoldRecord::stop_keeping() noexcept {
+  leave_tended();
+  if (keeper_ != nullptr) keeper_->leave(*this);
+}
+
+bool HoldRecord::may_renew(Instant now) const noexcept {
+  if (keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold) return false;
+  return keep_.liveness == liveness_off || now - Instant::from_nanoseconds(ticked_at_.load()) < keep_.liveness;
+}
+
+void HoldRecord::join_tended() noexcept {
+  if (tended_) return;
+  tended_ = true;
+  tended_previous_ = nullptr;
+  tended_next_ = client_->tended_first_;
+  if (tended_next_ != nullptr) tended_next_->tended_previous_ = this;
+  client_->tended_first_ = this;
+}
+
+void HoldRecord::leave_tended() noexcept {
+  if (!tended_) return;
+  tended_ = false;
+  (tended_previous_ != nullptr ? tended_previous_->tended_next_ : client_->tended_first_) = tended_next_;
+  if (tended_next_ != nullptr) tended_next_->tended_previous_ = tended_previous_;
+}
+
+// The record is left as it is to be before anybody is called: a callback may release the lock, and acquire it anew.
+void HoldRecord::tell() noexcept {
+  const Told told = untold_;
+  if (told == Told::nothing) [[likely]]
+    return;
+  untold_ = Told::nothing;
+  if (told == Told::lost) stop_keeping();
+  const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
+  SharedValue<bool>& once = told == Told::lost ? loss_told_ : risk_told_;
+  if (!once.exchange(true) && call != nullptr) call(keep_.context);
+}
+
+void HoldRecord::post_releases(std::uint32_t count) noexcept {
+  if (count == 0 || begin() != Status::ok) return;
+  if (count >= machine_.count()) machine_.unwind_to_one();
+  for (; count > 1 && machine_.count() > 1; --count) machine_.unwind_one();
+  (void)post_release();
+}
+
+// The other's reply that is still on its way is nobody's; what it posted goes on.
+void HoldRecord::take_over(HoldRecord& other) noexcept {
+  if (other.orphaned()) return;
+  const bool kept = other.keeper_ != nullptr;
+  const bool tended = other.tended_;
+  other.stop_keeping();
+  client_->session_.abandon(&other, client_->now_);
+  if (other.machine_.count() == 0) return;
+  machine_.take_over(other.machine_);
+  keep_ = other.keep_;
+  granted_at_ = other.granted_at_;
+  ticked_at_.store(other.ticked_at_.load());
+  risk_told_.store(other.risk_told_.load());
+  loss_told_.store(other.loss_told_.load());
+  untold_ = other.untold_;
+  automatic_lease_ = other.automatic_lease_;
+  incarnation_ = other.incarnation_;
+  if (tended || (kept && other.client_->keeper_->enter(*this) != Status::ok)) join_tended();
+  publish();
+  other.publish();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// Who holds a lock, and taking it away, by the key's type alone.
+#include <string>
+#include <thread>
+
+#include "live_fixture.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+LockInfo info_of(Client& client, const std::string& name) {
+  LockInfo info;
+  TEST_ASSERT_EQUAL(Status::ok, inspect(client, Key(ByteView(name)), info));
+  return info;
+}
+
+Client& connected(Client& client, const RedisServer& server) {
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
+  return client;
+}
+
+}  // namespace
+
+TEST_ON_SERVER(test_info_should_name_owner_count_and_remaining_time) {
+  Client client;
+  Owner owner(connected(client, server));
+  TEST_ASSERT_TRUE(info_of(client, "k").form == LockForm::free);
+  FencedLock lock(owner, "k", {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  LockInfo info = info_of(client, "k");
+  TEST_ASSERT_TRUE(info.form == LockForm::reentrant);
+  TEST_ASSERT_EQUAL(lock.token().bytes(), info.owner.view());
+  TEST_ASSERT_EQUAL(std::uint64_t{2}, info.count);
+  TEST_ASSERT_EQUAL(std::uint64_t{1}, info.owners);
+  TEST_ASSERT_EQUAL(lock.fence(), info.fence);
+  TEST_ASSERT_TRUE(info.remaining > 10s);
+  TEST_ASSERT_TRUE(info.remaining <= 20s);
+  Mutex mutex(client, "m", {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, mutex.try_acquire());
+  info = info_of(client, "m");
+  TEST_ASSERT_TRUE(info.form == LockForm::mutex);
+  TEST_ASSERT_EQUAL(mutex.token().bytes(), info.owner.view());
+  TEST_ASSERT_EQUAL(std::uint64_t{1}, info.count);
+  TEST_ASSERT_EQUAL(std::uint64_t{0}, info.fence);
+}
+
+TEST_ON_SERVER(test_info_should_survive_what_is_no_lock) {
+  Client client;
+  connected(client, server);
+  server.command({"SET", "long", std::string(100000, 'x')});
+  TEST_ASSERT_EQUAL(std::size_t{128}, info_of(client, "long").owner.view().size());
+  TEST_ASSERT_TRUE(info_of(client, "long").remaining == Duration::max());
+  server.command("RPUSH list a b");
+  TEST_ASSERT_TRUE(info_of(client, "list").form == LockForm::other);
+  server.command({"HSET", "hash", std::string(100000, 'f'), std::string(100000, 'v')});
+  TEST_ASSERT_EQUAL(std::size_t{128}, info_of(client, "hash").owner.view().size());
+  TEST_ASSERT_EQUAL(std::uint64_t{0}, info_of(client, "hash").count);
+  for (int field = 0; field < 200; ++field) server.command("HSET large " + std::to_string(field) + " 1");
+  TEST_ASSERT_EQUAL(std::uint64_t{200}, info_of(client, "large").owners);
+  server.command("HSET rw mode read uuid:1 2");
+  TEST_ASSERT_TRUE(info_of(client, "rw").form == LockForm::read_write);
+  TEST_ASSERT_EQUAL(ByteView("uuid:1"), info_of(client, "rw").owner.view());
+  TEST_ASSERT_EQUAL(std::uint64_t{1}, info_of(client, "rw").owners);
+  server.command("RPUSH redisson_lock_token:{hash} a");
+  TEST_ASSERT_EQUAL(std::uint64_t{0}, info_of(client, "hash").fence);
+  LockInfo untouched;
+  TEST_ASSERT_EQUAL(Status::invalid_argument, inspect(client, Key(ByteView("")), untouched));
+}
+
+TEST_ON_SERVER(test_forced_release_should_free_either_kind_and_wake_the_waiter) {
+  Client client;
+  Client other;
+  connected(client, server);
+  Owner owner(connected(other, server));
+  for (const char* const command : {"SET k somebody PX 60000", "HSET k somebody 3"}) {
+    server.command(command);
+    ReentrantLock lock(owner, "k", {.lease = 20s});
+    Status outcome = Status::ok;
+    std::thread waiter([&] { outcome = lock.acquire(20s); });
+    for (int turns = 0; turns < 5000 && server.command("PUBSUB CHANNELS").empty(); ++turns) ::poll(nullptr, 0, 1);
+    const Instant start = Client::now();
+    bool released = false;
+    TEST_ASSERT_EQUAL(Status::ok, force_release(client, Key(ByteView("k")), released));
+    waiter.join();
+    TEST_ASSERT_TRUE(released);
+    TEST_ASSERT_EQUAL(Status::ok, outcome);
+    TEST_ASSERT_TRUE(Client::now() - start < 5s);
+    TEST_ASSERT_EQUAL(Status::ok, force_release(client, Key(ByteView("k")), released));
+    TEST_ASSERT_EQUAL(Status::lock_lost, lock.release());
+    TEST_ASSERT_EQUAL(Status::ok, force_release(client, Key(ByteView("k")), released));
+    TEST_ASSERT_FALSE(released);
+  }
+}
+
+TEST_ON_SERVER(test_forced_release_should_refuse_what_is_no_lock) {
+  Client client;
+  connected(client, server);
+  server.command("RPUSH k a b");
+  bool released = true;
+  TEST_ASSERT_EQUAL(Status::wrong_type, force_release(client, Key(ByteView("k")), released));
+  TEST_ASSERT_TRUE(released);  // Untouched.
+  server.command("DEL k");
+  server.command("HSET k mode write uuid:1:write 1");
+  TEST_ASSERT_EQUAL(Status::wrong_type, force_release(client, Key(ByteView("k")), released));
+  TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
+}
