@@ -78,6 +78,11 @@ class Client {
   [[nodiscard]] static Instant now() noexcept;
 
  private:
+  // With a send buffer of the caller's.
+  explicit Client(MutableBytes transmit) noexcept;
+  // Takes over configuration and addresses: the next attempt to connect goes where the other's goes.
+  [[nodiscard]] Status prepare_like(const Client& other) noexcept;
+
   friend class HoldRecord;
   friend class PushWait;
   friend class Watchdog;

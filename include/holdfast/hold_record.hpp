@@ -72,6 +72,7 @@ class HoldRecord {
   // begin() and catch_up(), for what a forgotten hold does not touch.
   [[nodiscard]] Status begin_anew() noexcept;
   [[nodiscard]] bool orphaned() const noexcept;
+  [[nodiscard]] Status renew_within(Duration timeout) noexcept;
   [[nodiscard]] Status start_release(bool posted) noexcept;
   [[nodiscard]] Instant request_deadline() const noexcept;
   [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;

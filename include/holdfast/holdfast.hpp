@@ -11,3 +11,4 @@
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/scoped_lock.hpp"
 #include "holdfast/url.hpp"
+#include "holdfast/watchdog.hpp"

@@ -24,9 +24,9 @@ inline constexpr Duration liveness_off = Duration::max();
 
 struct KeepOptions {
   Keep keep = Keep::automatic;
-  // Called once a hold at most, by the watchdog's thread, or by the thread that is in a call of the client: the first
-  // doubt, and the end. No lock of ours is held meanwhile, so they may call the lock; not after release() has begun.
-  // A release() or a destructor on another thread waits until a call in progress has returned.
+  // Called once a hold at most: the first doubt, and the end; not after release() has begun. By the watchdog's thread, which
+  // may call what any thread may (held(), cancel()), or at the end of a call of the client, where any lock may be used. No
+  // lock of ours is held meanwhile. A release() or a destructor waits until a call in progress on another thread returned.
   void (*on_at_risk)(void* context) noexcept = nullptr;
   void (*on_lost)(void* context) noexcept = nullptr;
   void* context = nullptr;

@@ -119,6 +119,8 @@ class LockMachine {
   [[nodiscard]] Instant confirmed_at() const noexcept { return confirmed_at_; }
   // Lease less drift.
   [[nodiscard]] Duration validity() const noexcept { return validity_; }
+  // How long behind its last confirmation a hold is at risk.
+  [[nodiscard]] Duration risk_after() const noexcept { return risk_after_; }
   // Grows with every acquire, release and loss.
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] Key key() const noexcept { return Key({key_, key_size_}); }

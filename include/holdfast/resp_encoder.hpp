@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Requests as RESP2: arrays of bulk strings. encode_command() writes any command into a caller's buffer;
-// RequestTemplate keeps one prepared, so that the hot path is a copy with the token patched in.
+// Requests as RESP2: arrays of bulk strings. encode_command() writes any command into a caller's buffer; CommandWriter
+// writes one argument by argument; RequestTemplate keeps one prepared, so that the hot path is a copy with the token
+// patched in.
 // No heap, no locale, no format run.   Thread-safe: nothing is shared.
 #pragma once
 
@@ -56,6 +57,27 @@ class Arguments {
 // Writes the request to the start of `out` and its size to `size`.
 // Errors: buffer_too_small (out and size are untouched); invalid_argument for a command without a name.
 [[nodiscard]] Status encode_command(MutableBytes out, Arguments arguments, std::size_t& size) noexcept;
+
+// One command written argument by argument, where a table of all its arguments would be too large for a stack.
+class CommandWriter {
+ public:
+  // Begins a command of `count` arguments, its name among them, at the start of `out`. REQUIRES: count > 0.
+  CommandWriter(MutableBytes out, std::size_t count) noexcept;
+  // REQUIRES: fewer than `count` arguments so far. What does not fit is not written, nor what follows it.
+  CommandWriter& add(ByteView bytes) noexcept;
+  CommandWriter& add(std::int64_t integer) noexcept;
+  // Writes the whole command's size to `size`. REQUIRES: as many arguments as were announced.
+  // Errors: buffer_too_small; size is untouched, what stands in `out` means nothing.
+  [[nodiscard]] Status finish(std::size_t& size) const noexcept;
+
+ private:
+  CommandWriter& append(const Argument& argument) noexcept;
+
+  MutableBytes out_;
+  std::size_t size_ = 0;
+  std::size_t missing_;  // Arguments to come.
+  bool fits_ = true;
+};
 
 // A prepared request of which one argument, of a fixed size, changes from use to use.
 class RequestTemplate {

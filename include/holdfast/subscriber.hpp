@@ -31,7 +31,8 @@
 
 namespace holdfast {
 
-struct SubscriberSettings {                        // Views must outlive the subscriber.
+// Views must outlive the subscriber; none is longer than limits.hpp says.
+struct SubscriberSettings {
   ByteView user{};                                 // Empty: AUTH with the password alone.
   ByteView password{};                             // Empty: no AUTH.
   ByteView client_name{};                          // Empty: no CLIENT SETNAME.
@@ -58,7 +59,7 @@ class Subscriber {
     bool woken = false;      // A message came since the last begin_try().
     bool owes_wake = false;  // It has taken a wake that no answer of the server has settled.
     bool refused = false;    // The server does not let us subscribe: poll.
-    bool missed = false;     // Messages may have been lost since it was confirmed on an earlier connection.
+    bool missed = false;     // It was confirmed or refused on an earlier connection: messages may have been lost since.
   };
   struct Storage {
     MutableBytes receive;  // message_size_max is right.
@@ -99,6 +100,7 @@ class Subscriber {
     if (state_ != SubscriberState::open) return {};
     return parser_.receive_space();
   }
+  // Replies and messages are dealt with at once.
   void handle_received(std::size_t count, Instant now) noexcept;
   // The transport has taken the first `count` bytes of poll_transmit().
   void handle_transmitted(std::size_t count) noexcept {
@@ -108,7 +110,8 @@ class Subscriber {
   }
   // Receive what has arrived first.
   void handle_timeout(Instant now) noexcept;
-  // The transport is gone. Waiters stay, unconfirmed; each is woken when the next connection has confirmed its channel.
+  // The transport is gone. Waiters stay, unconfirmed; each that was confirmed or refused before is woken when another
+  // connection has confirmed its channel.
   void handle_closed() noexcept;
 
   // C. Commands.
@@ -121,12 +124,14 @@ class Subscriber {
   void begin_try(Waiter& waiter) noexcept;
   // The server answered that somebody else holds the lock: the wake that led to the try is used up.
   void end_try(Waiter& waiter) noexcept;
-  // Goes away, with or without the lock; the place is free again.
+  // Goes away, with or without the lock; the place is free again. REQUIRES, as all with a waiter: its place is taken.
   void leave(Waiter& waiter, bool with_lock) noexcept;
   // Forgets everything without a word to anybody: in a forked child. Every place is free then; nobody leaves it.
   void forget() noexcept;
 
   // D. Outputs. After any call of B or C.
+  // What is to be sent: writes what is owed, as far as there is room. Valid until the next call of any member but the
+  // questions.
   [[nodiscard]] ByteView poll_transmit(Instant now) noexcept {
     if (state_ != SubscriberState::open) return {};
     if (owing_) flush(now);

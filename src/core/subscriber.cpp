@@ -131,7 +131,6 @@ void Subscriber::end_try(Waiter& waiter) noexcept {
 void Subscriber::leave(Waiter& waiter, bool with_lock) noexcept {
   HOLDFAST_ASSERT(waiter.taken);
   waiter.taken = false;
-  waiter.refused = false;
   --waiting_;
   // With the lock the wake is used; its release will say the next.
   if (!with_lock && (waiter.woken || waiter.owes_wake)) wake(waiter.channel.bytes(), false);
@@ -234,10 +233,9 @@ void Subscriber::settle(bool granted) noexcept {
     if (waiter.asked != answered_) continue;
     if (granted) {
       waiter.woken |= waiter.missed;
-      waiter.missed = false;
     } else {
       waiter.asked = 0;
-      waiter.refused = waiter.taken;
+      waiter.refused = true;
     }
   }
 }
@@ -276,7 +274,7 @@ void Subscriber::handle_closed() noexcept {
 }
 
 void Subscriber::forget() noexcept {
-  for (Waiter& waiter : waiters()) waiter.taken = waiter.refused = false;
+  for (Waiter& waiter : waiters()) waiter.taken = false;
   waiting_ = 0;
   clear();
   failure_ = Status::not_connected;

@@ -32,6 +32,13 @@ void close_if_open(int& descriptor) noexcept {
 
 Client::Client() noexcept : session_(SessionSettings(), SessionBuffers::storage_of(&buffers_)) {}
 
+Client::Client(MutableBytes transmit) noexcept
+    : session_(SessionSettings(), [&] {
+        Session::Storage storage = SessionBuffers::storage_of(&buffers_);
+        storage.transmit = transmit;
+        return storage;
+      }()) {}
+
 Client::~Client() {
   // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
   if (!forked()) close();
@@ -80,6 +87,21 @@ Status Client::connect(const ClientConfig& config) noexcept {
   session_.configure(settings());
   now_ = now();
   return connect_once(now_ + config_.connect_timeout);
+}
+
+Status Client::prepare_like(const Client& other) noexcept {
+  if (const Status status = ensure_page(); status != Status::ok) return status;
+  close();
+  (void)drain_cancel();
+  config_ = other.config_;
+  configured_ = true;
+  std::memcpy(addresses_, other.addresses_, sizeof addresses_);
+  address_count_ = other.address_count_;
+  address_index_ = other.address_index_;
+  reconnect_delay_ = Duration::zero();
+  next_connect_at_ = Instant();
+  session_.configure(settings());
+  return Status::ok;
 }
 
 SessionSettings Client::settings() const noexcept {

@@ -109,7 +109,7 @@ inline void HoldRecord::publish() noexcept {
     publish_unkept();
 }
 
-inline void HoldRecord::publish_unkept() noexcept {
+void HoldRecord::publish_unkept() noexcept {
   risky_from_.store(machine_.risky_from().nanoseconds());
   valid_until_.store(machine_.valid_until().nanoseconds());
 }
@@ -191,7 +191,7 @@ bool HoldRecord::handle_reply(const Reply& reply, Instant now) noexcept {
     post_outcome_ = Status::ok;
 }
 
-inline Status HoldRecord::begin() noexcept {
+Status HoldRecord::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (const Status status = client_->begin(); status != Status::ok) return status;
   const std::uint32_t incarnation = client_->incarnation_.load();
@@ -209,7 +209,7 @@ inline Status HoldRecord::begin() noexcept {
 }
 
 // What time has done to the hold since the last call.
-inline void HoldRecord::catch_up() noexcept {
+void HoldRecord::catch_up() noexcept {
   if (keeper_ != nullptr) [[unlikely]]
     keeper_->sync(*this);
   machine_.handle_timeout(client_->now_);
@@ -224,9 +224,7 @@ Status HoldRecord::begin_anew() noexcept {
   return Status::ok;
 }
 
-inline Instant HoldRecord::request_deadline() const noexcept {
-  return client_->now_ + client_->config_.request_timeout;
-}
+Instant HoldRecord::request_deadline() const noexcept { return client_->now_ + client_->config_.request_timeout; }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
@@ -241,7 +239,7 @@ inline Status HoldRecord::finish(Status started) noexcept {
   return machine_.status();
 }
 
-inline Status HoldRecord::attempt(Instant wait_deadline) noexcept {
+Status HoldRecord::attempt(Instant wait_deadline) noexcept {
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
   const Instant deadline = earlier(request_deadline(), wait_deadline);
@@ -318,6 +316,12 @@ Status HoldRecord::poll_until(Instant deadline, Status outcome) noexcept {
 Status HoldRecord::renew(Duration timeout) noexcept {
   if (timeout < timeout_min) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok) return status;
+  const Status status = renew_within(timeout);
+  tell();
+  return status;
+}
+
+Status HoldRecord::renew_within(Duration timeout) noexcept {
   catch_up();
   const Instant deadline = client_->now_ + timeout;
   if (!machine_.held(client_->now_)) return machine_.renew(client_->now_, deadline);
@@ -328,7 +332,6 @@ Status HoldRecord::renew(Duration timeout) noexcept {
   }
   Status status = finish(machine_.renew(client_->now_, deadline));
   if (may_ask_again(status, deadline)) status = finish(machine_.renew(client_->now_, deadline));
-  tell();
   return status;
 }
 
@@ -386,6 +389,7 @@ Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
   if (const Status status = client_->ask_ttl(machine_.key(), milliseconds); status != Status::ok) return status;
   client_->pump(nullptr);
   client_->query_waiting_ = false;
+  tell();
   if (client_->query_outcome_ != Status::ok) return client_->query_outcome_;
   constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
   if (milliseconds == -1 || milliseconds > milliseconds_max)
@@ -406,6 +410,7 @@ void HoldRecord::set_timing(const LockTiming& timing) noexcept {
 Status HoldRecord::keep(const KeepOptions& options) noexcept {
   if (!options.valid()) return Status::invalid_argument;
   if (held()) return Status::already_held;
+  stop_keeping();  // A lost hold may still be known; nobody is told of it any more.
   keep_ = options;
   return Status::ok;
 }

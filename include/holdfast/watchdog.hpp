@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+//
+// Watchdog is a thread that keeps holds alive while their owners work: each is renewed at a third of its lease, over a
+// connection of its own, many holds in one call.
+//
+//     WatchdogPlaces<64> places;            // one a hold that is kept at the same time
+//     Watchdog watchdog(places.storage());
+//     Status status = watchdog.start(client);
+//     Mutex lock(client, "orders/42");      // the automatic lease: kept from its grant on
+//     if (lock.acquire(2s) == Status::ok) { ... }
+//
+// Which holds it keeps, for how long, and whom it tells is said by KeepOptions (keep_options.hpp).
+//
+// Thread rule: start(), stop() and the destructor belong to the thread that uses the client; several clients of one server,
+// each with its own thread, may share one watchdog. Callbacks come from the watchdog's thread, and may call there what any
+// thread may: held(), tick(), cancel().
+// No heap but what libc needs to start a thread. Its memory is sizeof(Watchdog) and the places.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "holdfast/client.hpp"
+#include "holdfast/keeper.hpp"
+#include "holdfast/renewal_schedule.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+template <std::size_t count>
+struct WatchdogPlaces {
+  RenewalSchedule::Place places[count];
+  std::uint32_t heap[count];
+
+  [[nodiscard]] RenewalSchedule::Storage storage() noexcept { return {places, heap, count}; }
+};
+
+class Watchdog : public Keeper {
+ public:
+  // The storage must outlive the watchdog.
+  explicit Watchdog(const RenewalSchedule::Storage& storage) noexcept;
+  // Stops. REQUIRES: every hold that it keeps has been released, or its lock destroyed.
+  ~Watchdog();
+
+  // Starts the thread and attaches the client: its holds from the next one on are kept. The connection goes where the
+  // client's goes; where it fails, it is tried again. A second client is attached with Client::attach().
+  // Errors: not_connected (the client has not connected yet), already_held (it runs), system_error (no thread),
+  // forked (it is the parent's: make another).
+  [[nodiscard]] Status start(Client& client) noexcept;
+  // Ends the thread: holds run out unless they are renewed otherwise. Waits for it: for a call of a KeepOptions function
+  // in progress, or an attempt to connect.
+  void stop() noexcept;
+
+  // Any thread.
+  [[nodiscard]] bool running() const noexcept { return running_.load(); }
+  // Holds that are kept at present.
+  [[nodiscard]] std::size_t size() noexcept;
+  // Calls sent so far; a call renews up to renewal_batch_max holds.
+  [[nodiscard]] std::uint64_t calls() const noexcept { return calls_.load(); }
+
+ private:
+  static const Table table;
+  static Status enter(Keeper& keeper, HoldRecord& record) noexcept;
+  static void sync(Keeper& keeper, HoldRecord& record) noexcept;
+  static void leave(Keeper& keeper, HoldRecord& record) noexcept;
+  static bool may_renew(void* holder, Instant now) noexcept;
+  static void renewed(void* holder, Instant asked_at, Instant valid_until) noexcept;
+
+  static void* run(void* self) noexcept;
+  void loop() noexcept;
+  void give_up_place(HoldRecord& record) noexcept;
+  [[nodiscard]] bool tell_one() noexcept;
+  void send_due() noexcept;
+  void take_replies() noexcept;
+  void connect(Instant urgent) noexcept;
+  void sleep_until(Instant until) noexcept;
+  void wake() noexcept;
+  [[nodiscard]] bool inherited() const noexcept;
+
+  struct Lock;
+
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;  // Guards all below but client_, which is the thread's.
+  pthread_cond_t told_ = PTHREAD_COND_INITIALIZER;     // A call has returned.
+  pthread_t thread_{};
+  pid_t process_ = 0;
+  SharedValue<bool> running_;
+  SharedValue<std::uint64_t> calls_;
+  bool stopping_ = false;
+  bool reconnect_ = false;               // The client speaks to another server than we do.
+  const HoldRecord* telling_ = nullptr;  // Whose function is being called.
+  Instant sleeping_until_;
+  char run_id_[run_id_size] = {};  // Of the server that we are connected to; NUL when unknown.
+  RenewalSchedule schedule_;
+  char transmit_[16 * 1024];  // A call of 100 keys of 100 bytes.
+  Client client_;
+};
+static_assert(sizeof(Watchdog) <= 48 * 1024, "promised: a watchdog without its places");
+
+}  // namespace holdfast
