@@ -143,6 +143,63 @@ TEST(test_encoder_should_refuse_a_command_without_a_name) {
   TEST_ASSERT_EQUAL(canary, buffer[0]);
 }
 
+// ---- Argument by argument ----------------------------------------------------------------------------------------
+
+TEST(test_writer_should_write_what_encode_command_would) {
+  std::string argument;
+  for (const std::size_t size : {0U, 1U, 9U, 10U, 99U, 100U, 1000U}) {
+    argument.assign(size, '\r');
+    const Argument arguments[] = {"EVALSHA", ByteView(argument), Argument(std::int64_t{-42}), Argument(INT64_MIN)};
+    const std::string expected = encode(arguments);
+    const MutableBytes out = guarded->last(expected.size());
+    std::size_t written = 0;
+    CommandWriter writer(out, 4);
+    writer.add("EVALSHA").add(ByteView(argument)).add(-42).add(INT64_MIN);
+    TEST_ASSERT_EQUAL(Status::ok, writer.finish(written));
+    TEST_ASSERT_EQUAL(show_bytes(expected), show_bytes({out.data, written}));
+  }
+}
+
+TEST(test_writer_should_write_more_arguments_than_a_table_would_hold) {
+  constexpr std::size_t count = 1001;
+  static char buffer[16384];
+  std::size_t size = 0;
+  CommandWriter writer({buffer, sizeof buffer}, count);
+  for (std::size_t index = 0; index < count; ++index) writer.add(static_cast<std::int64_t>(index));
+  TEST_ASSERT_EQUAL(Status::ok, writer.finish(size));
+  RespTree tree;
+  std::size_t read = 0;
+  const OracleLimits wide = {.bulk = 1U << 20, .elements = 1U << 20, .reply = 1U << 24};
+  TEST_ASSERT_EQUAL(ParseResult::value, RespOracle::read({buffer, size}, wide, tree, read));
+  TEST_ASSERT_EQUAL(size, read);
+  TEST_ASSERT_EQUAL(count, tree.items.size());
+  for (std::size_t index = 0; index < count; ++index) TEST_ASSERT_EQUAL(std::to_string(index), tree.items[index].text);
+}
+
+TEST(test_writer_should_report_what_does_not_fit_and_write_no_byte_behind_its_room) {
+  const std::size_t needed = encoded_size({{"SET", "key", Argument(std::int64_t{-42})}});
+  for (std::size_t room = 0; room <= needed; ++room) {
+    char buffer[64];
+    std::memset(buffer, canary, sizeof buffer);
+    std::size_t size = 4711;
+    CommandWriter writer({buffer, room}, 3);
+    writer.add("SET").add("key").add(-42);
+    TEST_ASSERT_EQUAL(room < needed ? Status::buffer_too_small : Status::ok, writer.finish(size));
+    TEST_ASSERT_EQUAL(room < needed ? std::size_t{4711} : needed, size);
+    for (std::size_t at = room; at < sizeof buffer; ++at) TEST_ASSERT_EQUAL(canary, buffer[at]);
+  }
+}
+
+// A short argument must not slip into the room that a longer one before it did not find.
+TEST(test_writer_should_write_nothing_behind_what_did_not_fit) {
+  char buffer[40];
+  std::size_t size = 4711;
+  CommandWriter writer({buffer, sizeof buffer}, 3);
+  writer.add("SET").add(ByteView(std::string(60, 'k'))).add("v");
+  TEST_ASSERT_EQUAL(Status::buffer_too_small, writer.finish(size));
+  TEST_ASSERT_EQUAL(std::size_t{4711}, size);
+}
+
 // ---- Templates ---------------------------------------------------------------------------------------------------
 
 TEST(test_patched_template_should_equal_the_request_encoded_anew) {

@@ -168,7 +168,7 @@ class RenewalSchedule {
   void lose(Place& place) noexcept;
   bool confirmed(Place& place, Instant confirmed_at, Instant now) noexcept;
   void doubt(Place& place, Instant asked_at, Instant now) noexcept;
-  void handle_answer(Place& place, std::int64_t answer, const Call& call, Instant now) noexcept;
+  void handle_answer(Place& place, std::int64_t answer, bool alone, const Call& call, Instant now) noexcept;
   void handle_failure(Place& place, Status outcome, const Call& call, Instant now) noexcept;
   void detach(Place& place) noexcept;
   void gather(Call& call, Side side, std::size_t& room, Instant now) noexcept;

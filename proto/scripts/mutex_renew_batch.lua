@@ -9,11 +9,14 @@ if type(value) == 'table' then
 answers[index] = string.find(value.err, 'WRONGTYPE', 1, true) and 0 or -1
 elseif value ~= token then
 answers[index] = 0
-elseif redis.call('PTTL', key) >= tonumber(lease) then
-answers[index] = 1
 else
-local extended = redis.pcall('PEXPIRE', key, lease)
-answers[index] = type(extended) == 'table' and -1 or extended
+local left = redis.pcall('PTTL', key)
+if type(left) == 'number' and left < tonumber(lease) then
+left = redis.pcall('PEXPIRE', key, lease)
+elseif type(left) == 'number' then
+left = 1
+end
+answers[index] = type(left) == 'table' and -1 or left
 end
 end
 return answers

@@ -287,7 +287,8 @@ void RenewalSchedule::handle_timeout(Instant now) noexcept {
 }
 
 // The server's answer for one key, in time.
-void RenewalSchedule::handle_answer(Place& place, std::int64_t answer, const Call& call, Instant now) noexcept {
+void RenewalSchedule::handle_answer(Place& place, std::int64_t answer, bool alone, const Call& call,
+                                    Instant now) noexcept {
   if (answer == 0) {
     lose(place);
     return;
@@ -296,7 +297,7 @@ void RenewalSchedule::handle_answer(Place& place, std::int64_t answer, const Cal
     place.alone = false;  // So it was asked alone: marked ones are never asked otherwise.
     if (confirmed(place, call.asked_at, now)) host_.renewed(place.hold.holder, call.asked_at, place.hold.valid_until);
   } else {
-    place.alone = true;
+    place.alone = alone;
     doubt(place, call.asked_at, now);
   }
   settle(place, PlaceState::waiting, now);
@@ -324,8 +325,11 @@ bool RenewalSchedule::handle_reply(const Reply& reply, Instant now) noexcept {
   // Elements without elements of their own stand one behind the other: as long as all are integers, one step each.
   bool answered = reply.outcome == Status::ok && value.count() == call.count;
   const RespValue* const answers = answered ? &value.at(0) : nullptr;
-  for (std::uint32_t index = 0; answered && index < call.count; ++index)
+  bool refused = answered;  // Every key: that is the node's doing, a replica's for one, and no key's.
+  for (std::uint32_t index = 0; answered && index < call.count; ++index) {
     answered = answers[index].is(RespKind::integer);
+    refused = refused && answers[index].is_integer(-1);
+  }
   if (answered && call.by_text) by_text_ = false;
   if (reply.outcome == Status::no_script) by_text_ = true;
 
@@ -335,7 +339,7 @@ bool RenewalSchedule::handle_reply(const Reply& reply, Instant now) noexcept {
     if (now >= place.hold.valid_until)
       lose(place);
     else if (answered)
-      handle_answer(place, answers[index].integer(), call, now);
+      handle_answer(place, answers[index].integer(), !refused, call, now);
     else
       handle_failure(place, reply.outcome, call, now);
   }

@@ -1,0 +1,1242 @@
+// SPDX-License-Identifier: MIT
+//
+// Many holds kept alive, rule by rule. The rules are those of proto/lock.md, quoted as [rule N].
+#include "unity_style.hpp"
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "holdfast/mutex_kind.hpp"
+#include "holdfast/renewal_schedule.hpp"
+#include "holdfast/resp_parser.hpp"
+#include "printers.hpp"
+#include "scripts.hpp"
+
+namespace holdfast {
+
+static doctest::String toString(RenewalEvent event) {
+  static const char* const names[] = {"none", "at_risk", "lost"};
+  return names[static_cast<int>(event)];
+}
+
+}  // namespace holdfast
+
+using namespace holdfast;
+
+namespace {
+
+constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
+constexpr Duration lease = 30s;
+constexpr Duration interval = lease / 3;
+constexpr Duration validity = lease - lease / 100 - 2ms;
+constexpr Duration retry = lease / 30;
+constexpr Duration window = lease / 24;
+
+// A second kind, for calls that must not mix.
+const LockKind other_kind = [] {
+  LockKind kind = mutex_kind;
+  kind.renew_batch = &scripts::reentrant_renew;
+  return kind;
+}();
+
+// One application's hold.
+struct Holder {
+  std::string key;
+  Token token;
+  RenewalSchedule::Place* place = nullptr;
+  bool alive = true;
+  int asked = 0;  // May it be renewed?
+  int renewed = 0;
+  Instant confirmed_at = Instant();
+  Instant valid_until = Instant();
+};
+
+bool may_renew(void* holder, Instant) noexcept {
+  ++static_cast<Holder*>(holder)->asked;
+  return static_cast<Holder*>(holder)->alive;
+}
+void renewed(void* holder, Instant asked_at, Instant valid_until) noexcept {
+  auto& it = *static_cast<Holder*>(holder);
+  ++it.renewed;
+  it.confirmed_at = asked_at;
+  it.valid_until = valid_until;
+}
+constexpr RenewalSchedule::Host host = {may_renew, renewed};
+
+// A call as the server reads it.
+struct SentCall {
+  Request request;
+  std::vector<std::string> words;
+  Instant asked_at;
+
+  bool by_text() const { return words[0] == "EVAL"; }
+  std::size_t count() const { return std::stoul(words[2]); }
+  std::vector<std::string> keys() const {
+    return {words.begin() + 3, words.begin() + 3 + static_cast<std::ptrdiff_t>(count())};
+  }
+  std::string token(std::size_t index) const { return words[3 + count() + 2 * index]; }
+  std::string lease_of(std::size_t index) const { return words[4 + count() + 2 * index]; }
+};
+
+std::vector<std::string> read_words(const std::string& bytes) {
+  std::vector<std::string> words;
+  std::size_t at = 1;
+  const auto number = [&] {
+    const std::size_t value = std::stoul(bytes.substr(at));
+    at = bytes.find("\r\n", at) + 2;
+    return value;
+  };
+  const std::size_t count = number();
+  for (std::size_t index = 0; index < count; ++index) {
+    TEST_ASSERT_EQUAL('$', bytes[at]);
+    ++at;
+    const std::size_t size = number();
+    words.push_back(bytes.substr(at, size));
+    at += size + 2;
+  }
+  TEST_ASSERT_EQUAL(bytes.size(), at);
+  return words;
+}
+
+// A reply as the session would hand it out.
+class Parsed {
+ public:
+  explicit Parsed(const std::string& bytes) {
+    const MutableBytes space = parser_.receive_space();
+    TEST_ASSERT_TRUE(space.size >= bytes.size());
+    std::memcpy(space.data, bytes.data(), bytes.size());
+    parser_.handle_received(bytes.size());
+    TEST_ASSERT_EQUAL(ParseResult::value, parser_.poll_value(value));
+  }
+  RespValue value;
+
+ private:
+  char buffer_[reply_size_max];
+  RespValue nodes_[elements_max];
+  RespParser parser_{{buffer_, sizeof buffer_}, nodes_, elements_max};
+};
+
+// A schedule and all that was sent and told.
+struct Desk {
+  explicit Desk(std::size_t places = 300)
+      : places_(places), heap_(places), schedule(host, {places_.data(), heap_.data(), places}, 1s) {}
+
+  Holder& enter(const std::string& key, Instant confirmed_at = start, const LockKind& kind = mutex_kind,
+                Duration held_for = lease) {
+    holders.push_back({});
+    Holder& holder = holders.back();
+    holder.key = key;
+    holder.token = Token(ByteView("token of " + key.substr(0, 32)));
+    holder.place = schedule.enter(hold_of(holder, confirmed_at, kind, held_for), now);
+    TEST_ASSERT_TRUE(holder.place != nullptr);
+    return holder;
+  }
+  static KeptHold hold_of(Holder& holder, Instant confirmed_at, const LockKind& kind = mutex_kind,
+                          Duration held_for = lease) {
+    const Duration valid = held_for - held_for / 100 - 2ms;
+    return {.holder = &holder,
+            .kind = &kind,
+            .key = Key(ByteView(holder.key)),
+            .token = &holder.token,
+            .lease = held_for,
+            .validity = valid,
+            .confirmed_at = confirmed_at,
+            .valid_until = confirmed_at + valid};
+  }
+
+  // Everything that may go now. As many calls as came of it.
+  std::size_t take(std::size_t room = 64 * 1024) {
+    std::size_t count = 0;
+    const std::unique_ptr<char[]> space(new char[room]);
+    for (;; ++count) {
+      SentCall call;
+      call.request.native = true;  // What was there before is not cleared.
+      call.request.posted = true;
+      if (!schedule.poll_request({space.get(), room}, call.request, size, now)) return count;
+      TEST_ASSERT_TRUE(size <= room);
+      call.words = read_words(std::string(space.get(), size));
+      call.asked_at = now;
+      sent.push_back(call);
+    }
+  }
+  // The only call that may go now.
+  SentCall take_one() {
+    TEST_ASSERT_EQUAL(1U, take());
+    return sent.back();
+  }
+  bool answer(const SentCall& call, const std::string& bytes) {
+    const Parsed parsed(bytes);
+    return schedule.handle_reply(
+        {.tag = call.request.tag, .outcome = Status::ok, .nothing_ran = false, .value = parsed.value}, now);
+  }
+  bool answer(const SentCall& call, const std::vector<int>& answers) {
+    std::string bytes = "*" + std::to_string(answers.size()) + "\r\n";
+    for (const int one : answers) bytes += ":" + std::to_string(one) + "\r\n";
+    return answer(call, bytes);
+  }
+  bool answer_all(const SentCall& call, int one) { return answer(call, std::vector<int>(call.count(), one)); }
+  bool fail(const SentCall& call, Status outcome) {
+    return schedule.handle_reply({.tag = call.request.tag, .outcome = outcome, .nothing_ran = false, .value = {}}, now);
+  }
+  void to(Instant instant) {
+    now = instant;
+    schedule.handle_timeout(now);
+  }
+  // To when the next thing is to be done, and no further.
+  void to_next() {
+    const Instant next = schedule.poll_timeout();
+    TEST_ASSERT_TRUE(next != Instant::max());
+    TEST_ASSERT_TRUE(next >= now);
+    to(next);
+    TEST_ASSERT_TRUE(schedule.poll_timeout() > now);
+  }
+  RenewalEvent event(const Holder* of = nullptr) {
+    void* holder = nullptr;
+    const RenewalEvent event = schedule.poll_event(holder);
+    if (event != RenewalEvent::none && of != nullptr) TEST_ASSERT_EQUAL(static_cast<const void*>(of), holder);
+    return event;
+  }
+  Instant valid_until(const Holder& holder) const { return holder.place->hold.valid_until; }
+
+  std::vector<RenewalSchedule::Place> places_;
+  std::vector<std::uint32_t> heap_;
+  RenewalSchedule schedule;
+  std::deque<Holder> holders;  // Their tokens and keys are viewed.
+  std::vector<SentCall> sent;
+  std::size_t size = 0;  // Of the last call.
+  Instant now = start;
+};
+
+// Places differ by their spread; by then every one is due.
+constexpr Instant all_due = start + interval;
+
+}  // namespace
+
+static void setUp() {}
+static void tearDown() {}
+
+// ---- Calls -------------------------------------------------------------------------------------------------------
+
+TEST(test_call_should_carry_keys_then_a_token_and_a_lease_for_each) {
+  Desk desk;
+  desk.enter("one");
+  desk.enter("two", start, mutex_kind, 20s);
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  TEST_ASSERT_EQUAL("EVALSHA", call.words[0]);
+  TEST_ASSERT_EQUAL(std::string(scripts::mutex_renew_batch.sha.bytes().string_view()), call.words[1]);
+  TEST_ASSERT_EQUAL(9U, call.words.size());
+  TEST_ASSERT_EQUAL(2U, call.count());
+  for (std::size_t index = 0; index < 2; ++index) {
+    const std::string key = call.keys()[index];
+    TEST_ASSERT_EQUAL("token of " + key, call.token(index));
+    TEST_ASSERT_EQUAL(std::string(key == "one" ? "30000" : "20000"), call.lease_of(index));
+  }
+  TEST_ASSERT_TRUE(Operation::renew == call.request.tag.operation);
+  TEST_ASSERT_EQUAL(desk.now + 1s, call.request.deadline);
+  TEST_ASSERT_TRUE(call.request.compensation == nullptr);
+  TEST_ASSERT_FALSE(call.request.native);
+  TEST_ASSERT_FALSE(call.request.posted);
+}
+
+TEST(test_nothing_should_be_sent_before_its_turn) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Instant::max(), desk.schedule.poll_timeout());
+  desk.enter("one");
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  const Instant due = desk.schedule.poll_timeout();
+  TEST_ASSERT_TRUE(due <= start + interval);
+  TEST_ASSERT_TRUE(due > start + interval - interval / 4);
+  desk.to(due - 1ns);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  desk.to(due);
+  TEST_ASSERT_EQUAL(1U, desk.take());
+  TEST_ASSERT_EQUAL(1U, desk.schedule.calls_in_flight());
+}
+
+TEST(test_hold_whose_renewal_is_due_should_go_with_the_next_poll) {
+  Desk desk;
+  desk.now = start + interval;
+  desk.enter("late", start);
+  TEST_ASSERT_EQUAL(1U, desk.take());
+}
+
+TEST(test_holds_of_one_burst_should_fall_due_apart_and_no_later_than_a_third) {
+  std::vector<RenewalSchedule::Place> places(1000);
+  std::vector<std::uint32_t> heap(1000);
+  RenewalSchedule schedule(host, {places.data(), heap.data(), 1000}, 1s);
+  Holder holder{.key = "k", .token = Token("t")};
+  int quarters[4] = {};
+  for (std::size_t index = 0; index < 1000; ++index) {
+    const RenewalSchedule::Place* place = schedule.enter(Desk::hold_of(holder, start), start);
+    TEST_ASSERT_TRUE(place->due <= start + interval);
+    TEST_ASSERT_TRUE(place->due > start + interval - interval / 4);
+    ++quarters[(start + interval - place->due) / (interval / 16)];
+  }
+  for (const int quarter : quarters) TEST_ASSERT_TRUE(quarter > 200);
+  TEST_ASSERT_TRUE(schedule.enter(Desk::hold_of(holder, start), start) == nullptr);
+  TEST_ASSERT_EQUAL(1000U, schedule.size());
+}
+
+TEST(test_spread_should_differ_from_round_to_round) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  std::vector<std::int64_t> spreads;
+  for (int round = 0; round < 4; ++round) {
+    desk.to_next();
+    const SentCall call = desk.take_one();
+    (void)desk.answer_all(call, 1);
+    spreads.push_back((call.asked_at + interval - holder.place->due).count());
+    for (std::size_t before = 0; before + 1 < spreads.size(); ++before)
+      TEST_ASSERT_TRUE(spreads[before] != spreads.back());
+  }
+}
+
+TEST(test_holds_that_fall_due_soon_should_be_pulled_into_the_same_call) {
+  Desk desk;
+  std::vector<Instant> dues;
+  for (int index = 0; index < 40; ++index) dues.push_back(desk.enter("k" + std::to_string(index)).place->due);
+  desk.to_next();
+  std::size_t expected = 0;
+  for (const Instant due : dues)
+    if (due <= desk.now + window) ++expected;
+  TEST_ASSERT_TRUE(expected > 5);
+  TEST_ASSERT_TRUE(expected < 40);
+  TEST_ASSERT_EQUAL(expected, desk.take_one().count());
+}
+
+TEST(test_soonest_should_be_pulled_first_and_no_more_than_fit) {
+  Desk desk;
+  for (int index = 0; index < 250; ++index) desk.enter("k" + std::to_string(index));
+  desk.to(all_due - interval / 4 + window);
+  TEST_ASSERT_TRUE(desk.take() >= 1);
+  TEST_ASSERT_EQUAL(renewal_batch_max, desk.sent[0].count());
+  Instant latest = start;
+  Instant earliest = Instant::max();
+  for (const Holder& holder : desk.holders) {
+    bool taken = false;
+    for (const SentCall& call : desk.sent)
+      for (const std::string& key : call.keys()) taken = taken || key == holder.key;
+    if (taken)
+      latest = later(latest, holder.place->due);
+    else
+      earliest = earlier(earliest, holder.place->due);
+  }
+  TEST_ASSERT_TRUE(latest <= earliest);
+}
+
+TEST(test_call_should_hold_no_more_keys_than_the_space_takes) {
+  Desk desk;
+  const std::string longest(key_size_max, 'k');
+  for (int index = 0; index < 8; ++index) desk.enter(longest);
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL(0U, desk.take(200));
+  TEST_ASSERT_EQUAL(0U, desk.schedule.calls_in_flight());
+  // Not sent for want of room: no timer, so that the driver does not turn in place.
+  TEST_ASSERT_TRUE(desk.schedule.poll_timeout() > desk.now);
+  TEST_ASSERT_EQUAL(renewal_calls_max, desk.take(1000));
+  std::size_t keys = 0;
+  for (const SentCall& call : desk.sent) {
+    TEST_ASSERT_TRUE(call.count() >= 1);
+    TEST_ASSERT_TRUE(call.count() <= 2);
+    keys += call.count();
+  }
+  TEST_ASSERT_TRUE(keys > 4);
+}
+
+// Whatever the sizes of keys and tokens, what is reckoned is enough for what is written.
+TEST(test_call_should_fit_whatever_the_room_is) {
+  for (std::size_t room = 0; room < 1400; ++room) {
+    for (const bool by_text : {false, true}) {
+      Desk desk;
+      desk.enter("a");
+      desk.enter(std::string(key_size_max, 'k'), start, mutex_kind, lease_max).token =
+          Token(ByteView(std::string(token_size_max, 't')));
+      desk.enter(std::string(9, 'k'), start, mutex_kind, lease_min);
+      desk.now = all_due;
+      desk.enter(std::string(10, 'k'), start, mutex_kind, lease_max);
+      if (by_text) {
+        (void)desk.take();
+        (void)desk.fail(desk.sent[0], Status::no_script);
+      }
+      (void)desk.take(room);
+    }
+  }
+}
+
+TEST(test_fullest_call_should_fit) {
+  const std::string longest(key_size_max, 'k');
+  std::size_t needed = 0;
+  for (std::size_t less = 0; less < 400; ++less) {
+    Desk desk;
+    desk.now = start + lease_max / 2;
+    for (std::size_t index = 0; index < renewal_batch_max; ++index)
+      desk.enter(longest, start, other_kind, lease_max).token = Token(ByteView(std::string(token_size_max, 't')));
+    if (less == 0) {
+      TEST_ASSERT_EQUAL(1U, desk.take());
+      needed = desk.size;
+      TEST_ASSERT_EQUAL(renewal_batch_max, desk.sent[0].count());
+      TEST_ASSERT_TRUE(needed < 36 * 1024);
+    }
+    (void)desk.take(needed + 10 - less);
+  }
+}
+
+TEST(test_hold_in_flight_should_not_be_asked_again_by_a_call_that_others_cause) {
+  Desk desk;
+  const Holder& first = desk.enter("first");
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL("first", desk.take_one().keys()[0]);
+  // Its next moment, at risk, comes within the window of the other's call.
+  desk.to(start + interval * 2 - window / 2);
+  desk.enter("second", start + interval - window);
+  TEST_ASSERT_EQUAL("second", desk.take_one().keys()[0]);
+  TEST_ASSERT_EQUAL(1U, desk.sent[1].count());
+  TEST_ASSERT_TRUE(desk.answer_all(desk.sent[0], 1));
+  TEST_ASSERT_EQUAL(1, first.renewed);
+}
+
+TEST(test_calls_in_flight_should_be_few_and_what_is_due_should_wait_without_a_timer) {
+  Desk desk(600);
+  for (int index = 0; index < 600; ++index) desk.enter("k" + std::to_string(index));
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL(renewal_calls_max, desk.take());
+  TEST_ASSERT_EQUAL(renewal_calls_max, desk.schedule.calls_in_flight());
+  TEST_ASSERT_TRUE(desk.schedule.poll_timeout() > desk.now);
+  TEST_ASSERT_TRUE(desk.answer_all(desk.sent[2], 1));
+  TEST_ASSERT_EQUAL(1U, desk.take());
+  TEST_ASSERT_EQUAL(renewal_batch_max, desk.sent[0].count());
+  TEST_ASSERT_TRUE(desk.answer_all(desk.sent[0], 1));
+  TEST_ASSERT_EQUAL(1U, desk.take());
+  TEST_ASSERT_EQUAL(0U, desk.take());
+}
+
+TEST(test_calls_should_not_mix_kinds) {
+  Desk desk;
+  for (int index = 0; index < 20; ++index)
+    desk.enter((index % 2 == 0 ? "m" : "o") + std::to_string(index), start, index % 2 == 0 ? mutex_kind : other_kind);
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL(2U, desk.take());
+  for (const SentCall& call : desk.sent) {
+    TEST_ASSERT_EQUAL(10U, call.count());
+    const Script& script = call.keys()[0][0] == 'm' ? scripts::mutex_renew_batch : scripts::reentrant_renew;
+    TEST_ASSERT_EQUAL(std::string(script.sha.bytes().string_view()), call.words[1]);
+    for (const std::string& key : call.keys()) TEST_ASSERT_EQUAL(call.keys()[0][0], key[0]);
+  }
+}
+
+TEST(test_pulled_holds_should_be_of_the_same_kind) {
+  Desk desk;
+  const Holder& first = desk.enter("mutex");
+  for (int index = 0; index < 30; ++index) desk.enter("other" + std::to_string(index), start, other_kind);
+  while (first.place->due > desk.now) {
+    desk.to_next();
+    (void)desk.take();
+  }
+  for (const SentCall& call : desk.sent)
+    for (const std::string& key : call.keys()) TEST_ASSERT_EQUAL(call.keys()[0][0], key[0]);
+}
+
+// ---- Renewed -----------------------------------------------------------------------------------------------------
+
+// [rule 3] A renewal counts from its own send, less drift.
+TEST(test_renewal_should_extend_from_its_own_send) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  desk.to(desk.now + 700ms);
+  TEST_ASSERT_EQUAL(start + validity, desk.valid_until(holder));
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(all_due + validity, desk.valid_until(holder));
+  TEST_ASSERT_EQUAL(all_due, holder.place->hold.confirmed_at);
+  TEST_ASSERT_EQUAL(1, holder.renewed);
+  TEST_ASSERT_EQUAL(all_due, holder.confirmed_at);
+  TEST_ASSERT_EQUAL(all_due + validity, holder.valid_until);
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(0U, desk.schedule.calls_in_flight());
+  TEST_ASSERT_TRUE(desk.schedule.poll_timeout() > all_due + interval - interval / 4);
+  TEST_ASSERT_TRUE(desk.schedule.poll_timeout() <= all_due + interval);
+}
+
+// [rule 3] A renewal never lowers what a longer lease before it promised.
+TEST(test_renewal_should_not_lower_a_later_valid_until) {
+  Desk desk;
+  Holder holder{.key = "one", .token = Token("token")};
+  KeptHold hold = Desk::hold_of(holder, start);
+  hold.valid_until = start + 2 * lease;
+  holder.place = desk.schedule.enter(hold, start);
+  desk.to(all_due);
+  TEST_ASSERT_TRUE(desk.answer_all(desk.take_one(), 1));
+  TEST_ASSERT_EQUAL(start + 2 * lease, desk.valid_until(holder));
+  TEST_ASSERT_EQUAL(start + 2 * lease, holder.valid_until);
+  TEST_ASSERT_EQUAL(all_due, holder.confirmed_at);
+}
+
+// [rule 2] Only before the old valid_until has passed. Lost is final.
+TEST(test_renewal_that_comes_after_the_end_should_revive_nothing) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(start + validity - 100ms);
+  const SentCall call = desk.take_one();
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  desk.now = start + validity;  // Arrived replies are handled before the timeout.
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(0, holder.renewed);
+  TEST_ASSERT_EQUAL(start + validity, desk.valid_until(holder));
+  desk.to(desk.now + 1h);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+TEST(test_renewal_that_comes_just_before_the_end_should_keep_the_hold) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(start + validity - 100ms);
+  const SentCall call = desk.take_one();
+  desk.now = start + validity - 1ns;
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(start + validity - 100ms + validity, desk.valid_until(holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+TEST(test_late_reply_should_not_revive_what_time_has_ended) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  desk.to(start + validity);
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(0, holder.renewed);
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  desk.to(desk.now + 1h);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  TEST_ASSERT_EQUAL(Instant::max(), desk.schedule.poll_timeout());
+}
+
+TEST(test_each_key_should_get_its_own_answer) {
+  Desk desk;
+  for (int index = 0; index < 5; ++index) desk.enter("k" + std::to_string(index));
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  TEST_ASSERT_TRUE(desk.answer(call, std::vector<int>{1, 0, 1, -1, 1}));
+  for (Holder& holder : desk.holders) {
+    std::size_t index = 0;
+    while (call.keys()[index] != holder.key) ++index;
+    TEST_ASSERT_EQUAL(index % 2 == 0 ? 1 : 0, holder.renewed);
+    const bool kept = index % 2 == 0;
+    TEST_ASSERT_EQUAL(kept ? all_due + validity : start + validity, desk.valid_until(holder));
+  }
+  const auto holder_at = [&](std::size_t index) {
+    for (const Holder& holder : desk.holders)
+      if (holder.key == call.keys()[index]) return &holder;
+    return static_cast<const Holder*>(nullptr);
+  };
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(holder_at(1)));
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(holder_at(3)));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+TEST(test_refusal_of_every_key_should_be_the_nodes_and_ask_none_alone) {
+  Desk desk;
+  for (int index = 0; index < 3; ++index) desk.enter("k" + std::to_string(index));
+  desk.to(all_due);
+  TEST_ASSERT_TRUE(desk.answer_all(desk.take_one(), -1));
+  desk.to(desk.now + 5s);
+  TEST_ASSERT_EQUAL(3U, desk.take_one().keys().size());
+}
+
+// ---- Lost --------------------------------------------------------------------------------------------------------
+
+// [rule 12] "Not yours" is a loss at once, with valid_until far away; nothing more is sent for it.
+TEST(test_not_ours_should_be_lost_at_once_and_for_good) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  TEST_ASSERT_TRUE(desk.answer_all(desk.take_one(), 0));
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(Instant::max(), desk.schedule.poll_timeout());
+  desk.schedule.confirm(*holder.place, desk.now, desk.now);
+  TEST_ASSERT_EQUAL(start + validity, desk.valid_until(holder));
+  desk.to(desk.now + 1h);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(1U, desk.schedule.size());
+  desk.schedule.leave(*holder.place);
+  TEST_ASSERT_EQUAL(0U, desk.schedule.size());
+}
+
+TEST(test_wrong_type_should_be_a_loss_for_a_single_key) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::wrong_type));
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+}
+
+TEST(test_wrong_type_of_a_call_of_several_should_ask_each_alone) {
+  Desk desk;
+  desk.enter("one");
+  desk.enter("two");
+  desk.to(all_due);
+  TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::wrong_type));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(2U, desk.take());
+}
+
+TEST(test_hold_should_be_lost_when_valid_until_passes) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(start + validity - 1ns);
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(start + validity, desk.schedule.poll_timeout());
+  desk.to(start + validity);
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(0U, desk.take());
+}
+
+TEST(test_hold_that_is_over_when_it_enters_should_be_lost_at_once) {
+  Desk desk;
+  desk.now = start + validity;
+  const Holder& holder = desk.enter("one", start);
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  desk.schedule.leave(*holder.place);
+}
+
+// ---- At risk -----------------------------------------------------------------------------------------------------
+
+TEST(test_two_thirds_without_a_confirmation_should_put_at_risk_once) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to_next();  // Due; the session is not ready, so nothing is polled.
+  TEST_ASSERT_EQUAL(start + interval * 2, desk.schedule.poll_timeout());
+  desk.to(start + interval * 2 - 1ns);
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  desk.to_next();
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  TEST_ASSERT_EQUAL(start + validity, desk.schedule.poll_timeout());
+  desk.to(desk.now + 1s);
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+// [rule 12] The first doubt is told, once; it is armed again when a renewal was confirmed.
+TEST(test_failed_renewals_should_put_at_risk_once_until_one_is_confirmed) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  for (int round = 0; round < 3; ++round) {
+    desk.to_next();
+    TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::timed_out));
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+    desk.to_next();
+    TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::no_permission));
+    TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+    desk.to_next();
+    TEST_ASSERT_TRUE(desk.answer_all(desk.take_one(), 1));
+    TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  }
+}
+
+TEST(test_doubt_that_is_over_before_it_was_told_should_not_be_told) {
+  Desk desk;
+  Holder& first = desk.enter("one");
+  Holder& second = desk.enter("two");
+  desk.to(all_due);
+  TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::timed_out));
+  desk.to(desk.now + retry);
+  const SentCall call = desk.take_one();
+  TEST_ASSERT_TRUE(desk.answer(call, call.keys()[0] == "one" ? std::vector<int>{1, -1} : std::vector<int>{-1, 1}));
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&second));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(1, first.renewed);
+}
+
+TEST(test_doubt_should_be_told_before_the_loss) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(start + interval * 2);
+  desk.to(start + validity);
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+TEST(test_events_should_be_told_in_the_order_in_which_they_came) {
+  Desk desk;
+  for (int index = 0; index < 4; ++index) desk.enter("k" + std::to_string(index), start + index * 1s);
+  desk.to(start + 1h);
+  for (const Holder& holder : desk.holders) TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+// ---- Lost replies and errors -------------------------------------------------------------------------------------
+
+TEST(test_lost_replies_should_be_asked_again_together_after_a_while) {
+  for (const Status outcome : {Status::timed_out, Status::transport_closed, Status::cancelled, Status::not_connected}) {
+    Desk desk;
+    desk.enter("one");
+    desk.enter("two");
+    desk.to(all_due);
+    TEST_ASSERT_TRUE(desk.fail(desk.take_one(), outcome));
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event());
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event());
+    TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+    desk.to(desk.now + retry - 1ns);
+    TEST_ASSERT_EQUAL(0U, desk.take());
+    desk.to(desk.now + 1ns);
+    TEST_ASSERT_EQUAL(2U, desk.take_one().count());
+  }
+}
+
+TEST(test_delayed_hold_should_not_be_pulled_into_another_call) {
+  Desk desk;
+  Holder& failed = desk.enter("failed", start - 1s);
+  desk.to(failed.place->due);
+  (void)desk.take();
+  (void)desk.fail(desk.sent.back(), Status::timed_out);
+  const Instant again = desk.now + retry;
+  TEST_ASSERT_EQUAL(again, failed.place->due);
+  desk.to(desk.now + 1ms);
+  desk.enter("other", desk.now - interval);
+  TEST_ASSERT_EQUAL("other", desk.take_one().keys()[0]);
+  desk.to(again);
+  TEST_ASSERT_EQUAL("failed", desk.take_one().keys()[0]);
+}
+
+// An error of a call of several may be one key's: a cluster's proxy, one key's permission.
+TEST(test_error_of_several_should_be_asked_again_at_once_a_key_a_call) {
+  for (const Status outcome : {Status::cross_slot, Status::no_permission, Status::server_error, Status::moved}) {
+    Desk desk;
+    for (int index = 0; index < 3; ++index) desk.enter("k" + std::to_string(index));
+    desk.to(all_due);
+    TEST_ASSERT_TRUE(desk.fail(desk.take_one(), outcome));
+    TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+    TEST_ASSERT_EQUAL(3U, desk.take());
+    for (int index = 1; index <= 3; ++index) TEST_ASSERT_EQUAL(1U, desk.sent[static_cast<std::size_t>(index)].count());
+    // One fails alone, and is asked alone again, later; a success clears the mark.
+    TEST_ASSERT_TRUE(desk.answer_all(desk.sent[1], 1));
+    TEST_ASSERT_TRUE(desk.answer_all(desk.sent[2], 1));
+    TEST_ASSERT_TRUE(desk.fail(desk.sent[3], outcome));
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event());
+    TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+    TEST_ASSERT_EQUAL(0U, desk.take());
+    desk.to(desk.now + retry);
+    const SentCall again = desk.take_one();
+    TEST_ASSERT_EQUAL(desk.sent[3].keys()[0], again.keys()[0]);
+    TEST_ASSERT_TRUE(desk.fail(again, outcome));
+    desk.to(all_due + interval);  // The two others are due, and so is it.
+    TEST_ASSERT_EQUAL(2U, desk.take());
+    const SentCall& pair = desk.sent[desk.sent.size() - 1];
+    const SentCall& single = desk.sent[desk.sent.size() - 2];
+    TEST_ASSERT_EQUAL(3U, pair.count() + single.count());
+    TEST_ASSERT_TRUE(desk.answer_all(single, 1));
+    TEST_ASSERT_TRUE(desk.answer_all(pair, 1));
+    desk.to(desk.now + interval);
+    TEST_ASSERT_EQUAL(3U, desk.take_one().count());
+  }
+}
+
+// A success among others is no success alone.
+TEST(test_mark_should_stay_until_a_success_alone) {
+  Desk desk;
+  const Holder& refused = desk.enter("refused");
+  desk.enter("other");
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  TEST_ASSERT_TRUE(desk.answer(call, call.keys()[0] == "refused" ? std::vector<int>{-1, 1} : std::vector<int>{1, -1}));
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&refused));
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  desk.schedule.confirm(*refused.place, desk.now + 1ms, desk.now + 1ms);
+  desk.to(desk.now + 1ms + interval);
+  TEST_ASSERT_EQUAL(2U, desk.take());
+  for (const std::size_t index : {1U, 2U}) {
+    TEST_ASSERT_EQUAL(1U, desk.sent[index].count());
+    TEST_ASSERT_TRUE(desk.answer_all(desk.sent[index], 1));
+  }
+  desk.to(desk.now + interval);
+  TEST_ASSERT_EQUAL(2U, desk.take_one().count());
+}
+
+TEST(test_alone_should_mean_that_nothing_is_pulled_into_its_call) {
+  Desk desk;
+  desk.enter("one");
+  desk.enter("two");
+  desk.to(all_due);
+  (void)desk.fail(desk.take_one(), Status::cross_slot);
+  for (int index = 0; index < 20; ++index) desk.enter("k" + std::to_string(index), desk.now - interval + window / 2);
+  (void)desk.take();
+  for (const SentCall& call : desk.sent)
+    for (const std::string& key : call.keys())
+      if (&call != &desk.sent[0] && (key == "one" || key == "two")) TEST_ASSERT_EQUAL(1U, call.count());
+}
+
+// What the node refuses to everybody is not asked for key by key.
+TEST(test_refusals_of_the_whole_node_should_be_asked_again_together) {
+  for (const Status outcome : {Status::loading, Status::busy_script, Status::read_only, Status::stale_replica,
+                               Status::too_few_replicas, Status::disk_error, Status::auth_required}) {
+    Desk desk;
+    desk.enter("one");
+    desk.enter("two");
+    desk.to(all_due);
+    TEST_ASSERT_TRUE(desk.fail(desk.take_one(), outcome));
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event());
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event());
+    TEST_ASSERT_EQUAL(0U, desk.take());
+    desk.to(desk.now + retry);
+    TEST_ASSERT_EQUAL(2U, desk.take_one().count());
+  }
+}
+
+TEST(test_failures_should_be_survived_until_valid_until_and_no_longer) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  std::size_t tries = 0;
+  while (desk.now < start + validity) {
+    desk.to_next();
+    for (; desk.take() == 1; ++tries) {
+      (void)desk.fail(desk.sent.back(), Status::loading);
+      TEST_ASSERT_TRUE(tries < 100);
+    }
+  }
+  TEST_ASSERT_TRUE(tries >= 19);
+  TEST_ASSERT_TRUE(tries <= 25);
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(start + validity, desk.now);
+}
+
+TEST(test_retries_of_the_shortest_leases_should_keep_the_floor) {
+  Desk desk;
+  const Holder& holder = desk.enter("one", start, mutex_kind, lease_min);
+  desk.to_next();
+  (void)desk.fail(desk.take_one(), Status::timed_out);
+  TEST_ASSERT_EQUAL(desk.now + retry_delay_min, holder.place->due);
+}
+
+// [rule 11] Default-deny.
+TEST(test_reply_of_another_shape_should_put_all_in_doubt_and_the_session_too) {
+  const char* const odd[] = {"*1\r\n:1\r\n",
+                             "*3\r\n:1\r\n:1\r\n:1\r\n",
+                             "*0\r\n",
+                             "$-1\r\n",
+                             ":1\r\n",
+                             "+OK\r\n",
+                             "*2\r\n:1\r\n$1\r\n1\r\n",
+                             "*2\r\n$-1\r\n:1\r\n",
+                             "*2\r\n:1\r\n*1\r\n:1\r\n",
+                             "$3\r\n1 1\r\n"};
+  for (const char* bytes : odd) {
+    TEST_MESSAGE(bytes);
+    Desk desk;
+    Holder& first = desk.enter("one");
+    Holder& second = desk.enter("two");
+    desk.to(all_due);
+    TEST_ASSERT_FALSE(desk.answer(desk.take_one(), std::string(bytes)));
+    TEST_ASSERT_EQUAL(0, first.renewed + second.renewed);
+    TEST_ASSERT_EQUAL(start + validity, desk.valid_until(first));
+    TEST_ASSERT_EQUAL(start + validity, desk.valid_until(second));
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event());
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event());
+    TEST_ASSERT_EQUAL(0U, desk.schedule.calls_in_flight());
+    TEST_ASSERT_EQUAL(0U, desk.take());
+    desk.to(desk.now + retry);
+    TEST_ASSERT_EQUAL(2U, desk.take_one().count());
+  }
+}
+
+// [rule 11] An integer that no script returns is no success.
+TEST(test_unlisted_integers_should_be_doubts) {
+  for (const int odd : {-1, 2, -2, 10}) {
+    Desk desk;
+    const Holder& holder = desk.enter("one");
+    desk.to(all_due);
+    TEST_ASSERT_TRUE(desk.answer_all(desk.take_one(), odd));
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+    TEST_ASSERT_EQUAL(0, holder.renewed);
+    TEST_ASSERT_EQUAL(start + validity, desk.valid_until(holder));
+  }
+}
+
+TEST(test_replies_that_belong_to_no_call_should_change_nothing) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  for (std::uint32_t other = 0; other < 40; ++other) {
+    SentCall stray = call;
+    stray.request.tag.generation = other;
+    if (other == call.request.tag.generation) continue;
+    TEST_ASSERT_TRUE(desk.answer_all(stray, 0));
+  }
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_TRUE(desk.answer_all(call, 0));  // A second one.
+  TEST_ASSERT_EQUAL(1, holder.renewed);
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+// ---- NOSCRIPT ----------------------------------------------------------------------------------------------------
+
+// Nothing ran, so the same call goes out by text; it counts from its own send.
+TEST(test_unknown_script_should_be_asked_again_by_its_text) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  desk.enter("two");
+  desk.to(all_due);
+  const SentCall first = desk.take_one();
+  desk.to(desk.now + 300ms);
+  TEST_ASSERT_TRUE(desk.fail(first, Status::no_script));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  const SentCall again = desk.take_one();
+  TEST_ASSERT_TRUE(again.by_text());
+  TEST_ASSERT_EQUAL(std::string(scripts::mutex_renew_batch.text.string_view()), again.words[1]);
+  TEST_ASSERT_EQUAL(2U, again.count());
+  TEST_ASSERT_TRUE(again.request.tag.generation != first.request.tag.generation);
+  TEST_ASSERT_TRUE(desk.answer_all(again, 1));
+  TEST_ASSERT_EQUAL(all_due + 300ms + validity, desk.valid_until(holder));
+  // From then on by its digest again.
+  desk.to(desk.now + interval);
+  TEST_ASSERT_FALSE(desk.take_one().by_text());
+}
+
+TEST(test_unknown_text_should_be_an_error_like_others) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::no_script));
+  TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::no_script));
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  TEST_ASSERT_TRUE(desk.schedule.poll_timeout() > desk.now);
+  desk.to(desk.now + retry);
+  TEST_ASSERT_TRUE(desk.take_one().by_text());
+}
+
+// ---- may_renew ---------------------------------------------------------------------------------------------------
+
+TEST(test_hold_that_may_not_be_renewed_should_run_out) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  holder.alive = false;
+  Instant at_risk;
+  std::size_t turns = 0;
+  for (; desk.now < start + validity; ++turns) {
+    TEST_ASSERT_TRUE(turns < 100);
+    desk.to_next();
+    TEST_ASSERT_EQUAL(0U, desk.take());
+    if (desk.now < start + validity && desk.event() == RenewalEvent::at_risk) at_risk = desk.now;
+  }
+  TEST_ASSERT_EQUAL(start + interval * 2, at_risk);
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_TRUE(holder.asked >= 18);
+  TEST_ASSERT_TRUE(holder.asked <= 25);
+  TEST_ASSERT_TRUE(turns <= 28);
+}
+
+TEST(test_hold_that_may_be_renewed_again_should_be_renewed) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  holder.alive = false;
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  TEST_ASSERT_EQUAL(1, holder.asked);
+  holder.alive = true;
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  desk.to(all_due + retry);
+  TEST_ASSERT_TRUE(desk.answer_all(desk.take_one(), 1));
+  TEST_ASSERT_EQUAL(1, holder.renewed);
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+TEST(test_those_that_may_not_be_renewed_should_not_keep_others_from_theirs) {
+  Desk desk;
+  for (int index = 0; index < 250; ++index) desk.enter("dead" + std::to_string(index), start - 1s).alive = false;
+  Holder& holder = desk.enter("alive");
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL("alive", desk.take_one().keys()[0]);
+  TEST_ASSERT_EQUAL(1U, desk.sent[0].count());
+  TEST_ASSERT_EQUAL(1, holder.asked);
+  for (const Holder& dead : desk.holders) TEST_ASSERT_EQUAL(1, dead.asked);
+}
+
+// ---- Confirm -----------------------------------------------------------------------------------------------------
+
+TEST(test_confirmation_from_elsewhere_should_count_as_a_renewal) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  desk.to(start + interval * 2);
+  desk.now = desk.now + 10ms;
+  desk.schedule.confirm(*holder.place, desk.now - 10ms, desk.now);
+  TEST_ASSERT_EQUAL(desk.now - 10ms + validity, desk.valid_until(holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());  // Overtaken.
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  TEST_ASSERT_TRUE(desk.schedule.poll_timeout() > desk.now + interval / 2);
+  TEST_ASSERT_EQUAL(0, holder.renewed);
+  desk.to(desk.now - 10ms + interval * 2);
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));  // Armed again.
+}
+
+// [rule 2] Nothing raises valid_until once it has passed.
+TEST(test_confirmation_after_the_end_should_revive_nothing) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  desk.now = start + validity;
+  desk.schedule.confirm(*holder.place, desk.now - 1ms, desk.now);
+  TEST_ASSERT_EQUAL(start + validity, desk.valid_until(holder));
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_EQUAL(0U, desk.take());
+}
+
+TEST(test_confirmation_that_is_older_should_lower_nothing_and_end_no_doubt) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  (void)desk.fail(desk.take_one(), Status::timed_out);
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  const Instant due = holder.place->due;
+  for (const Instant old : {start, start - 1s, Instant()}) {
+    desk.schedule.confirm(*holder.place, old, desk.now);
+    TEST_ASSERT_EQUAL(start + validity, desk.valid_until(holder));
+    TEST_ASSERT_EQUAL(start, holder.place->hold.confirmed_at);
+    TEST_ASSERT_EQUAL(due, holder.place->due);
+  }
+  desk.to(start + interval * 2);
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+}
+
+// The reply to a call that was made before counts for no more than it says.
+TEST(test_reply_that_was_overtaken_by_a_confirmation_should_lower_nothing) {
+  struct {
+    Status outcome;
+    int answer;
+    RenewalEvent expected;
+  } const rows[] = {{Status::ok, 1, RenewalEvent::none},
+                    {Status::ok, -1, RenewalEvent::none},
+                    {Status::ok, 0, RenewalEvent::lost},
+                    {Status::timed_out, 0, RenewalEvent::none},
+                    {Status::server_error, 0, RenewalEvent::none}};
+  for (const auto& row : rows) {
+    Desk desk;
+    Holder& holder = desk.enter("one");
+    desk.to(all_due);
+    const SentCall call = desk.take_one();
+    desk.to(all_due + 500ms);
+    desk.schedule.confirm(*holder.place, desk.now, desk.now);
+    if (row.outcome == Status::ok)
+      TEST_ASSERT_TRUE(desk.answer_all(call, row.answer));
+    else
+      TEST_ASSERT_TRUE(desk.fail(call, row.outcome));
+    TEST_ASSERT_EQUAL(0, holder.renewed);
+    TEST_ASSERT_EQUAL(row.expected, desk.event(&holder));
+    TEST_ASSERT_EQUAL(all_due + 500ms + validity, desk.valid_until(holder));
+    TEST_ASSERT_EQUAL(0U, desk.take());
+    if (row.expected == RenewalEvent::none) {
+      TEST_ASSERT_TRUE(desk.schedule.poll_timeout() > desk.now + interval / 2);
+      TEST_ASSERT_TRUE(desk.schedule.poll_timeout() <= desk.now + interval);
+    }
+  }
+}
+
+// ---- Leave -------------------------------------------------------------------------------------------------------
+
+TEST(test_hold_that_left_should_be_sent_and_told_nothing_of) {
+  Desk desk;
+  Holder& waiting = desk.enter("waiting");
+  desk.schedule.leave(*waiting.place);
+  TEST_ASSERT_EQUAL(Instant::max(), desk.schedule.poll_timeout());
+  Holder& due = desk.enter("due", start - interval);
+  desk.schedule.leave(*due.place);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  Holder& told = desk.enter("told", start - lease);
+  Holder& other = desk.enter("other", start - lease);
+  Holder& third = desk.enter("third", start - lease);
+  desk.schedule.leave(*other.place);
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&told));
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&third));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(2U, desk.schedule.size());
+}
+
+// [rule 2] A reply counts only for the hold that was there when it was asked.
+TEST(test_reply_for_a_hold_that_left_should_not_touch_the_next_in_its_place) {
+  for (const int answer : {0, 1, -1}) {
+    Desk desk(2);
+    Holder& first = desk.enter("first");
+    Holder& neighbour = desk.enter("neighbour");
+    desk.to(all_due);
+    const SentCall call = desk.take_one();
+    TEST_ASSERT_EQUAL(2U, call.count());
+    desk.schedule.leave(*first.place);
+    Holder& next = desk.enter("next", desk.now - 1s);
+    TEST_ASSERT_EQUAL(first.place, next.place);
+    TEST_ASSERT_EQUAL(0U, desk.take());
+    TEST_ASSERT_TRUE(desk.answer_all(call, answer));
+    TEST_ASSERT_EQUAL(all_due - 1s + validity, desk.valid_until(next));
+    TEST_ASSERT_EQUAL(0, first.renewed + next.renewed);
+    TEST_ASSERT_EQUAL(answer == 1 ? 1 : 0, neighbour.renewed);
+    for (RenewalEvent event = desk.event(&neighbour); event != RenewalEvent::none;) event = desk.event(&neighbour);
+    desk.to(all_due - 1s + interval);
+    (void)desk.take();
+    TEST_ASSERT_EQUAL("next", desk.sent[1].keys()[0]);
+  }
+}
+
+// Also where the next hold is in flight itself, in another call.
+TEST(test_reply_for_a_hold_that_left_should_not_answer_the_next_ones_own_call) {
+  Desk desk(1);
+  Holder& first = desk.enter("first");
+  desk.to(all_due);
+  const SentCall old = desk.take_one();
+  desk.schedule.leave(*first.place);
+  Holder& next = desk.enter("next", start);
+  const SentCall own = desk.take_one();
+  for (const int answer : {0, 1}) TEST_ASSERT_TRUE(desk.answer_all(old, answer));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(0, next.renewed);
+  TEST_ASSERT_TRUE(desk.answer_all(own, 1));
+  TEST_ASSERT_EQUAL(1, next.renewed);
+  TEST_ASSERT_EQUAL(all_due + validity, desk.valid_until(next));
+}
+
+TEST(test_place_should_carry_nothing_over_to_its_next_hold) {
+  Desk desk(2);
+  Holder& marked = desk.enter("marked");
+  desk.to(all_due);
+  (void)desk.answer_all(desk.take_one(), -1);  // At risk, alone and delayed.
+  desk.schedule.leave(*marked.place);
+  Holder& next = desk.enter("next", desk.now);
+  TEST_ASSERT_EQUAL(marked.place, next.place);
+  Holder& other = desk.enter("other", desk.now);
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  desk.to(desk.now + interval);
+  TEST_ASSERT_EQUAL(2U, desk.take_one().count());
+  (void)desk.fail(desk.sent.back(), Status::timed_out);
+  for (int count = 0; count < 2; ++count) TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event());
+  TEST_ASSERT_EQUAL(0, next.renewed + other.renewed);
+}
+
+TEST(test_places_should_be_used_again) {
+  Desk desk(3);
+  for (int round = 0; round < 5; ++round) {
+    Holder* entered[3];
+    for (Holder*& holder : entered) holder = &desk.enter("k", desk.now);
+    Holder none;
+    none.key = "k";
+    none.token = Token("t");
+    TEST_ASSERT_TRUE(desk.schedule.enter(Desk::hold_of(none, desk.now), desk.now) == nullptr);
+    for (Holder* holder : entered) desk.schedule.leave(*holder->place);
+    TEST_ASSERT_EQUAL(0U, desk.schedule.size());
+  }
+}
+
+// ---- Many --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A server that answers after a while, and a driver, in virtual time.
+struct Crowd {
+  static constexpr std::size_t count = 100'000;
+  static constexpr Duration lease = 2min;
+  static constexpr Duration validity = lease - lease / 100 - 2ms;
+  struct Member {
+    Instant valid_until;
+    std::uint32_t renewals = 0;
+  };
+  struct Waiting {
+    ReplyTag tag;
+    Instant at;
+    std::size_t keys;
+  };
+
+  std::vector<RenewalSchedule::Place> places = std::vector<RenewalSchedule::Place>(count);
+  std::vector<std::uint32_t> heap = std::vector<std::uint32_t>(count);
+  std::vector<Member> members = std::vector<Member>(count);
+  std::unique_ptr<char[]> space{new char[16 * 1024]};
+  std::deque<Waiting> waiting;
+  std::unique_ptr<Parsed> replies[renewal_batch_max + 1];  // By their keys: to parse each would be most of the time.
+  std::size_t calls = 0;
+  std::size_t keys = 0;
+  std::size_t most_at_once = 0;
+
+  static bool may_renew(void*, Instant) noexcept { return true; }
+  static void renewed(void* holder, Instant, Instant valid_until) noexcept {
+    auto& member = *static_cast<Member*>(holder);
+    member.valid_until = valid_until;
+    ++member.renewals;
+  }
+};
+
+}  // namespace
+
+// Ten minutes of a hundred thousand holds, acquired in one burst of two seconds.
+TEST(test_a_hundred_thousand_holds_should_be_kept_for_ten_minutes) {
+  Crowd crowd;
+  RenewalSchedule schedule({Crowd::may_renew, Crowd::renewed}, {crowd.places.data(), crowd.heap.data(), Crowd::count},
+                           1s);
+  const Token token("0123456789abcdef0123456789abcdef");
+  static std::string ones;
+  ones.clear();
+  for (std::size_t index = 0; index < renewal_batch_max; ++index) ones += ":1\r\n";
+  Instant now = start;
+  for (std::size_t index = 0; index < Crowd::count; ++index) {
+    const Instant at = start + index * 20us;
+    crowd.members[index].valid_until = at + Crowd::validity;
+    (void)schedule.enter({.holder = &crowd.members[index],
+                          .kind = &mutex_kind,
+                          .key = Key("lock"),
+                          .token = &token,
+                          .lease = Crowd::lease,
+                          .validity = Crowd::validity,
+                          .confirmed_at = at,
+                          .valid_until = at + Crowd::validity},
+                         at);
+    now = at;
+  }
+  const Instant end = now + 10min;
+  while (now < end) {
+    while (!crowd.waiting.empty() && crowd.waiting.front().at <= now) {
+      const Crowd::Waiting reply = crowd.waiting.front();
+      crowd.waiting.pop_front();
+      std::unique_ptr<Parsed>& parsed = crowd.replies[reply.keys];
+      if (!parsed)
+        parsed = std::make_unique<Parsed>("*" + std::to_string(reply.keys) + "\r\n" + ones.substr(0, reply.keys * 4));
+      TEST_ASSERT_TRUE(schedule.handle_reply(
+          {.tag = reply.tag, .outcome = Status::ok, .nothing_ran = false, .value = parsed->value}, now));
+    }
+    schedule.handle_timeout(now);
+    Request request;
+    std::size_t size = 0;
+    while (schedule.poll_request({crowd.space.get(), 16 * 1024}, request, size, now)) {
+      ++crowd.calls;
+      const std::size_t keys = (std::stoul(std::string(crowd.space.get() + 1, 4)) - 3) / 3;
+      crowd.keys += keys;
+      crowd.most_at_once = std::max(crowd.most_at_once, schedule.calls_in_flight());
+      crowd.waiting.push_back({request.tag, now + 200us, keys});
+    }
+    void* holder = nullptr;
+    TEST_ASSERT_EQUAL(RenewalEvent::none, schedule.poll_event(holder));
+    const Instant next = schedule.poll_timeout();
+    TEST_ASSERT_TRUE(next > now);
+    now = crowd.waiting.empty() ? next : earlier(next, crowd.waiting.front().at);
+  }
+  for (const Crowd::Member& member : crowd.members) {
+    TEST_ASSERT_TRUE(member.valid_until > end);
+    TEST_ASSERT_TRUE(member.renewals >= 15);
+    TEST_ASSERT_TRUE(member.renewals <= 19);
+  }
+  // Fifteen rounds at least, of a thousand full calls each; by the spread of a quarter and the pull, some more.
+  TEST_ASSERT_TRUE(crowd.calls >= 15'000);
+  TEST_ASSERT_TRUE(crowd.calls <= 18'000);
+  TEST_ASSERT_TRUE(crowd.keys / crowd.calls >= 95);
+  DOCTEST_MESSAGE(crowd.calls << " calls, " << crowd.keys << " keys, at most " << crowd.most_at_once << " at once");
+}
