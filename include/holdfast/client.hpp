@@ -87,6 +87,7 @@ class Client {
   friend class PushWait;
   friend class Watchdog;
   friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;
+  friend Status fenced_set(Client& client, Key resource, std::uint64_t fence, ByteView value, bool& written) noexcept;
   friend Status force_release(Client& client, Key key, bool& released) noexcept;
 
   // One page that the kernel wipes in a forked child.

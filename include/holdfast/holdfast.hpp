@@ -5,6 +5,7 @@
 
 #include "holdfast/client.hpp"
 #include "holdfast/fenced_lock.hpp"
+#include "holdfast/fenced_set.hpp"
 #include "holdfast/inspection.hpp"
 #include "holdfast/lockable.hpp"
 #include "holdfast/mutex.hpp"

@@ -273,6 +273,33 @@ TEST_ON_SERVER(test_fence_should_count_on_from_a_larger_counter_without_losing_d
   }
 }
 
+TEST_ON_SERVER(test_resource_should_refuse_a_smaller_fence_and_take_the_same_again) {
+  Client client;
+  connected(client, server);
+  const Key resource("order");
+  const auto write = [&](std::uint64_t fence, const char* value) {
+    bool written = false;
+    TEST_ASSERT_EQUAL(Status::ok, fenced_set(client, resource, fence, std::string_view(value), written));
+    return written;
+  };
+  TEST_ASSERT_TRUE(write(9, "nine"));
+  TEST_ASSERT_TRUE(write(10, "ten"));  // Longer, though it begins with a smaller digit.
+  TEST_ASSERT_FALSE(write(9, "late"));
+  TEST_ASSERT_TRUE(write(10, "again"));
+  TEST_ASSERT_EQUAL("again", server.command("GET order"));
+  TEST_ASSERT_TRUE(write(9007199254740993, "large"));
+  TEST_ASSERT_FALSE(write(9007199254740992, "late"));  // The same number to Lua.
+  TEST_ASSERT_EQUAL("large", server.command("GET order"));
+  TEST_ASSERT_EQUAL("9007199254740993", server.command("GET holdfast_fence:{order}"));
+  bool untouched = true;
+  TEST_ASSERT_EQUAL(Status::invalid_argument, fenced_set(client, resource, 0, "x", untouched));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, fenced_set(client, resource, UINT64_MAX, "x", untouched));
+  TEST_ASSERT_EQUAL(Status::buffer_too_small, fenced_set(client, resource, 1, std::string(5000, 'x'), untouched));
+  server.command("RPUSH holdfast_fence:{list} a");
+  TEST_ASSERT_EQUAL(Status::wrong_type, fenced_set(client, Key("list"), 5, "x", untouched));
+  TEST_ASSERT_TRUE(untouched);
+}
+
 TEST_ON_SERVER(test_mutex_should_carry_a_fence_where_it_is_asked_for) {
   Client client;
   connected(client, server);
