@@ -174,7 +174,7 @@ TEST_ON_SERVER(test_reentry_after_loss_should_be_refused_until_it_is_unwound) {
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   server.command("DEL k");
-  TEST_ASSERT_EQUAL(Status::lock_lost, lock.try_acquire());  // [rule 9] Absent means lost, never granted anew.
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.try_acquire());  // [rule 17] Absent means lost, never granted anew.
   TEST_ASSERT_FALSE(lock.held());
   TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
   TEST_ASSERT_EQUAL(Status::lock_lost, lock.try_acquire());

@@ -160,7 +160,7 @@ TEST_ON_SERVER(test_watchdog_should_come_back_after_its_connection_was_killed) {
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
 }
 
-TEST_ON_SERVER(test_max_hold_should_end_what_a_hung_worker_keeps) {  // [rule 13]
+TEST_ON_SERVER(test_max_hold_should_end_what_a_hung_worker_keeps) {  // [rule 15]
   Client client;
   connected(client, server);
   WatchdogPlaces<8> places;
