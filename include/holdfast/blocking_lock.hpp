@@ -12,8 +12,6 @@
 
 namespace holdfast {
 
-class Owner;
-
 class BlockingLock {
  public:
   BlockingLock(const BlockingLock&) = delete;
@@ -32,19 +30,13 @@ class BlockingLock {
   // connection failures; the server's refusals; too_many_requests when the watchdog has no place for the hold, which is
   // let go of. A reentrant lock that is held is acquired once more, or lock_lost: until every acquisition of a lost hold
   // has been released. Cost when connected: one send, one receive.
-  [[nodiscard]] Status try_acquire() noexcept {
-    if (owner_ != nullptr) take_timing();
-    return count_in(record_->try_acquire());
-  }
+  [[nodiscard]] Status try_acquire() noexcept { return count_in(record_->try_acquire()); }
   // Attempts until the lock is granted or `wait` is over (wait_forever: no end); the last attempt is made when it is, and
   // may take a request timeout more. Kinds whose release is announced are woken by it (Client, "Push"), and try again when
   // the hold in the way has run out, or after max_poll. The others poll with growing, jittered delays of retry_delay_min to
   // retry_delay_max. Lives through lost connections and passing refusals of the server, and tends the client's other
   // holds meanwhile. Errors: as try_acquire(), the last attempt's; cancelled, and what was granted meanwhile is let go of.
-  [[nodiscard]] Status acquire(Duration wait) noexcept {
-    if (owner_ != nullptr) take_timing();
-    return count_in(record_->acquire(wait));
-  }
+  [[nodiscard]] Status acquire(Duration wait) noexcept { return count_in(record_->acquire(wait)); }
   // Extends the lease, counted from now. A failure leaves the hold as it is until valid_until(): try again.
   // Errors: not_held, lock_lost (final); timed_out and the like: not extended as far as we know.
   [[nodiscard]] Status renew() noexcept { return renew(client().config().request_timeout); }
@@ -105,40 +97,35 @@ class BlockingLock {
 
  protected:
   BlockingLock(Client& client, const LockKind& kind, Key key, const LockTiming& timing,
-               HoldRecord::Wait wait = nullptr) noexcept
-      : own_(client, kind, key, timing, wait) {}
-  // One of an owner's: shares the record of the owner's other objects of that kind and key.
-  BlockingLock(Owner& owner, const LockKind& kind, Key key, const LockTiming& timing, HoldRecord::Wait wait) noexcept;
-  // Posts the release of what was acquired through this object and is left. Does not block.
-  ~BlockingLock() {
-    if (owner_ != nullptr) leave_owner();
-  }
+               const HoldRecord::Ways& ways = polled) noexcept
+      : own_(client, kind, key, timing, ways) {}
+  // Posts the release of a hold that is left. Does not block.
+  ~BlockingLock() = default;
 
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return record_->machine().fence(); }
 
  private:
-  friend class Owner;
+  friend class OwnedLock;
+
+  static constexpr HoldRecord::Ways polled{};
 
   [[nodiscard]] Status count_in(Status status) noexcept {
     if (status == Status::ok) ++acquired_;
     return status;
   }
+  // Of a record that is shared, another object may have acquired what this one releases.
   void count_out() noexcept {
-    if (acquired_ != 0)
-      --acquired_;
-    else if (owner_ != nullptr)
-      count_out_of_another();
+    BlockingLock* taken = this;
+    if (acquired_ == 0 && siblings_ != nullptr)
+      for (taken = *siblings_; taken != nullptr; taken = taken->next_sibling_)
+        if (taken->record_ == record_ && taken->acquired_ != 0) break;
+    if (taken != nullptr && taken->acquired_ != 0) --taken->acquired_;
   }
-  // A record that is shared takes the timing of the object that acquires it first.
-  void take_timing() noexcept;
-  void count_out_of_another() noexcept;
-  void leave_owner() noexcept;
 
   HoldRecord* record_ = &own_;
-  Owner* owner_ = nullptr;
-  BlockingLock* next_of_owner_ = nullptr;
+  BlockingLock* const* siblings_ = nullptr;  // The owner's objects, of the kinds that have one.
+  BlockingLock* next_sibling_ = nullptr;
   std::uint32_t acquired_ = 0;  // Through this object, and not released.
-  LockTiming timing_;
   HoldRecord own_;
 };
 static_assert(sizeof(BlockingLock) <= 2176, "promised: a lock");

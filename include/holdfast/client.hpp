@@ -84,6 +84,7 @@ class Client {
   [[nodiscard]] Status prepare_like(const Client& other) noexcept;
 
   friend class HoldRecord;
+  friend class OwnedLock;
   friend class PushWait;
   friend class Watchdog;
   friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;

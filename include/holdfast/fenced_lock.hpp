@@ -13,18 +13,16 @@
 
 #include <cstdint>
 
-#include "holdfast/blocking_lock.hpp"
-#include "holdfast/owner.hpp"
-#include "holdfast/push_wait.hpp"
+#include "holdfast/owned_lock.hpp"
 #include "holdfast/reentrant_kind.hpp"
 
 namespace holdfast {
 
-class FencedLock : public BlockingLock {
+class FencedLock : public OwnedLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock.
   FencedLock(Owner& owner, ByteView key, const LockTiming& timing = {}) noexcept
-      : BlockingLock(owner, fenced_kind, Key(key), timing, wait_by_push) {}
+      : OwnedLock(owner, fenced_kind, Key(key), timing) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~FencedLock() = default;
 

@@ -22,19 +22,21 @@ inline constexpr Duration remaining_unlimited = Duration::max();
 
 class HoldRecord {
  public:
-  // How acquire() goes on after an attempt that found the lock busy: nullptr polls. A pointer, so that a program that
-  // does not wait by push does not carry it.
-  using Wait = Status (*)(HoldRecord& record, Instant deadline, Status outcome) noexcept;
+  // What a kind of lock does in its own way. A table, so that a program carries only what its kinds do.
+  struct Ways {
+    // The token of an outermost acquisition; nullptr: a random one.
+    Status (*draw)(Client& client, Token& token) noexcept = nullptr;
+    // How acquire() goes on after an attempt that found the lock busy; nullptr: it polls.
+    Status (*wait)(HoldRecord& record, Instant deadline, Status outcome) noexcept = nullptr;
+  };
 
-  HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, Wait wait) noexcept;
+  HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, const Ways& ways) noexcept;
   // Posts the release of a hold that is left. Does not block.
   ~HoldRecord();
   HoldRecord(const HoldRecord&) = delete;
   HoldRecord& operator=(const HoldRecord&) = delete;
 
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
-  // Between holds only.
-  void set_timing(const LockTiming& timing) noexcept;
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   void tick() noexcept { ticked_at_.store(Client::now().nanoseconds()); }
 
@@ -111,7 +113,7 @@ class HoldRecord {
   void tell() noexcept;
 
   Client* client_;
-  Wait wait_;
+  const Ways* ways_;
   LockMachine machine_;
   // What other threads read. Written by the client's thread, or by the watchdog's under its lock.
   SharedValue<std::int64_t> valid_until_;

@@ -15,6 +15,7 @@
 namespace holdfast {
 
 class BlockingLock;
+class OwnedLock;
 
 class Owner {
  public:
@@ -26,7 +27,8 @@ class Owner {
   [[nodiscard]] Client& client() const noexcept { return *client_; }
 
  private:
-  friend class BlockingLock;
+  friend class OwnedLock;
+  class OwnedLock;
 
   Client* client_;
   BlockingLock* first_ = nullptr;

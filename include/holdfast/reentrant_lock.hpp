@@ -8,18 +8,16 @@
 //     if (lock.acquire(2s) == Status::ok) { ...; Status status = lock.release(); }
 #pragma once
 
-#include "holdfast/blocking_lock.hpp"
-#include "holdfast/owner.hpp"
-#include "holdfast/push_wait.hpp"
+#include "holdfast/owned_lock.hpp"
 #include "holdfast/reentrant_kind.hpp"
 
 namespace holdfast {
 
-class ReentrantLock : public BlockingLock {
+class ReentrantLock : public OwnedLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock.
   ReentrantLock(Owner& owner, ByteView key, const LockTiming& timing = {}) noexcept
-      : BlockingLock(owner, reentrant_kind, Key(key), timing, wait_by_push) {}
+      : OwnedLock(owner, reentrant_kind, Key(key), timing) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~ReentrantLock() = default;
 };

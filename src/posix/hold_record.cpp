@@ -56,8 +56,9 @@ bool HoldRecord::worth_waiting(Status status) noexcept {
   return false;
 }
 
-HoldRecord::HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, Wait wait) noexcept
-    : client_(&client), wait_(wait), machine_(kind), incarnation_(client.incarnation_.load()) {
+HoldRecord::HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing,
+                       const Ways& ways) noexcept
+    : client_(&client), ways_(&ways), machine_(kind), incarnation_(client.incarnation_.load()) {
   configuration_ = machine_.configure(key, timing);
   automatic_lease_ = timing.automatic();
 }
@@ -252,7 +253,7 @@ inline Status HoldRecord::attempt_anew(Instant deadline) noexcept {
   const LockKind& kind = machine_.kind();
   if (kind.reentrant && machine_.held(client_->now_)) return finish(machine_.reenter(client_->now_, deadline));
   Token token;
-  const Status drawn = kind.reentrant ? client_->draw_ordinal(token) : client_->draw_token(token);
+  const Status drawn = ways_->draw != nullptr ? ways_->draw(*client_, token) : client_->draw_token(token);
   if (drawn != Status::ok) return drawn;
   if (const Status status = machine_.acquire(token, client_->now_, deadline); status != Status::ok) return status;
   Status status = finish(Status::ok);
@@ -289,7 +290,7 @@ Status HoldRecord::acquire_within(Duration wait) noexcept {
   const bool only = client_->now_ + timeout_min > deadline;
   Status status = attempt(only ? request_deadline() : deadline);
   if (only || client_->now_ >= deadline || !worth_waiting(status)) return status;
-  status = wait_ != nullptr ? wait_(*this, deadline, status) : poll_until(deadline, status);
+  status = ways_->wait != nullptr ? ways_->wait(*this, deadline, status) : poll_until(deadline, status);
   // Cancelled too late to be seen before the grant: nobody wants it any more.
   if (status == Status::ok && client_->take_cancel()) {
     (void)post_release();
@@ -402,10 +403,6 @@ Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
 }
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
-
-void HoldRecord::set_timing(const LockTiming& timing) noexcept {
-  if (machine_.configure(machine_.key(), timing) == Status::ok) automatic_lease_ = timing.automatic();
-}
 
 Status HoldRecord::keep(const KeepOptions& options) noexcept {
   if (!options.valid()) return Status::invalid_argument;
