@@ -61,7 +61,7 @@
         "Check both.") \
   ENTRY(no_permission,\
         "The user may not run a command.",\
-        "Grant set, eval, evalsha, get, del, pttl and pexpire on the lock's keys.") \
+        "Grant what proto/interop.md lists for the kind, on its keys and channel.") \
   ENTRY(read_only,\
         "The server is a read-only replica.",\
         "Connect to the master.") \

@@ -128,6 +128,6 @@ class BlockingLock {
   std::uint32_t acquired_ = 0;  // Through this object, and not released.
   HoldRecord own_;
 };
-static_assert(sizeof(BlockingLock) <= 2176, "promised: a lock");
+static_assert(sizeof(BlockingLock) <= 2048, "promised: a lock");
 
 }  // namespace holdfast

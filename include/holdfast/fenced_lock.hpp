@@ -30,4 +30,6 @@ class FencedLock : public OwnedLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
 
+static_assert(sizeof(FencedLock) <= 2048, "promised: a lock");
+
 }  // namespace holdfast

@@ -22,4 +22,6 @@ class ReentrantLock : public OwnedLock {
   ~ReentrantLock() = default;
 };
 
+static_assert(sizeof(ReentrantLock) <= 2048, "promised: a lock");
+
 }  // namespace holdfast

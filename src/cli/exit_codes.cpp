@@ -8,6 +8,7 @@ int exit_code_of(Status status, int not_acquired) noexcept {
     case Status::lock_busy: return not_acquired;
     case Status::invalid_argument: return exit_usage;
     case Status::lock_lost: return exit_lost;
+    case Status::wrong_type: return exit_no_lock;
 
     case Status::not_connected:
     case Status::connect_failed:
@@ -28,7 +29,6 @@ int exit_code_of(Status status, int not_acquired) noexcept {
     case Status::try_again:
     case Status::too_many_clients:
     case Status::denied:
-    case Status::wrong_type:
     case Status::outcome_unknown: return exit_no_server;
 
     case Status::protocol_error:

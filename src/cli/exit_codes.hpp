@@ -9,7 +9,9 @@
 namespace holdfast::cli {
 
 inline constexpr int exit_ok = 0;
+inline constexpr int exit_free = 1;            // Nobody holds the lock. Of info and release, which run no command.
 inline constexpr int exit_usage = 64;          // EX_USAGE: the command line or HOLDFAST_URL.
+inline constexpr int exit_no_lock = 65;        // EX_DATAERR: the key is there, and no lock that holdfast knows.
 inline constexpr int exit_no_server = 69;      // EX_UNAVAILABLE: no server, or none that serves locks now.
 inline constexpr int exit_software = 70;       // EX_SOFTWARE: our own mistake.
 inline constexpr int exit_system = 71;         // EX_OSERR: fork, memory, descriptors, random bytes.
@@ -25,7 +27,7 @@ inline constexpr int exit_not_found = 127;
 inline constexpr int exit_signal_base = 128;  // And the signal's number.
 inline constexpr int exit_code_max = 255;
 
-// What a failure to connect or to acquire ends with. REQUIRES: status is not ok.
+// What a failure to connect, to acquire or to ask ends with. REQUIRES: status is not ok.
 [[nodiscard]] int exit_code_of(Status status, int not_acquired) noexcept;
 
 }  // namespace holdfast::cli

@@ -29,7 +29,8 @@ std::string address_text(const ClientConfig& server) {
 
 std::string failure_text(Status status, const Client& client) {
   std::string text = cause(status);
-  const ByteView words = client.error_text();
+  // That somebody else has the lock is no error of the server's: what it said, it said to an earlier request.
+  const ByteView words = status == Status::lock_busy ? ByteView() : client.error_text();
   if (gives_away(words, client.config().password.view()))
     text += " (What the server said is not shown: it has the password in it.)";
   else if (!words.empty())

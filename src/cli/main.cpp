@@ -9,8 +9,10 @@
 #include <variant>
 
 #include "exit_codes.hpp"
+#include "info_command.hpp"
 #include "messages.hpp"
 #include "options.hpp"
+#include "release_command.hpp"
 #include "run_command.hpp"
 
 namespace {
@@ -28,6 +30,8 @@ void occupy_standard_descriptors() {
 
 int execute(const Answered& answered) { return answered.exit_code; }
 int execute(const RunOptions& options) { return run(options); }
+int execute(const InfoOptions& options) { return info(options); }
+int execute(const ReleaseOptions& options) { return release(options); }
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace holdfast::cli {
 
 void say(std::string_view line) {
@@ -18,6 +20,21 @@ void say(std::string_view line) {
   if (::poll(&entry, 1, patience_milliseconds) != 1 || (entry.revents & POLLOUT) == 0) return;
   // There is nobody left to tell when this fails.
   if (::write(STDERR_FILENO, bytes.data(), bytes.size()) < 0) return;
+}
+
+bool print(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (count >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(count));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      pollfd entry = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+      (void)::poll(&entry, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::string escaped(ByteView bytes) {

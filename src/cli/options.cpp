@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
 #include <functional>
 #include <iterator>
 #include <optional>
 
+#include "chosen_lock.hpp"
 #include "help_text.hpp"
 #include "holdfast/lock_machine.hpp"
 #include "holdfast/url.hpp"
@@ -47,13 +47,16 @@ SplitArguments split_at_mark(int count, char** arguments) {
 
 // The texts as they were given. They are judged after CLI11 is done, by our own readers: CLI11's would take "0x10",
 // "1e300" and "nan" for numbers.
-struct RunTexts {
+struct Texts {
   std::optional<std::string> name;
+  std::optional<std::string> kind;
   std::optional<std::string> wait;
   std::optional<std::string> lease;
   std::optional<std::string> exit_code;
   std::optional<std::string> grace;
   std::optional<std::string> url;
+  bool fence = false;
+  bool force = false;
   bool no_wait = false;
   bool verbose = false;
 };
@@ -66,15 +69,38 @@ void keep_in(CLI::App& app, const std::string& names, std::optional<std::string>
   option->each([&text](const std::string& given) { text = given; });
 }
 
-void declare_run(CLI::App& app, RunTexts& texts) {
+// What every subcommand has.
+void declare_all(CLI::App& app, Texts& texts) {
   keep_in(app, "NAME", texts.name);
+  keep_in(app, "--url", texts.url);
+}
+
+void declare_run(CLI::App& app, Texts& texts) {
+  keep_in(app, "--kind", texts.kind);
+  app.add_flag("--fence", texts.fence);
   keep_in(app, "-w,--wait", texts.wait);
   keep_in(app, "-l,--lease", texts.lease);
   keep_in(app, "-E,--busy-exit-code", texts.exit_code);
   keep_in(app, "-k,--grace", texts.grace);
-  keep_in(app, "--url", texts.url);
   app.add_flag("-n,--no-wait", texts.no_wait);
   app.add_flag("-v,--verbose", texts.verbose);
+}
+
+void declare_info(CLI::App& /*app*/, Texts& /*texts*/) {}
+
+void declare_release(CLI::App& app, Texts& texts) { app.add_flag("-f,--force", texts.force); }
+
+LockChoice choice_from(const Texts& texts) {
+  LockChoice choice = {.fence = texts.fence};
+  if (texts.kind) {
+    const std::optional<Kind> kind = kind_named(*texts.kind);
+    if (!kind) throw UsageError{"--kind: '" + escaped(*texts.kind) + "' is no kind of lock; there are " + kind_names};
+    choice.kind = *kind;
+  }
+  if (choice.kind == Kind::reentrant && choice.fence)
+    throw UsageError{"--fence: a reentrant lock has no fence; --kind fenced is one that has"};
+  if (choice.kind == Kind::fenced) choice.fence = true;
+  return choice;
 }
 
 Duration seconds_of(const char* option, const std::string& text) {
@@ -125,7 +151,7 @@ Duration request_timeout_for(Duration lease) noexcept {
   return half < request_timeout_default ? half : request_timeout_default;
 }
 
-ClientConfig server_from(const std::optional<std::string>& option, const char* url_of_environment, Duration lease) {
+ClientConfig server_from(const std::optional<std::string>& option, const char* url_of_environment) {
   ClientConfig server;
   const char* reason = nullptr;
   // Never the URL itself: it may hold a password.
@@ -135,14 +161,30 @@ ClientConfig server_from(const std::optional<std::string>& option, const char* u
     if (parse_url(std::string_view(url_of_environment), server, &reason) != Status::ok)
       throw UsageError{std::string("HOLDFAST_URL: ") + reason};
   }
-  server.request_timeout = request_timeout_for(lease);
   if (const ConfigProblem problem = validate(server); problem.found())
     throw UsageError{std::string(option ? "--url: " : "HOLDFAST_URL: ") + problem.field + ": " + problem.reason};
   return server;
 }
 
+void check_name(const std::string& name) {
+  if (name.empty()) throw UsageError{"NAME is empty"};
+  if (name.size() > key_size_max)
+    throw UsageError{"NAME has " + std::to_string(name.size()) + " bytes; a lock's name has at most " +
+                     std::to_string(key_size_max)};
+}
+
+// NAME alone: in front of a "--", or behind it, so that it may begin with a dash.
+std::string take_name(const Texts& texts, SplitArguments&& split) {
+  std::vector<std::string> names = std::move(split.rest);
+  if (texts.name) names.push_back(*texts.name);
+  if (names.empty()) throw UsageError{"NAME is missing"};
+  if (names.size() > 1) throw UsageError{"there is more behind the -- than one NAME"};
+  check_name(names[0]);
+  return names[0];
+}
+
 // NAME stands in front of the "--", or, so that it may begin with a dash, behind it and in front of another one.
-void take_name_and_command(RunOptions& options, const RunTexts& texts, SplitArguments&& split) {
+void take_name_and_command(RunOptions& options, const Texts& texts, SplitArguments&& split) {
   auto command = split.rest.begin();
   if (texts.name) {
     options.name = *texts.name;
@@ -153,35 +195,64 @@ void take_name_and_command(RunOptions& options, const RunTexts& texts, SplitArgu
     command += 2;
   }
   options.command.assign(std::make_move_iterator(command), std::make_move_iterator(split.rest.end()));
-  if (options.name.empty()) throw UsageError{"NAME is empty"};
-  if (options.name.size() > key_size_max)
-    throw UsageError{"NAME has " + std::to_string(options.name.size()) + " bytes; a lock's name has at most " +
-                     std::to_string(key_size_max)};
+  check_name(options.name);
   if (options.command.empty()) throw UsageError{"there is no command behind the --"};
 }
 
-RunOptions run_options(const RunTexts& texts, SplitArguments&& split, const char* url_of_environment) {
+Invocation read_run(const Texts& texts, SplitArguments&& split, const char* url_of_environment) {
   RunOptions options;
   take_name_and_command(options, texts, std::move(split));
+  options.choice = choice_from(texts);
   if (texts.no_wait && texts.wait) throw UsageError{"-n and -w exclude each other"};
   if (texts.no_wait) options.wait = no_wait;
   if (texts.wait) options.wait = seconds_of("-w", *texts.wait);
   if (texts.lease) options.lease = lease_from(*texts.lease);
   options.grace = texts.grace ? grace_from(*texts.grace, options.lease) : default_grace(options.lease);
   if (texts.exit_code) options.not_acquired = exit_code_from(*texts.exit_code);
-  options.server = server_from(texts.url, url_of_environment, options.lease);
+  options.server = server_from(texts.url, url_of_environment);
+  options.server.request_timeout = request_timeout_for(options.lease);
+  options.server.max_poll = max_poll_of(options.choice.kind);
   options.verbose = texts.verbose;
   return options;
 }
 
-Answered print(const char* text) {
-  const bool printed = std::fputs(text, stdout) >= 0 && std::fflush(stdout) == 0;
-  return {printed ? exit_ok : exit_output};
+Invocation read_info(const Texts& texts, SplitArguments&& split, const char* url_of_environment) {
+  return InfoOptions{.name = take_name(texts, std::move(split)), .server = server_from(texts.url, url_of_environment)};
 }
 
-Answered complain(const std::string& text, const char* help) {
+Invocation read_release(const Texts& texts, SplitArguments&& split, const char* url_of_environment) {
+  ReleaseOptions options = {.name = take_name(texts, std::move(split)), .server = {}};
+  if (!texts.force)
+    throw UsageError{"only its holder can release a lock, and a run does so by itself; --force takes " +
+                     escaped(options.name) + " from whoever holds it, who is not asked"};
+  options.server = server_from(texts.url, url_of_environment);
+  return options;
+}
+
+struct Subcommand {
+  const char* name;
+  const char* help;
+  void (*declare)(CLI::App& app, Texts& texts);
+  // Throws UsageError.
+  Invocation (*read)(const Texts& texts, SplitArguments&& split, const char* url_of_environment);
+};
+constexpr Subcommand subcommands[] = {
+    {"run", run_help_text, declare_run, read_run},
+    {"info", info_help_text, declare_info, read_info},
+    {"release", release_help_text, declare_release, read_release},
+};
+
+const Subcommand* parsed_of(const CLI::App& app) {
+  for (const Subcommand& subcommand : subcommands)
+    if (app.got_subcommand(subcommand.name)) return &subcommand;
+  return nullptr;
+}
+
+Answered answer(const char* text) { return {print(text) ? exit_ok : exit_output}; }
+
+Answered complain(const std::string& text, const Subcommand* about) {
   say(text);
-  say(std::string("see ") + help + " --help");
+  say(std::string("see holdfast ") + (about == nullptr ? "" : std::string(about->name) + " ") + "--help");
   return {exit_usage};
 }
 
@@ -193,21 +264,27 @@ Invocation read_command_line(int argument_count, char** arguments, const char* u
   app.set_help_flag("-h,--help", "");
   app.set_version_flag("--version", std::string(HOLDFAST_VERSION));
   app.require_subcommand(1);
-  CLI::App& run = *app.add_subcommand("run");
-  RunTexts texts;
-  declare_run(run, texts);
+  Texts texts;
+  for (const Subcommand& subcommand : subcommands) {
+    CLI::App& declared = *app.add_subcommand(subcommand.name);
+    declare_all(declared, texts);
+    subcommand.declare(declared, texts);
+  }
+  const Subcommand* chosen = nullptr;
   try {
     // CLI11 takes the words from the back.
     app.parse(std::vector<std::string>(split.words.rbegin(), split.words.rend()));
-    return run_options(texts, std::move(split), url_of_environment);
+    chosen = parsed_of(app);
+    return chosen->read(texts, std::move(split), url_of_environment);
   } catch (const CLI::CallForHelp&) {
-    return print(run.parsed() ? run_help_text : help_text);
+    chosen = parsed_of(app);
+    return answer(chosen == nullptr ? help_text : chosen->help);
   } catch (const CLI::CallForVersion&) {
-    return print(version_text);
+    return answer(version_text);
   } catch (const CLI::ParseError& error) {
-    return complain(escaped(std::string(error.what())), run.parsed() ? "holdfast run" : "holdfast");
+    return complain(escaped(std::string(error.what())), parsed_of(app));
   } catch (const UsageError& error) {
-    return complain(error.text, "holdfast run");
+    return complain(error.text, chosen);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "holdfast/blocking_lock.hpp"
 #include "holdfast/client_config.hpp"
 #include "holdfast/instant.hpp"
+#include "lock_choice.hpp"
 
 namespace holdfast::cli {
 
@@ -21,6 +22,7 @@ inline constexpr Duration no_wait = Duration::zero();
 struct RunOptions {
   std::string name;                  // The key's bytes, 1 to key_size_max of them.
   std::vector<std::string> command;  // Never empty.
+  LockChoice choice;
   Duration wait = wait_forever;
   Duration lease = lease_default;     // Within the limits of a LockTiming.
   Duration grace = Duration::zero();  // From TERM to KILL; at most half of the lease.
@@ -29,13 +31,25 @@ struct RunOptions {
   bool verbose = false;
 };
 
+// holdfast info
+struct InfoOptions {
+  std::string name;  // As above.
+  ClientConfig server;
+};
+
+// holdfast release --force
+struct ReleaseOptions {
+  std::string name;  // As above.
+  ClientConfig server;
+};
+
 // The command line is dealt with: help or a complaint has been printed.
 struct Answered {
   int exit_code = exit_ok;
 };
 
 // One alternative a subcommand.
-using Invocation = std::variant<Answered, RunOptions>;
+using Invocation = std::variant<Answered, RunOptions, InfoOptions, ReleaseOptions>;
 
 // `url_of_environment` is HOLDFAST_URL, or nullptr where it is not set.
 [[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const char* url_of_environment);

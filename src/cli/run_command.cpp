@@ -8,11 +8,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
 #include <system_error>
 
 #include "child_process.hpp"
+#include "chosen_lock.hpp"
+#include "connection.hpp"
 #include "failure_text.hpp"
-#include "holdfast/mutex.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
 #include "signal_relay.hpp"
@@ -31,7 +36,7 @@ constexpr Duration patience_step = std::chrono::milliseconds(10);
 std::string system_text(int error) { return std::generic_category().message(error); }
 
 // Waits until the server has confirmed that what may be ours is taken back, or until patience or the lease is over.
-void settle(Mutex& lock, const RunOptions& options, SignalRelay& relay, Instant lease_end) {
+void settle(BlockingLock& lock, const RunOptions& options, SignalRelay& relay, Instant lease_end) {
   const Instant until = std::min(Client::now() + patience_max, lease_end);
   while (lock.client().compensations_pending() != 0) {
     const Instant now = Client::now();
@@ -49,7 +54,7 @@ void settle(Mutex& lock, const RunOptions& options, SignalRelay& relay, Instant 
 
 // Takes the lock, with signals held from then on. `status` is ok only if it is held with enough of its lease left to
 // start something.
-Status acquire(Mutex& lock, const RunOptions& options, SignalRelay& relay) {
+Status acquire(BlockingLock& lock, const RunOptions& options, SignalRelay& relay) {
   const Instant deadline = Client::now() + options.wait;
   for (;;) {
     Status status = Status::ok;
@@ -64,10 +69,37 @@ Status acquire(Mutex& lock, const RunOptions& options, SignalRelay& relay) {
     // We may have been stopped in the middle.
     if (lock.remaining() > options.lease / 2) return Status::ok;
     status = lock.renew(options.server.request_timeout);
-    if (status == Status::ok || options.wait == no_wait) return status;
+    if (status == Status::ok) return status;
+    // A hold that ran out before it was of use was none: even without waiting the lock is asked for again.
+    if (options.wait == no_wait && status != Status::lock_lost) return status;
     (void)lock.release();
     relay.release_signals();
   }
+}
+
+// The server has said no to a release, so that the lock may stay until its lease is over. What got no answer at all is
+// left to settle().
+bool refused(Status released) noexcept {
+  constexpr Status others[] = {Status::ok,
+                               Status::not_held,
+                               Status::lock_lost,
+                               Status::timed_out,
+                               Status::not_connected,
+                               Status::connect_failed,
+                               Status::transport_closed,
+                               Status::name_not_resolved,
+                               Status::outcome_unknown};
+  return std::find(std::begin(others), std::end(others), released) == std::end(others);
+}
+
+bool set_variable(const char* name, const std::string& value) noexcept { return ::setenv(name, value.c_str(), 1) == 0; }
+
+// What the command finds in its environment. A fence that we inherited is another run's, and must not pass for ours.
+bool set_environment(ChosenLock& chosen, const RunOptions& options, const std::string& token) {
+  const std::optional<std::uint64_t> fence = chosen.fence();
+  return set_variable("HOLDFAST_NAME", options.name) && set_variable("HOLDFAST_TOKEN", token) &&
+         set_variable("HOLDFAST_KIND", to_string(options.choice.kind)) &&
+         (fence ? set_variable("HOLDFAST_FENCE", std::to_string(*fence)) : ::unsetenv("HOLDFAST_FENCE") == 0);
 }
 
 // Orphans of the command become our children instead of init's, so that none is lost from sight.
@@ -78,9 +110,10 @@ void adopt_orphans() noexcept {
 }
 
 // Runs the command under the lock. REQUIRES: the lock is held, and signals are.
-int run_command(Mutex& lock, const RunOptions& options, SignalRelay& relay, bool& lost) {
+int run_command(ChosenLock& chosen, const RunOptions& options, SignalRelay& relay, bool& lost) {
+  BlockingLock& lock = chosen.lock();
   const std::string token(lock.token().bytes().string_view());
-  if (::setenv("HOLDFAST_NAME", options.name.c_str(), 1) != 0 || ::setenv("HOLDFAST_TOKEN", token.c_str(), 1) != 0) {
+  if (!set_environment(chosen, options, token)) {
     say("cannot set the command's environment: " + system_text(errno));
     return exit_system;
   }
@@ -124,11 +157,9 @@ int run(const RunOptions& options) {
     return exit_system;
   }
   Client client;
-  if (const Status status = client.connect(options.server); status != Status::ok) {
-    say("no connection to " + address_text(options.server) + ": " + failure_text(status, client));
-    return exit_code_of(status, exit_no_server);
-  }
-  Mutex lock(client, options.name, {.lease = options.lease});
+  if (const int code = connect(client, options.server); code != exit_ok) return code;
+  ChosenLock chosen(client, options.name, options.lease, options.choice);
+  BlockingLock& lock = chosen.lock();
   const std::string name = escaped(options.name);
 
   relay.begin_waiting(client);
@@ -145,10 +176,14 @@ int run(const RunOptions& options) {
     settle(lock, options, relay, Client::now() + options.lease);
     return exit_code_of(acquired, options.not_acquired);
   }
-  if (options.verbose) say("acquired " + name + " after " + seconds_text(Client::now() - begin) + " seconds");
+  if (options.verbose) {
+    const std::optional<std::uint64_t> fence = chosen.fence();
+    say("acquired " + name + " after " + seconds_text(Client::now() - begin) + " seconds" +
+        (fence ? "; its fence is " + std::to_string(*fence) : ""));
+  }
 
   bool lost = false;
-  const int exit_code = run_command(lock, options, relay, lost);
+  const int exit_code = run_command(chosen, options, relay, lost);
 
   // When the server has dropped it by itself.
   const Instant lease_end = lock.valid_until() + drift_of(options.lease);
@@ -158,6 +193,7 @@ int run(const RunOptions& options) {
     lost = true;
   }
   if (released == Status::ok && options.verbose) say("released " + name);
+  if (refused(released)) say("the release of " + name + " was not confirmed: " + failure_text(released, client));
   settle(lock, options, relay, lease_end);
   return lost ? exit_lost : exit_code;
 }

@@ -31,7 +31,7 @@ Duration margin_of(Duration lease) noexcept {
   return std::clamp(lease / 10, margin_min, margin_max);
 }
 
-Supervision::Supervision(Mutex& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
+Supervision::Supervision(BlockingLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
                          ChildProcess& command, Warden& warden) noexcept
     : lock_(lock),
       options_(options),

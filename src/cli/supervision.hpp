@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "child_process.hpp"
+#include "holdfast/blocking_lock.hpp"
 #include "holdfast/instant.hpp"
-#include "holdfast/mutex.hpp"
 #include "options.hpp"
 #include "process_tree.hpp"
 #include "signal_relay.hpp"
@@ -33,8 +33,8 @@ namespace holdfast::cli {
 class Supervision {
  public:
   // REQUIRES: the command is started, the lock was acquired, and all of these outlive this.
-  Supervision(Mutex& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal, ChildProcess& command,
-              Warden& warden) noexcept;
+  Supervision(BlockingLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
+              ChildProcess& command, Warden& warden) noexcept;
   Supervision(const Supervision&) = delete;
   Supervision& operator=(const Supervision&) = delete;
 
@@ -70,7 +70,7 @@ class Supervision {
   [[nodiscard]] bool anything_left();
   [[nodiscard]] bool given_up(pid_t pid) const noexcept;
 
-  Mutex& lock_;
+  BlockingLock& lock_;
   const RunOptions& options_;
   SignalRelay& relay_;
   Terminal& terminal_;

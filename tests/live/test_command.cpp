@@ -9,6 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -26,8 +27,11 @@ namespace {
 
 constexpr Duration patience = 20s;  // For what must happen; a busy machine under sanitizers needs some.
 
+constexpr int exit_free = 1;
 constexpr int exit_usage = 64;
+constexpr int exit_no_lock = 65;
 constexpr int exit_no_server = 69;
+constexpr int exit_output = 74;
 constexpr int exit_not_acquired = 75;
 constexpr int exit_no_permission = 77;
 constexpr int exit_lost = 79;
@@ -133,6 +137,12 @@ class Running {
     }
     return text + " (no line)";
   }
+  // All of the output that is left.
+  std::string rest() {
+    std::string text;
+    for (char byte = 0; take(output_[0], byte);) text += byte;
+    return text;
+  }
   pid_t line_of_pid() { return static_cast<pid_t>(std::strtol(line().c_str(), nullptr, 10)); }
 
   // Its exit code, or -N where signal N has ended it.
@@ -181,6 +191,25 @@ int run_to_end(const std::string& url, const Words& words, std::string* errors =
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// The standard output of a command that ends with `code`.
+std::string output_of(const std::string& url, const Words& words, int code) {
+  Running command(url, words);
+  const std::string text = command.rest();
+  const int ended = command.wait();
+  TEST_MESSAGE("stdout: " << text << "stderr: " << command.errors());
+  TEST_ASSERT_EQUAL(code, ended);
+  return text;
+}
+
+constexpr const char* kinds[] = {"mutex", "reentrant", "fenced"};
+constexpr char channel[] = "redisson_lock__channel:{lock}";
+
+// Until so many wait for `lock` by push.
+void await_subscribers(const RedisServer& server, int count) {
+  const std::string expected = std::string(channel) + " " + std::to_string(count);
+  TEST_ASSERT_TRUE(eventually([&] { return server.command(std::string("PUBSUB NUMSUB ") + channel) == expected; }));
+}
 
 }  // namespace
 
@@ -250,6 +279,15 @@ TEST_ON_SERVER(test_command_should_get_default_signals_and_no_descriptor_of_ours
   TEST_ASSERT_EQUAL(0, command.wait());
 }
 
+TEST_ON_SERVER(test_command_that_was_waited_for_by_push_should_get_no_descriptor_of_ours_either) {
+  server.command("SET lock foreign");
+  Running command(server.unix_url(), run_script({}, "echo /proc/self/fd/*"));
+  await_subscribers(server, 1);
+  server.command("DEL lock");
+  TEST_ASSERT_EQUAL("/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3", command.line());
+  TEST_ASSERT_EQUAL(0, command.wait());
+}
+
 TEST_ON_SERVER(test_closed_standard_descriptors_should_not_become_our_socket) {
   Running command("", {"--version"});
   TEST_ASSERT_EQUAL("holdfast 0.1.0", command.line());
@@ -258,6 +296,66 @@ TEST_ON_SERVER(test_closed_standard_descriptors_should_not_become_our_socket) {
       command_path() + " run -v --url " + server.unix_url() + " lock -- sh -c 'exit 5' <&- >&- 2>&-";
   const int status = std::system(line.c_str());
   TEST_ASSERT_EQUAL(5, WEXITSTATUS(status));
+}
+
+// ---- Kinds -------------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_each_kind_should_have_its_type_and_exclude_every_kind) {
+  const std::pair<const char*, const char*> types[] = {{"mutex", "string"}, {"reentrant", "hash"}, {"fenced", "hash"}};
+  for (const auto& [kind, type] : types) {
+    Running command(server.unix_url(),
+                    run_script({"--kind", kind}, "echo $HOLDFAST_KIND; echo $HOLDFAST_TOKEN; exec sleep 100"));
+    TEST_ASSERT_EQUAL(std::string(kind), command.line());
+    const std::string token = command.line();
+    TEST_ASSERT_EQUAL(std::string(type), server.command("TYPE lock"));
+    TEST_ASSERT_EQUAL(token, server.command(type == std::string("string") ? "GET lock" : "HKEYS lock"));
+    for (const char* const other : kinds)
+      TEST_ASSERT_EQUAL(exit_not_acquired,
+                        run_to_end(server.unix_url(), run_script({"-n", "--kind", other}, "exit 1")));
+    command.signal(SIGTERM);
+    TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+  }
+}
+
+TEST_ON_SERVER(test_without_a_kind_the_lock_should_be_a_mutex) {
+  TEST_ASSERT_EQUAL("mutex\n", output_of(server.unix_url(), run_script({}, "echo $HOLDFAST_KIND"), 0));
+}
+
+TEST_ON_SERVER(test_fence_should_grow_from_run_to_run) {
+  for (const Words& options : {Words{"--kind", "fenced"}, Words{"--fence"}, Words{"--fence", "--kind", "fenced"}}) {
+    long long last = 0;
+    for (int turn = 0; turn < 3; ++turn) {
+      Running command(server.unix_url(), run_script(options, "echo $HOLDFAST_FENCE"));
+      const std::string fence = command.line();
+      TEST_ASSERT_EQUAL(std::string::npos, fence.find_first_not_of("0123456789"));
+      TEST_ASSERT_TRUE(std::strtoll(fence.c_str(), nullptr, 10) > last);
+      last = std::strtoll(fence.c_str(), nullptr, 10);
+      TEST_ASSERT_EQUAL(fence, server.command("GET redisson_lock_token:{lock}"));
+      TEST_ASSERT_EQUAL(0, command.wait());
+    }
+    TEST_ASSERT_TRUE(last > 0);
+  }
+}
+
+TEST_ON_SERVER(test_an_inherited_fence_should_never_pass_for_ours) {
+  const std::string tell = "echo ${HOLDFAST_FENCE-none}";
+  for (const char* const kind : {"mutex", "reentrant"}) {
+    const Words inner = {command_path(), "run", "--kind", kind, "lock", "--", "sh", "-c", tell};
+    Words words = {"run", "--kind", "fenced", "outer", "--", "sh", "-c", tell + "; \"$@\"", "sh"};
+    words.insert(words.end(), inner.begin(), inner.end());
+    Running command(server.unix_url(), words);
+    TEST_ASSERT_TRUE(command.line() != "none");
+    TEST_ASSERT_EQUAL("none", command.line());
+    TEST_ASSERT_EQUAL(0, command.wait());
+  }
+}
+
+TEST_ON_SERVER(test_verbose_should_tell_the_fence) {
+  Running command(server.unix_url(), run_script({"-v", "--kind", "fenced"}, "echo $HOLDFAST_FENCE"));
+  const std::string fence = command.line();
+  TEST_ASSERT_EQUAL(0, command.wait());
+  TEST_ASSERT_TRUE(contains(command.errors(), "its fence is " + fence));
 }
 
 // ---- Waiting -----------------------------------------------------------------------------------------------------
@@ -294,20 +392,21 @@ TEST_ON_SERVER(test_a_waiter_should_run_when_the_lock_is_let_go) {
 
 TEST_ON_SERVER(test_a_signal_while_waiting_should_end_the_wait_and_leave_nothing) {
   server.command("SET lock foreign");
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-    Running command(server.unix_url(), run_script({}, "exit 1"));
-    TEST_ASSERT_TRUE(eventually([&] { return contains(server.command("CLIENT LIST"), "cmd=set"); }));
-    command.signal(number);
-    TEST_ASSERT_EQUAL(128 + number, command.wait());
-    TEST_ASSERT_TRUE(eventually([&] { return !contains(server.command("CLIENT LIST"), "name=holdfast"); }));
-  }
+  for (const char* const kind : kinds)
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+      Running command(server.unix_url(), run_script({"--kind", kind}, "exit 1"));
+      await_subscribers(server, 1);
+      command.signal(number);
+      TEST_ASSERT_EQUAL(128 + number, command.wait());
+      TEST_ASSERT_TRUE(eventually([&] { return !contains(server.command("CLIENT LIST"), "name=holdfast"); }));
+    }
   TEST_ASSERT_EQUAL("foreign", server.command("GET lock"));
 }
 
 TEST_ON_SERVER(test_a_signal_at_any_instant_should_leave_no_lock_and_no_process) {
   // The instants are spread over connecting, acquiring, forking and running.
   for (int step = 0; step < 30; ++step) {
-    Running command(server.unix_url(), run_script({"-n"}, "sleep 1000"));
+    Running command(server.unix_url(), run_script({"-n", "--kind", kinds[step % 3]}, "sleep 1000"));
     const timespec delay = {.tv_sec = 0, .tv_nsec = step * 300'000};
     ::nanosleep(&delay, nullptr);
     command.signal(SIGTERM);
@@ -316,6 +415,36 @@ TEST_ON_SERVER(test_a_signal_at_any_instant_should_leave_no_lock_and_no_process)
     TEST_ASSERT_TRUE((code == 128 + SIGTERM || code == -SIGTERM));
     TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
   }
+}
+
+TEST_ON_SERVER(test_a_waiter_of_any_kind_should_be_woken_by_a_release) {
+  for (const char* const kind : kinds) {
+    RawConnection listener(server.socket_path());
+    TEST_ASSERT_EQUAL(std::string("subscribe ") + channel + " 1",
+                      listener.command(std::string("SUBSCRIBE ") + channel));
+    Running first(server.unix_url(), run_script({"--kind", kind, "-l", "3600"}, "echo up; exec sleep 100"));
+    TEST_ASSERT_EQUAL("up", first.line());
+    Running second(server.unix_url(), run_script({"--kind", kind}, "echo late"));
+    await_subscribers(server, 2);
+    first.signal(SIGTERM);
+    const Instant begin = Client::now();
+    TEST_ASSERT_EQUAL("late", second.line());
+    TEST_ASSERT_TRUE(Client::now() - begin < 5s);  // Half of what a waiter of a hash kind sleeps when nobody wakes it.
+    TEST_ASSERT_EQUAL(0, second.wait());
+    // A mutex asks by itself so often that only the message tells.
+    TEST_ASSERT_EQUAL(std::string("message ") + channel + " 0", listener.command("PING"));
+  }
+}
+
+TEST_ON_SERVER(test_a_mutex_that_was_let_go_of_silently_should_not_be_waited_for_as_long_as_the_others) {
+  server.command("SET lock foreign");
+  Running command(server.unix_url(), run_script({}, "echo late"));
+  await_subscribers(server, 1);
+  server.command("DEL lock");
+  const Instant begin = Client::now();
+  TEST_ASSERT_EQUAL("late", command.line());
+  TEST_ASSERT_TRUE(Client::now() - begin < 5s);
+  TEST_ASSERT_EQUAL(0, command.wait());
 }
 
 TEST(test_no_server_should_fail_at_once) {
@@ -347,10 +476,12 @@ TEST_ON_SERVER(test_a_server_that_repeats_the_password_should_not_make_us_repeat
 // ---- Keeping and losing ------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_the_lock_should_be_renewed_as_long_as_the_command_runs) {
-  Running command(server.unix_url(), run_script({"-l", "0.5"}, "echo up; sleep 1.4; exit 5"));
-  TEST_ASSERT_EQUAL("up", command.line());
-  TEST_ASSERT_EQUAL(5, command.wait());
-  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+  for (const char* const kind : kinds) {
+    Running command(server.unix_url(), run_script({"-l", "0.5", "--kind", kind}, "echo up; sleep 1.4; exit 5"));
+    TEST_ASSERT_EQUAL("up", command.line());
+    TEST_ASSERT_EQUAL(5, command.wait());
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+  }
 }
 
 TEST_ON_SERVER(test_a_lost_lock_should_end_a_stubborn_command_and_give_the_code_of_loss) {
@@ -379,11 +510,14 @@ TEST_ON_SERVER(test_a_lost_lock_should_let_the_command_tidy_up) {
 }
 
 TEST_ON_SERVER(test_a_loss_found_at_the_release_should_be_told) {
-  Running command(server.unix_url(), run_script({}, "trap 'exit 0' USR1; echo up; while :; do sleep 0.02; done"));
-  TEST_ASSERT_EQUAL("up", command.line());
-  server.command("DEL lock");
-  command.signal(SIGUSR1);
-  TEST_ASSERT_EQUAL(exit_lost, command.wait());
+  for (const char* const kind : kinds) {
+    Running command(server.unix_url(),
+                    run_script({"--kind", kind}, "trap 'exit 0' USR1; echo up; while :; do sleep 0.02; done"));
+    TEST_ASSERT_EQUAL("up", command.line());
+    server.command("DEL lock");
+    command.signal(SIGUSR1);
+    TEST_ASSERT_EQUAL(exit_lost, command.wait());
+  }
 }
 
 TEST_ON_SERVER(test_a_server_that_stops_should_end_the_command_before_the_lock_runs_out) {
@@ -425,6 +559,31 @@ TEST_ON_SERVER(test_a_command_that_ends_while_the_server_is_silent_should_not_be
   server.resume();
   // It was sent, and is executed all the same.
   TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "0"; }));
+}
+
+TEST_ON_SERVER(test_a_run_whose_lock_was_released_by_force_should_end_with_the_code_of_loss) {
+  for (const char* const kind : kinds) {
+    Running command(server.unix_url(), run_script({"-l", "1", "--kind", kind}, "echo $$; exec sleep 100"));
+    const pid_t child = command.line_of_pid();
+    TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), {"release", "--force", "lock"}));
+    TEST_ASSERT_EQUAL(exit_lost, command.wait());
+    TEST_ASSERT_FALSE(alive(child));
+    TEST_ASSERT_TRUE(contains(command.errors(), "was lost"));
+  }
+}
+
+TEST_ON_SERVER(test_a_release_that_the_server_refuses_should_be_told) {
+  for (const char* const kind : kinds) {
+    server.command("ACL SETUSER limited on >secret ~* &* +@all");
+    Running command("unix://limited:secret@" + server.socket_path(),
+                    run_script({"--kind", kind}, "echo up; sleep 100"));
+    TEST_ASSERT_EQUAL("up", command.line());
+    server.command("ACL SETUSER limited -eval -evalsha");
+    command.signal(SIGTERM);
+    TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
+    TEST_ASSERT_TRUE(contains(command.errors(), "the release of lock was not confirmed"));
+    server.command("DEL lock");
+  }
 }
 
 // ---- Signals -----------------------------------------------------------------------------------------------------
@@ -512,6 +671,155 @@ TEST_ON_SERVER(test_a_stopped_holdfast_should_not_leave_the_command_running_with
   TEST_ASSERT_TRUE(Client::now() < runs_out);
   command.signal(SIGCONT);
   TEST_ASSERT_EQUAL(exit_lost, command.wait());
+}
+
+// ---- info --------------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_info_should_tell_a_free_lock_by_its_exit_code) {
+  TEST_ASSERT_EQUAL("name: lock\nstate: free\n", output_of(server.unix_url(), {"info", "lock"}, exit_free));
+  server.command("SET redisson_lock_token:{lock} 41");
+  TEST_ASSERT_EQUAL("name: lock\nstate: free\nfence: 41\n", output_of(server.unix_url(), {"info", "lock"}, exit_free));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
+TEST_ON_SERVER(test_info_should_tell_who_holds_a_lock_of_any_client) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"SET", "lock", "foreign"}, "kind: mutex\nowner: foreign\ncount: 1\nremaining: no expiry\n"},
+      {{"HSET", "lock", "uuid:1", "3"}, "kind: reentrant\nowner: uuid:1\ncount: 3\nremaining: no expiry\n"},
+      {{"HSET", "lock", "mode", "read", "uuid:1", "2", "uuid:2", "2"},
+       "kind: read/write\nowner: uuid:1\ncount: 2\nowners: 2\nremaining: no expiry\n"},
+      {{"SET", "lock", ""}, "kind: mutex\ncount: 1\nremaining: no expiry\n"},
+      {{"HSET", "lock", "f", "no number"}, "kind: reentrant\nowner: f\ncount: 0\nremaining: no expiry\n"},
+  };
+  for (const auto& [command, lines] : cases) {
+    server.command(command);
+    TEST_ASSERT_EQUAL(std::string("name: lock\nstate: held\n") + lines,
+                      output_of(server.unix_url(), {"info", "lock"}, 0));
+    server.command("DEL lock");
+  }
+}
+
+TEST_ON_SERVER(test_info_should_tell_of_a_run) {
+  for (const char* const kind : kinds) {
+    Running command(server.unix_url(),
+                    run_script({"--kind", kind}, "echo $HOLDFAST_TOKEN; echo $HOLDFAST_FENCE; exec sleep 100"));
+    const std::string token = command.line();
+    const std::string fence = command.line();
+    const std::string text = output_of(server.unix_url(), {"info", "lock"}, 0);
+    TEST_ASSERT_TRUE(contains(text, "\nowner: " + token + "\ncount: 1\nremaining: "));
+    TEST_ASSERT_TRUE(contains(text, " seconds\n"));
+    TEST_ASSERT_EQUAL(!fence.empty(), contains(text, "\nfence: " + fence + "\n"));
+    command.signal(SIGTERM);
+    TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
+  }
+}
+
+TEST_ON_SERVER(test_info_should_never_show_a_raw_byte_of_others) {
+  std::string bytes;
+  for (int byte = 1; byte < 256; ++byte) bytes += static_cast<char>(byte);
+  const std::string owner = std::string("\0\x1b[2J\n\\", 7) + bytes;
+  for (const Words& command : {Words{"SET", bytes, owner}, Words{"HSET", bytes, owner, "1"}}) {
+    server.command({"DEL", bytes});
+    server.command(command);
+    const std::string text = output_of(server.unix_url(), {"info", bytes}, 0);
+    TEST_ASSERT_TRUE(contains(text, "name: \\x01\\x02"));
+    TEST_ASSERT_TRUE(contains(text, "\nowner: \\x00\\x1b[2J\\x0a\\\\\\x01"));
+    for (const char byte : text) TEST_ASSERT_TRUE((byte == '\n' || (byte >= ' ' && byte <= '~')));
+    TEST_ASSERT_EQUAL(6, std::count(text.begin(), text.end(), '\n'));
+  }
+}
+
+TEST_ON_SERVER(test_info_on_a_key_that_is_no_lock_should_say_so) {
+  server.command("RPUSH lock a b");
+  TEST_ASSERT_EQUAL("name: lock\nstate: no lock\n", output_of(server.unix_url(), {"info", "lock"}, exit_no_lock));
+}
+
+TEST_ON_SERVER(test_info_that_cannot_be_printed_should_not_look_like_an_answer) {
+  server.command("SET lock foreign");
+  const std::string line = command_path() + " info --url " + server.unix_url() + " lock >/dev/full";
+  const int status = std::system(line.c_str());
+  TEST_ASSERT_EQUAL(exit_output, WEXITSTATUS(status));
+}
+
+TEST(test_info_and_release_without_a_server_should_not_look_like_an_answer) {
+  for (const Words& words : {Words{"info", "lock"}, Words{"release", "--force", "lock"}}) {
+    std::string errors;
+    TEST_ASSERT_EQUAL(exit_no_server, run_to_end("unix:///nonexistent/socket", words, &errors));
+    TEST_ASSERT_TRUE(contains(errors, "no connection to /nonexistent/socket"));
+  }
+}
+
+TEST_ON_SERVER(test_info_and_release_on_a_silent_server_should_end_soon) {
+  server.command("SET lock foreign");
+  server.pause();
+  for (const Words& words : {Words{"info", "lock"}, Words{"release", "--force", "lock"}})
+    TEST_ASSERT_EQUAL(exit_no_server, run_to_end(server.unix_url(), words));
+  server.resume();
+}
+
+// ---- release -----------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_forced_release_should_free_a_lock_of_any_client) {
+  for (const Words& command : {Words{"SET", "lock", "foreign"}, Words{"HSET", "lock", "uuid:1", "3"}}) {
+    server.command(command);
+    std::string errors;
+    TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), {"release", "--force", "lock"}, &errors));
+    TEST_ASSERT_EQUAL("holdfast: released lock; its holder was not asked\n", errors);
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+    TEST_ASSERT_EQUAL(exit_free, run_to_end(server.unix_url(), {"release", "-f", "lock"}, &errors));
+    TEST_ASSERT_EQUAL("holdfast: lock was free: there was nothing to release\n", errors);
+  }
+}
+
+TEST_ON_SERVER(test_release_without_force_should_touch_nothing) {
+  server.command("SET lock foreign");
+  std::string errors;
+  TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(), {"release", "lock"}, &errors));
+  TEST_ASSERT_TRUE(contains(errors, "only its holder can release a lock"));
+  TEST_ASSERT_EQUAL("foreign", server.command("GET lock"));
+}
+
+TEST_ON_SERVER(test_forced_release_should_not_touch_what_is_no_lock) {
+  for (const Words& command : {Words{"RPUSH", "lock", "a"}, Words{"HSET", "lock", "mode", "read", "uuid:1", "1"}}) {
+    server.command(command);
+    std::string errors;
+    TEST_ASSERT_EQUAL(exit_no_lock, run_to_end(server.unix_url(), {"release", "--force", "lock"}, &errors));
+    TEST_ASSERT_TRUE(contains(errors, "it is no lock that can be released"));
+    TEST_ASSERT_EQUAL("1", server.command("EXISTS lock"));
+    server.command("DEL lock");
+  }
+}
+
+TEST_ON_SERVER(test_forced_release_should_wake_a_waiting_run) {
+  for (const char* const kind : kinds) {
+    server.command("SET lock foreign");
+    Running waiter(server.unix_url(), run_script({"--kind", kind}, "echo late"));
+    await_subscribers(server, 1);
+    const Instant begin = Client::now();
+    TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), {"release", "--force", "lock"}));
+    TEST_ASSERT_EQUAL("late", waiter.line());
+    TEST_ASSERT_TRUE(Client::now() - begin < 5s);  // See above.
+    TEST_ASSERT_EQUAL(0, waiter.wait());
+  }
+}
+
+TEST_ON_SERVER(test_info_and_release_should_take_a_name_that_begins_with_a_dash_behind_a_mark) {
+  for (const std::string name : {"-f", "--", "--force", "-h"}) {
+    server.command({"SET", name, "foreign"});
+    TEST_ASSERT_TRUE(contains(output_of(server.unix_url(), {"info", "--", name}, 0), "name: " + name + "\n"));
+    TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(), {"release", "--", name}));
+    TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), {"release", "--force", "--", name}));
+    TEST_ASSERT_EQUAL("0", server.command({"EXISTS", name}));
+  }
+}
+
+TEST_ON_SERVER(test_names_of_subcommands_should_be_names_of_locks_as_well) {
+  for (const std::string name : {"run", "info", "release"}) {
+    TEST_ASSERT_EQUAL(3, run_to_end(server.unix_url(), {"run", name, "--", "sh", "-c",
+                                                        "test \"$HOLDFAST_NAME\" = \"$0\" && exit 3", name}));
+    TEST_ASSERT_EQUAL("name: " + name + "\nstate: free\n", output_of(server.unix_url(), {"info", name}, exit_free));
+    TEST_ASSERT_EQUAL(exit_free, run_to_end(server.unix_url(), {"release", "--force", name}));
+  }
 }
 
 // ---- The terminal ------------------------------------------------------------------------------------------------
@@ -696,6 +1004,29 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"run", "-E", "256", "lock", "--", "true"}, "is no exit code"},
       {{"run", "-E", "0x1", "lock", "--", "true"}, "is no exit code"},
       {{"run", "-E", "", "lock", "--", "true"}, "is no exit code"},
+      {{"run", "--kind", "fair", "lock", "--", "true"},
+       "'fair' is no kind of lock; there are mutex, reentrant and fenced"},
+      {{"run", "--kind", "", "lock", "--", "true"}, "'' is no kind of lock"},
+      {{"run", "--kind", "Mutex", "lock", "--", "true"}, "'Mutex' is no kind of lock"},
+      {{"run", "--kind", "\x1b[31m", "lock", "--", "true"}, "'\\x1b[31m' is no kind of lock"},
+      {{"run", "--kind", "reentrant", "--fence", "lock", "--", "true"}, "has no fence"},
+      {{"run", "--force", "lock", "--", "true"}, "not expected"},
+      {{"info"}, "NAME is missing"},
+      {{"info", "--"}, "NAME is missing"},
+      {{"info", ""}, "NAME is empty"},
+      {{"info", overlong}, "NAME has 257 bytes"},
+      {{"info", "--", overlong}, "NAME has 257 bytes"},
+      {{"info", "lock", "other"}, "not expected"},
+      {{"info", "lock", "--", "other"}, "more behind the --"},
+      {{"info", "--", "lock", "other"}, "more behind the --"},
+      {{"info", "--force", "lock"}, "not expected"},
+      {{"info", "--url", "redis://:hidden@host:x", "lock"}, "--url: "},
+      {{"release"}, "NAME is missing"},
+      {{"release", "--force"}, "NAME is missing"},
+      {{"release", "lock"}, "--force takes lock from whoever holds it"},
+      {{"release", "\x1b[31m"}, "--force takes \\x1b[31m from"},
+      {{"release", "lock", "--", "--force"}, "more behind the --"},
+      {{"release", "--force", "--url", "redis://:hidden@host:x", "lock"}, "--url: "},
       {{"run", "--url", "", "lock", "--", "true"}, "--url: "},
       {{"run", "--url", "http://x", "lock", "--", "true"}, "--url: "},
       {{"run", "--url", "redis://:hidden@host:x", "lock", "--", "true"}, "--url: "},
@@ -724,4 +1055,6 @@ TEST(test_help_and_version_should_be_printed_on_request) {
     TEST_ASSERT_TRUE(contains(command.line(), "Usage: holdfast run"));
     TEST_ASSERT_EQUAL(0, command.wait());
   }
+  TEST_ASSERT_TRUE(contains(output_of("", {"info", "--help"}, 0), "Usage: holdfast info"));
+  TEST_ASSERT_TRUE(contains(output_of("", {"release", "--help"}, 0), "Usage: holdfast release --force"));
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#include "lock_choice.hpp"
+
+namespace holdfast::cli {
+
+const char* to_string(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::mutex: return "mutex";
+    case Kind::reentrant: return "reentrant";
+    case Kind::fenced: return "fenced";
+  }
+  return "invalid";
+}
+
+std::optional<Kind> kind_named(std::string_view name) noexcept {
+  for (const Kind kind : {Kind::mutex, Kind::reentrant, Kind::fenced})
+    if (name == to_string(kind)) return kind;
+  return std::nullopt;
+}
+
+}  // namespace holdfast::cli

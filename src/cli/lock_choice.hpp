@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// Which lock a run takes: its kind, and what belongs to it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace holdfast::cli {
+
+enum class Kind : std::uint8_t { mutex, reentrant, fenced };
+
+// "mutex", "reentrant", "fenced".
+[[nodiscard]] const char* to_string(Kind kind) noexcept;
+// The kind of that name, byte for byte.
+[[nodiscard]] std::optional<Kind> kind_named(std::string_view name) noexcept;
+// All names, for a message.
+inline constexpr char kind_names[] = "mutex, reentrant and fenced";
+
+struct LockChoice {
+  Kind kind = Kind::mutex;
+  bool fence = false;  // A grant comes with a fence. Always so for Kind::fenced, never for Kind::reentrant.
+};
+
+}  // namespace holdfast::cli

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+//
+// A service with a Mutex and nothing else: what it carries is measured by ./dev size.
+#include <holdfast/client.hpp>
+#include <holdfast/mutex.hpp>
+
+int main() {
+  holdfast::Client client;
+  if (client.connect("redis://127.0.0.1") != holdfast::Status::ok) return 1;
+  holdfast::Mutex lock(client, "k");
+  if (lock.acquire(std::chrono::seconds(1)) != holdfast::Status::ok) return 2;
+  if (!lock.held() || lock.renew() != holdfast::Status::ok) return 3;
+  return lock.release() == holdfast::Status::ok ? 0 : 4;
+}
