@@ -243,7 +243,8 @@ inline Status HoldRecord::finish(Status started) noexcept {
 Status HoldRecord::attempt(Instant wait_deadline) noexcept {
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
-  const Instant deadline = earlier(request_deadline(), wait_deadline);
+  // Not cut short by the end of the wait: a reply that comes a little later is an answer, a deadline is none.
+  const Instant deadline = request_deadline();
   Status status = attempt_anew(deadline);
   if (may_ask_again(status, deadline)) status = attempt_anew(deadline);
   return status;
@@ -468,7 +469,7 @@ void HoldRecord::tell() noexcept {
 }
 
 void HoldRecord::post_releases(std::uint32_t count) noexcept {
-  if (count == 0 || begin() != Status::ok) return;
+  if (count == 0 || begin() != Status::ok || machine_.count() == 0) return;
   if (count >= machine_.count()) machine_.unwind_to_one();
   for (; count > 1 && machine_.count() > 1; --count) machine_.unwind_one();
   (void)post_release();

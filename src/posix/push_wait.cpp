@@ -31,10 +31,9 @@ class PushWait {
     waiter_ = subscriber().enter(record_.machine_.key(), now());
     if (waiter_ == nullptr) return record_.poll_until(deadline_, outcome);
     const LockKind& kind = record_.machine_.kind();
-    client_.ttl_wanted_ = !kind.reentrant && !kind.fenced;  // Those are told with the refusal.
+    asks_ttl_ = !kind.reentrant && !kind.fenced;  // Those are told with the refusal.
     plan(outcome);
     outcome = wait(outcome);
-    client_.ttl_wanted_ = false;
     leave(outcome == Status::ok);
     if (!refused_) return outcome;
     return record_.poll_until(deadline_, outcome);
@@ -96,7 +95,9 @@ class PushWait {
         listened = confirmed;
         subscriber().begin_try(*waiter_);
         floor_ = now() + retry_delay_min;
+        client_.ttl_wanted_ = asks_ttl_;
         outcome = record_.attempt(last ? record_.request_deadline() : deadline_);
+        client_.ttl_wanted_ = false;
         if (outcome == Status::lock_busy) subscriber().end_try(*waiter_);
         if (last || !HoldRecord::worth_waiting(outcome)) return outcome;
         plan(outcome);
@@ -118,9 +119,11 @@ class PushWait {
       return;
     }
     delay_ = retry_delay_min;
-    if (client_.ttl_wanted_ && client_.query_waiting_) client_.pump(nullptr);
     std::int64_t remaining = record_.machine_.busy_for();
-    if (client_.ttl_wanted_ && client_.query_outcome_ == Status::ok) remaining = client_.ttl_;
+    if (asks_ttl_) {
+      if (client_.query_waiting_) client_.pump(nullptr);
+      if (client_.query_outcome_ == Status::ok) remaining = client_.ttl_;
+    }
     Duration length = max_poll;
     constexpr std::int64_t milliseconds_max = poll_max.count() / 1'000'000;
     if (remaining >= 0 && remaining < milliseconds_max)
@@ -224,6 +227,7 @@ class PushWait {
   Instant next_try_;
   Instant floor_;  // No try before this: no loop turns faster.
   Duration delay_ = retry_delay_min;
+  bool asks_ttl_ = false;  // Each try asks for the remaining time, too.
   bool refused_ = false;
 };
 
