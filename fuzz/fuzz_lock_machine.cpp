@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Theorem: three locks on one key, of two clients, before an honest server, under every order of sends, executions,
-// replies, short writes, cuts, late commands of dead connections, faults, timeouts and cancellations:
+// Theorem: three locks on one key, of two clients and of any kinds, before an honest server, under every order of sends,
+// executions, replies, short writes, cuts, late commands of dead connections, faults, timeouts and cancellations:
 //   1. No two of them are held at once. (L1)
 //   2. A lock that is held has its token on the server, and the server keeps it at least until valid_until. (L2)
 //   3. No delete takes a token away that a lock holds, and nobody's token is deleted but by the client that drew it. (L3)
@@ -9,6 +9,9 @@
 //   5. What was given up is taken back: when all has settled, no token is left on the server that no lock holds, but
 //      where a late command ran behind its compensation, or where there was no place for one. (L5)
 //   6. The session's sums hold and its timer does not stand still, so that no driver spins. (S9, S10)
+//   7. A step deletes nothing and counts from one. When all has settled, the server counts a hold as its holder does, but
+//      where a late command ran behind its compensation, or where there was no place for one.
+//   8. Every grant of a fenced kind has a larger fence than those before, and keeps it.
 // The names are those of proto/security.md.
 //
 // Input: a program. Each step is a letter and a parameter, a digit or any byte:
@@ -21,13 +24,19 @@
 //   e n       fault of the next  l n     lease of lock n     v n       release of the server
 //   f         flush scripts      s n     a stranger's key    h n       what the ACL refuses
 //   A N R n   as a n r of lock n, sent and answered in one go where nothing else is in flight; n / 3 says how it goes
+//   i n       make lock n anew, of kind n / 3        U n  release lock n as often as it is held, by post
+//   m n       renew lock n over another connection   M n  and hear of it        j n  another object takes lock n over
+// A lock of a reentrant kind that is held is acquired once more, and released once of several times.
 // Spaces and line ends between steps are nothing.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "holdfast/lock_machine.hpp"
+#include "holdfast/reentrant_kind.hpp"
 #include "model_client.hpp"
 #include "model_server.hpp"
 #include "theorem.hpp"
@@ -38,16 +47,26 @@ using namespace holdfast::testing;
 namespace {
 
 constexpr char key_text[] = "k";
+constexpr char stranger[] = "a stranger's";
 constexpr std::size_t lock_count = 3;
 constexpr std::size_t steps_max = 600;
 
 // What happened to one token on the server, in steps of the server's own time.
 struct TokenStory {
   int set_at = 0;
-  int delete_at = 0;      // Last tried, whatever came of it.
-  bool robbed = false;    // A stranger took the key.
-  bool dropped = false;   // There was no place for its compensation.
-  bool unserved = false;  // The server refused its compensation for good.
+  int delete_at = 0;        // Last tried, whatever came of it.
+  bool robbed = false;      // A stranger took the key.
+  bool dropped = false;     // There was no place for its compensation.
+  bool unserved = false;    // The server refused its compensation for good.
+  bool miscounted = false;  // As dropped, unserved, or a late step; until the next step that the client knows of.
+};
+
+// A renewal over a connection of the watchdog's, with its answer on its way.
+struct RenewalAside {
+  bool asked = false;
+  std::uint32_t generation = 0;
+  Instant asked_at;
+  std::int64_t answer = 0;
 };
 
 // What a lock was after the last step.
@@ -56,6 +75,8 @@ struct LockStory {
   ModelClient::Lock* lock = nullptr;
   std::uint32_t generation = 0;
   Instant valid_until;
+  std::uint64_t fence = 0;
+  RenewalAside aside;
   bool lost = false;
   bool ended = false;  // It was held in this generation, and then it was not.
 };
@@ -70,7 +91,7 @@ class World final : ModelClient::Observer {
     server_.now = Instant::from_nanoseconds(1'000'000'000'250'000);
     for (std::size_t index = 0; index < lock_count; ++index) {
       locks_[index].client = static_cast<int>(index % 2);
-      make_lock(locks_[index], lease_default);
+      make_lock(locks_[index], lease_default, mutex_kind);
     }
   }
 
@@ -91,7 +112,7 @@ class World final : ModelClient::Observer {
   // ---- Steps
 
   void step(char letter, std::size_t n) {
-    static constexpr char letters[] = "ckKwy+anrpgbdDtTxXzelfsvhANR";
+    static constexpr char letters[] = "ckKwy+anrpgbdDtTxXzelfsvhANRiUmMj";
     if (std::strchr(letters, letter) == nullptr || letter == '\0')
       letter = letters[static_cast<std::uint8_t>(letter) % (sizeof letters - 1)];
     trace_ += letter + std::to_string(n) + " ";
@@ -122,12 +143,15 @@ class World final : ModelClient::Observer {
         break;
       }
       case 'g': owner.give_up(*story.lock); break;
-      case 'b': {
-        const Duration lease = story.lock->machine.timing().lease;
-        owner.remove_lock(*story.lock);
-        make_lock(story, lease);
+      case 'b': make_anew(story, story.lock->machine.kind()); break;
+      case 'i': make_anew(story, *kinds[n / lock_count % (sizeof kinds / sizeof kinds[0])]); break;
+      case 'U': owner.release_all(*story.lock); break;
+      case 'm': renew_aside(story); break;
+      case 'M': hear_aside(story); break;
+      case 'j':
+        story.lock = &owner.replace_lock(*story.lock);
+        start_story(story);
         break;
-      }
       case 'd': client.receive(SIZE_MAX); break;
       case 'D': client.receive(1 + n / 2); break;
       case 't': client.transmit(SIZE_MAX); break;
@@ -168,12 +192,47 @@ class World final : ModelClient::Observer {
     return leases[n % 5];
   }
 
-  void make_lock(LockStory& story, Duration lease) {
-    story.lock = &clients_[story.client].add_lock(Key(key_text), {.lease = lease});
+  static constexpr const LockKind* kinds[] = {&mutex_kind,           &reentrant_kind,    &fenced_kind,
+                                              &announced_mutex_kind, &fenced_mutex_kind, &announced_fenced_mutex_kind};
+
+  void make_lock(LockStory& story, Duration lease, const LockKind& kind) {
+    story.lock = &clients_[story.client].add_lock(Key(key_text), {.lease = lease}, kind);
+    start_story(story);
+  }
+  void make_anew(LockStory& story, const LockKind& kind) {
+    const Duration lease = story.lock->machine.timing().lease;
+    clients_[story.client].remove_lock(*story.lock);
+    make_lock(story, lease, kind);
+  }
+  static void start_story(LockStory& story) {
     story.generation = 0;
     story.valid_until = Instant();
+    story.fence = 0;
+    story.aside = {};
     story.lost = false;
     story.ended = false;
+  }
+  void renew_aside(LockStory& story) {
+    const LockMachine& machine = story.lock->machine;
+    if (!machine.held(server_.now)) return;
+    ModelServer::Connection aside;
+    aside.client = story.client;
+    const auto lease = std::chrono::duration_cast<std::chrono::milliseconds>(machine.timing().lease).count();
+    story.aside = {
+        true, machine.generation(), server_.now,
+        server_.renew_aside(aside, key_text, std::string(machine.token().bytes().string_view()),
+                            machine.kind().reentrant ? ModelServer::EntryType::hash : ModelServer::EntryType::string,
+                            lease)};
+  }
+  void hear_aside(LockStory& story) {
+    const RenewalAside aside = story.aside;
+    story.aside = {};
+    const LockMachine& machine = story.lock->machine;
+    if (!aside.asked || aside.generation != machine.generation() || !machine.held(server_.now)) return;
+    if (aside.answer == 1)
+      clients_[story.client].confirm(*story.lock, aside.asked_at);
+    else
+      clients_[story.client].disown(*story.lock);
   }
   void judge(ModelClient& client) {
     client.handle_timeout();
@@ -205,9 +264,16 @@ class World final : ModelClient::Observer {
         connection.inbound.clear();  // Half a request: the server sees the end of the connection.
   }
   void rob(std::size_t n) {
-    if (const ModelServer::Entry* const entry = server_.find(key_text); entry != nullptr)
+    ModelServer::EntryType type = ModelServer::EntryType::string;
+    if (const ModelServer::Entry* const entry = server_.find(key_text); entry != nullptr) {
+      type = entry->type;
       stories_[entry->value].robbed = true;
-    server_.overwrite(key_text, {"a stranger's", server_.now + duration(n % 10), n % 2 == 0});
+      for (const auto& field : entry->fields) stories_[field.first].robbed = true;
+    }
+    if (n % 2 != 0) type = ModelServer::EntryType::list;
+    ModelServer::Entry entry = {stranger, server_.now + duration(n % 10), type, {}};
+    if (type == ModelServer::EntryType::hash) entry.fields[stranger] = 1;
+    server_.overwrite(key_text, entry);
   }
 
   // ---- What is seen
@@ -222,6 +288,11 @@ class World final : ModelClient::Observer {
     switch (effect) {
       case ModelServer::Effect::set: story.set_at = ++server_time_; return;
       case ModelServer::Effect::extended: return;
+      case ModelServer::Effect::counted:
+        HOLDFAST_THEOREM(server_.find(key_text)->fields[token] >= 1, trace_ + token);
+        story.miscounted = clients_[from.client].connection() != &from;
+        check_order(from, token, late_steps);
+        return;
       case ModelServer::Effect::deleted:
         for (const LockStory& it : locks_)
           HOLDFAST_THEOREM(!it.lock->machine.held(server_.now) || ByteView(token) != it.lock->machine.token().bytes(),
@@ -229,31 +300,61 @@ class World final : ModelClient::Observer {
         [[fallthrough]];
       case ModelServer::Effect::delete_refused:
         story.delete_at = ++server_time_;
-        check_order(from, token);
+        check_order(from, token, late_acquires);
         return;
-      case ModelServer::Effect::compensation_unserved: story.unserved = true; return;
+      case ModelServer::Effect::compensation_unserved:
+        story.unserved = true;
+        story.miscounted = true;
+        return;
       case ModelServer::Effect::killed: return;
     }
   }
 
   // A compensation must not be overtaken by what the last connection left in the server's socket, where the server
   // lets us stop that.
-  void check_order(const ModelServer::Connection& from, const std::string& token) {
+  void check_order(const ModelServer::Connection& from, const std::string& token,
+                   std::vector<std::string> (*late_commands)(const std::string& token)) {
     if (ever_refused_) return;
-    const std::string set = "$3\r\nSET\r\n$1\r\nk\r\n$32\r\n" + token;
     for (const ModelServer::Connection& other : server_.connections()) {
       if (other.open || other.client != from.client || other.id >= from.id) continue;
-      if (other.inbound.find(set) == std::string::npos) continue;
+      if (other.inbound.find(token) == std::string::npos) continue;
       bool is_last = true;
       for (const std::int64_t id : identified_[other.client]) is_last = is_last && (id <= other.id || id >= from.id);
-      HOLDFAST_THEOREM(!is_last, trace_ + token);
+      if (!is_last) continue;
+      for (const std::string& command : late_commands(token))
+        HOLDFAST_THEOREM(other.inbound.find(command) == std::string::npos, trace_ + token);
     }
+  }
+  static std::vector<std::string> late_acquires(const std::string& token) {
+    const std::string counter = "$23\r\nredisson_lock_token:{k}\r\n";
+    std::vector<std::string> all = {"$3\r\nSET\r\n$1\r\nk\r\n$32\r\n" + token};
+    add_script(all, scripts::reentrant_acquire, "$1\r\n1\r\n$1\r\nk\r\n$32\r\n" + token);
+    for (const Script* const script : {&scripts::fenced_acquire, &scripts::mutex_acquire_fenced})
+      add_script(all, *script, "$1\r\n2\r\n$1\r\nk\r\n" + counter + "$32\r\n" + token);
+    return all;
+  }
+  static std::vector<std::string> late_steps(const std::string& token) {
+    std::vector<std::string> all;
+    add_script(all, scripts::reentrant_step, "$1\r\n1\r\n$1\r\nk\r\n$32\r\n" + token);
+    return all;
+  }
+  static void add_script(std::vector<std::string>& all, const Script& script, const std::string& behind) {
+    all.push_back(std::string(script.sha.bytes().string_view()) + "\r\n" + behind);
+    all.push_back(std::string(script.text.string_view()) + "\r\n" + behind);
   }
 
   void on_event(ModelClient::Lock& lock, LockEvent event) override {
     for (LockStory& story : locks_) {
       if (story.lock != &lock) continue;
-      if (event == LockEvent::granted) story.lost = false;
+      if (event == LockEvent::granted) {
+        const LockMachine& machine = lock.machine;
+        HOLDFAST_THEOREM(machine.count() == 1 || (machine.kind().reentrant && !story.lost), trace_);
+        if (machine.count() == 1 && machine.kind().fenced) {
+          HOLDFAST_THEOREM(machine.fence() > last_fence_, trace_);
+          last_fence_ = machine.fence();
+        }
+        story.lost = false;
+      }
       if (event == LockEvent::lost) story.lost = true;
       if (event == LockEvent::renewed) HOLDFAST_THEOREM(!story.lost, trace_);
     }
@@ -261,7 +362,9 @@ class World final : ModelClient::Observer {
     HOLDFAST_THEOREM(event != LockEvent::protocol_doubt, trace_);
   }
   void on_dropped_compensation(const Token& token) override {
-    stories_[std::string(token.bytes().string_view())].dropped = true;
+    TokenStory& story = stories_[std::string(token.bytes().string_view())];
+    story.dropped = true;
+    story.miscounted = true;
   }
 
   void check() {
@@ -274,13 +377,16 @@ class World final : ModelClient::Observer {
       if (is_held) {
         HOLDFAST_THEOREM(!story.lost && !story.ended, trace_);
         HOLDFAST_THEOREM(machine.state() == LockState::held || machine.state() == LockState::at_risk, trace_);
-        if (machine.generation() == story.generation)
+        if (machine.generation() == story.generation) {
           HOLDFAST_THEOREM(machine.valid_until() >= story.valid_until, trace_);
+          HOLDFAST_THEOREM(machine.fence() == story.fence || story.valid_until == Instant(), trace_);
+        }
+        HOLDFAST_THEOREM(machine.count() >= 1 && (machine.count() == 1 || machine.kind().reentrant), trace_);
         const std::string token(machine.token().bytes().string_view());
         if (!stories_[token].robbed) {
           ++held;
           const ModelServer::Entry* const entry = server_.find(key_text);
-          HOLDFAST_THEOREM(entry != nullptr && entry->value == token, trace_ + token);
+          HOLDFAST_THEOREM(entry != nullptr && entry->names(token), trace_ + token);
           HOLDFAST_THEOREM(machine.valid_until() <= entry->expires, trace_ + token);
         }
       } else if (machine.valid_until() != Instant()) {
@@ -288,6 +394,7 @@ class World final : ModelClient::Observer {
       }
       story.generation = machine.generation();
       story.valid_until = machine.valid_until();
+      story.fence = machine.fence();
     }
     HOLDFAST_THEOREM(held <= 1, trace_);
     for (int number = 0; number < 2; ++number) check_session(number);
@@ -325,16 +432,21 @@ class World final : ModelClient::Observer {
     }
     HOLDFAST_THEOREM(quiet, trace_);
     const ModelServer::Entry* const entry = server_.find(key_text);
-    if (entry == nullptr || entry->value == "a stranger's") return;
-    for (const LockStory& story : locks_) {
-      const LockState state = story.lock->machine.state();
-      if ((state == LockState::held || state == LockState::at_risk) &&
-          ByteView(entry->value) == story.lock->machine.token().bytes())
-        return;
-    }
-    const TokenStory& story = stories_[entry->value];
+    if (entry == nullptr || entry->type == ModelServer::EntryType::list || entry->names(stranger)) return;
+    for (const LockStory& story : locks_)
+      if (is_holder(*story.lock, *entry)) return;
+    const std::string& token = entry->fields.empty() ? entry->value : entry->fields.begin()->first;
+    const TokenStory& story = stories_[token];
     const bool overtaken = story.delete_at != 0 && story.delete_at < story.set_at;
-    HOLDFAST_THEOREM(story.dropped || story.unserved || overtaken, trace_ + entry->value);
+    HOLDFAST_THEOREM(story.dropped || story.unserved || overtaken, trace_ + token);
+  }
+  bool is_holder(const ModelClient::Lock& lock, const ModelServer::Entry& entry) {
+    const LockState state = lock.machine.state();
+    const std::string token(lock.machine.token().bytes().string_view());
+    if ((state != LockState::held && state != LockState::at_risk) || !entry.names(token)) return false;
+    if (entry.type == ModelServer::EntryType::hash)
+      HOLDFAST_THEOREM(stories_[token].miscounted || entry.fields.at(token) == lock.machine.count(), trace_ + token);
+    return true;
   }
 
   ModelServer server_;
@@ -343,6 +455,7 @@ class World final : ModelClient::Observer {
   std::map<std::string, TokenStory> stories_;
   std::set<std::int64_t> identified_[2];
   int server_time_ = 0;
+  std::uint64_t last_fence_ = 0;
   bool ever_refused_ = false;
   std::string trace_;
 };

@@ -11,9 +11,9 @@
 // No assertion of the library fails. The names are those of proto/security.md.
 //
 // Input: a program. Each step is a letter and a parameter, a digit or any byte:
-//   c    connect            t    transmit all            q n  submit; n: requester, compensated, posted, native
+//   c    connect            t    transmit all            q n  submit; n: requester, compensated, posted, native, count
 //   k    close              T n  transmit n + 1 bytes    g n  give up requester n      a n  abandon requester n
-//   w    judge deadlines    + n  time passes             m    compensate out of the blue
+//   w    judge deadlines    + n  time passes             m n  compensate out of the blue, by the count n
 //   O    "+OK"              o    an integer reply        u    nil                      i n  an identity
 //   e n  an error reply     h n  a whole handshake, sent and answered, of identity n
 //   b n  the next n bytes of the input, raw              F    the driver fails it      Z    forget all, as after a fork
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "holdfast/mutex_kind.hpp"
+#include "holdfast/reentrant_kind.hpp"
 #include "holdfast/resp_encoder.hpp"
 #include "holdfast/session.hpp"
 #include "resp_oracle.hpp"
@@ -114,7 +115,7 @@ class World {
         session_.give_up(&requesters_[n % requester_count], Status::cancelled, now_);
         break;
       case 'a': abandon(n % requester_count); break;
-      case 'm': compensate(); break;
+      case 'm': compensate(n); break;
       case 'o': receive(":" + std::to_string(values_.size()) + "\r\n"); break;
       case 'u': receive("$-1\r\n"); break;
       case 'O': receive("+OK\r\n"); break;
@@ -248,7 +249,8 @@ class World {
     if (encode_command(place.space, {{"ECHO", Argument(std::int64_t{number})}}, size) != Status::ok) return;
     asked.token = token_of(number);
     Asked& kept = asked_[number] = asked;
-    kept.compensation = {&mutex_kind, Key(key_text), &kept.token};
+    // What is posted is a release.
+    kept.compensation = compensation_of(kept.token, asked.posted ? 0 : n / 24);
     Request& request = *place.request;
     request = Request();
     request.tag = {&requesters_[asked.requester], number, Operation::acquire};
@@ -261,11 +263,15 @@ class World {
   }
   static Token token_of(std::uint32_t number) { return Token(ByteView("token" + std::to_string(number))); }
 
-  void compensate() {
+  static Compensation compensation_of(const Token& token, std::size_t count) {
+    return {count == 0 ? &mutex_kind : &reentrant_kind, Key(key_text), &token, static_cast<std::uint32_t>(count),
+            30000};
+  }
+  void compensate(std::size_t count) {
     const std::uint32_t number = ++numbers_;
     const ReplyTag tag = {nullptr, number, Operation::compensate};
     const Token token = token_of(number);
-    if (session_.compensate(tag, {&mutex_kind, Key(key_text), &token}) == Status::ok) owe(number);
+    if (session_.compensate(tag, compensation_of(token, count)) == Status::ok) owe(number);
   }
   void forget() {
     session_.forget();
@@ -325,7 +331,10 @@ class World {
         // Theorem 3: nothing that it was submitted behind is still owed.
         for (const auto& [owed, since] : owed_)
           HOLDFAST_THEOREM(command.number <= since, trace_ + "owed " + std::to_string(owed));
-      } else if (request.items[0].text == "EVAL" && request.items.size() == 5) {
+      } else if (request.items[0].text == "EVAL" && request.items.size() >= 5) {
+        // A release, or a step with the count.
+        HOLDFAST_THEOREM(request.items.size() == 5 || (request.items.size() == 7 && request.items[5].text != "0"),
+                         trace_);
         const std::string& token = request.items[4].text;
         command = {Command::Kind::compensation, static_cast<std::uint32_t>(std::stoul(token.substr(5)))};
         owed_.erase(command.number);

@@ -7,6 +7,8 @@
 
 #include "holdfast/lock_machine.hpp"
 #include "holdfast/mutex_kind.hpp"
+#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/resp_parser.hpp"
 #include "lock_transitions.hpp"
 #include "printers.hpp"
 #include "scripts.hpp"
@@ -21,11 +23,13 @@ constexpr Duration drift = lease / 100 + 2ms;
 
 // One machine and the last request that it made.
 struct Desk {
-  LockMachine machine{mutex_kind};
+  LockMachine machine;
   Request request;
   std::string bytes;
 
-  Desk() { TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("name"), {.lease = lease})); }
+  explicit Desk(const LockKind& kind = mutex_kind) : machine(kind) {
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("name"), {.lease = lease}));
+  }
   static Token token(char digit) { return Token(ByteView(std::string(token_text_size, digit))); }
 
   // Takes the wanted request. False if there is none.
@@ -50,10 +54,14 @@ struct Desk {
     Compensation compensation;
     if (!machine.poll_compensation(tag, compensation)) return false;
     compensation_tag = tag;
+    compensated_count = compensation.count;
+    compensated_lease = compensation.lease_milliseconds;
     if (token != nullptr) *token = *compensation.token;
     return true;
   }
   ReplyTag compensation_tag;
+  std::uint32_t compensated_count = 99;  // Of the last compensation.
+  std::uint32_t compensated_lease = 0;
 
   void acquire(Instant now, char digit = 'a') {
     TEST_ASSERT_EQUAL(Status::ok, machine.acquire(token(digit), now, now + 1s));
@@ -68,10 +76,54 @@ struct Desk {
     TEST_ASSERT_EQUAL(Status::ok, machine.renew(now, now + 1s));
     TEST_ASSERT_TRUE(take_request());
   }
+  // A reentrant hold of so many acquisitions, the last of them asked for at `now`.
+  void hold_times(std::uint32_t count, Instant now) {
+    hold(now);
+    for (std::uint32_t number = 2; number <= count; ++number) {
+      reenter(now);
+      answer(one(), now + 1ms);
+      TEST_ASSERT_EQUAL(LockEvent::granted, event());
+      TEST_ASSERT_EQUAL(number, machine.count());
+    }
+  }
+  void reenter(Instant now, Duration timeout = 1s) {
+    TEST_ASSERT_EQUAL(Status::ok, machine.reenter(now, now + timeout));
+    TEST_ASSERT_TRUE(take_request());
+  }
+  void step_down(Instant now) {
+    TEST_ASSERT_EQUAL(Status::ok, machine.step_down(false, now, now + 1s));
+    TEST_ASSERT_TRUE(take_request());
+  }
+  // The count that the request in flight would be compensated by, if the session gave it up now.
+  std::uint32_t would_compensate_by() const {
+    TEST_ASSERT_TRUE(request.compensation != nullptr);
+    TEST_ASSERT_EQUAL(machine.token().bytes(), request.compensation->token->bytes());
+    return request.compensation->count;
+  }
   static RespValue granted() { return RespValue::make_text(RespKind::simple, "OK"); }
   static RespValue one() { return RespValue::make_integer(1); }
   static RespValue zero() { return RespValue::make_integer(0); }
 };
+
+// A reply as it comes over the wire.
+struct Heard {
+  RespParserStorage storage;
+  RespParser parser{{storage.buffer, sizeof storage.buffer}, storage.nodes, elements_max};
+  RespValue value;
+
+  explicit Heard(const std::string& bytes_heard) {
+    TEST_ASSERT_EQUAL(bytes_heard.size(), parser.feed(ByteView(bytes_heard)));
+    TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(value));
+  }
+};
+
+std::string step_of(const std::string& count, bool by_text = false) {
+  const auto bulk = [](const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; };
+  const Script& script = scripts::reentrant_step;
+  return "*7\r\n" + bulk(by_text ? "EVAL" : "EVALSHA") +
+         bulk(std::string((by_text ? script.text : script.sha.bytes()).string_view())) + bulk("1") + bulk("name") +
+         bulk(std::string(token_text_size, 'a')) + bulk(count) + bulk("10000");
+}
 
 }  // namespace
 
@@ -564,6 +616,1004 @@ TEST(test_release_of_an_expired_hold_should_say_lock_lost_and_send_a_compensatio
   TEST_ASSERT_TRUE(desk.compensation());
 }
 
+// ---- Reentrant holds: up ------------------------------------------------------------------------------------------
+
+// [rule 9] The count travels as an absolute number.
+TEST(test_reentry_should_tell_the_server_the_new_count) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(1U, desk.machine.count());
+  for (std::uint32_t count = 2; count <= 12; ++count) {
+    desk.reenter(start + 1s);
+    TEST_ASSERT_EQUAL(step_of(std::to_string(count)), desk.bytes);
+    TEST_ASSERT_TRUE(Operation::step == desk.request.tag.operation);
+    TEST_ASSERT_FALSE(desk.request.posted);
+    TEST_ASSERT_EQUAL(count - 1, desk.machine.count());
+    desk.answer(Desk::one(), start + 1s);
+    TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.status());
+    TEST_ASSERT_EQUAL(count, desk.machine.count());
+  }
+}
+
+// [rule 1] Re-entry is resolved in the client: one hold, one token, one generation.
+TEST(test_reentry_should_keep_token_and_generation) {
+  Desk desk(reentrant_kind);
+  desk.hold(start, 'a');
+  const std::uint32_t generation = desk.machine.generation();
+  desk.reenter(start + 1s);
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(generation, desk.machine.generation());
+  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), desk.machine.token().bytes());
+}
+
+// [rule 3] A grant counts from before its own send, and never lowers what was promised.
+TEST(test_granted_reentry_should_raise_valid_until_from_its_send) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.reenter(start + 4s);
+  TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+  desk.answer(Desk::one(), start + 4s + 700ms);
+  TEST_ASSERT_EQUAL(start + 4s + lease - drift, desk.machine.valid_until());
+  TEST_ASSERT_EQUAL(start + 4s, desk.machine.confirmed_at());
+}
+
+TEST(test_granted_step_should_end_the_doubt_and_the_wait_for_the_next_renewal) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.renew(start + 4s);
+  desk.fail(Status::loading, true, start + 4s);
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+  desk.reenter(start + 4100ms);
+  desk.answer(Desk::one(), start + 4200ms);
+  TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+  TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
+  TEST_ASSERT_FALSE(desk.machine.at_risk(start + 4200ms));
+  TEST_ASSERT_EQUAL(start + 4100ms + lease / 3, desk.machine.renewal_due());
+}
+
+// [rule 6] A refusal that proves that nothing ran leaves the hold as it was.
+TEST(test_refused_reentry_should_leave_hold_and_count) {
+  for (const Status refusal : {Status::loading, Status::not_connected, Status::busy_script, Status::no_permission}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(2, start);
+    desk.reenter(start + 4s);
+    desk.fail(refusal, true, start + 4s);
+    TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+    TEST_ASSERT_EQUAL(refusal, desk.machine.status());
+    TEST_ASSERT_EQUAL(2U, desk.machine.count());
+    TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
+    TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+    TEST_ASSERT_FALSE(desk.compensation());
+    TEST_ASSERT_FALSE(desk.machine.waiting());
+  }
+}
+
+// What was still to be told of the count goes with the step that replaces it, so that a step that came to nothing tells it
+// again.
+TEST(test_refused_reentry_should_tell_the_count_that_was_not_known_to_be_told) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(3, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.compensation());
+  desk.reenter(start + 1s);
+  desk.fail(Status::loading, true, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(2U, desk.compensated_count);
+  desk.reenter(start + 2s);
+  desk.answer(Desk::one(), start + 2s);
+  TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+  desk.reenter(start + 3s);
+  desk.fail(Status::loading, true, start + 3s);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_FALSE(desk.compensation());
+}
+
+// [rule 9] What the session gave up it takes back by the count still held, and not a second time.
+TEST(test_unknown_reentry_should_be_compensated_by_the_count_still_held) {
+  for (const Status outcome : {Status::timed_out, Status::transport_closed, Status::cancelled})
+    for (const std::uint32_t count : {1U, 2U, 3U}) {
+      Desk desk(reentrant_kind);
+      desk.hold_times(count, start);
+      desk.reenter(start + 4s);
+      TEST_ASSERT_EQUAL(count, desk.would_compensate_by());
+      desk.fail(outcome, false, start + 5s);
+      TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+      TEST_ASSERT_EQUAL(outcome, desk.machine.status());
+      TEST_ASSERT_EQUAL(count, desk.machine.count());
+      TEST_ASSERT_TRUE(desk.machine.held(start + 5s));
+      TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+      TEST_ASSERT_FALSE(desk.compensation());
+      TEST_ASSERT_FALSE(desk.machine.waiting());
+    }
+}
+
+// [rule 9] An error that proves nothing is taken back by the machine.
+TEST(test_reentry_that_may_have_run_should_be_compensated_by_the_count_still_held) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.reenter(start + 4s);
+  desk.fail(Status::server_error, false, start + 4s);
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_TRUE(desk.machine.wants_compensation());
+  Token token;
+  TEST_ASSERT_TRUE(desk.compensation(&token));
+  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), token.bytes());
+  TEST_ASSERT_EQUAL(2U, desk.compensated_count);
+  TEST_ASSERT_EQUAL(10000U, desk.compensated_lease);
+  TEST_ASSERT_EQUAL(desk.machine.generation(), desk.compensation_tag.generation);
+  TEST_ASSERT_TRUE(Operation::compensate == desk.compensation_tag.operation);
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.machine.held(start + 4s));
+}
+
+// Its answer, whatever it is, neither ends nor extends the hold.
+TEST(test_answer_to_the_compensation_of_a_step_should_leave_the_hold) {
+  const auto end_unclear = [](Desk& desk) {
+    desk.hold_times(2, start);
+    desk.reenter(start + 4s);
+    desk.fail(Status::server_error, false, start + 4s);
+    TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+    TEST_ASSERT_TRUE(desk.compensation());
+    desk.request.tag = desk.compensation_tag;
+  };
+  for (const RespValue& value : {Desk::one(), Desk::zero()}) {
+    Desk desk(reentrant_kind);
+    end_unclear(desk);
+    desk.answer(value, start + 5s);
+    TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+    TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+    TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  }
+  Desk refused(reentrant_kind);
+  end_unclear(refused);
+  refused.fail(Status::loading, true, start + 5s);
+  TEST_ASSERT_EQUAL(LockState::held, refused.machine.state());
+}
+
+TEST(test_reentry_should_be_refused_where_nothing_is_held) {
+  Desk desk(reentrant_kind);
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.reenter(start, start + 1s));
+  desk.acquire(start);
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.reenter(start, start + 1s));
+  desk.answer(Desk::granted(), start);
+  TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.reenter(start, start + 1s));
+}
+
+// ---- Reentrant holds: down ----------------------------------------------------------------------------------------
+
+TEST(test_step_down_should_tell_the_server_the_count_that_is_left) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(3, start);
+  desk.step_down(start + 4s);
+  TEST_ASSERT_EQUAL(step_of("2"), desk.bytes);
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());  // From the call on.
+  TEST_ASSERT_EQUAL(2U, desk.would_compensate_by());
+  TEST_ASSERT_TRUE(desk.machine.held(start + 4s));
+  desk.answer(Desk::one(), start + 5s);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.status());
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
+  TEST_ASSERT_EQUAL(start + 4s + lease - drift, desk.machine.valid_until());  // [rule 3]
+}
+
+// [rule 9] Never a delete while it is held.
+TEST(test_unknown_step_down_should_be_compensated_by_the_count_that_is_left) {
+  for (const Status outcome : {Status::timed_out, Status::transport_closed, Status::cancelled}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(2, start);
+    desk.step_down(start + 4s);
+    TEST_ASSERT_EQUAL(1U, desk.would_compensate_by());
+    desk.fail(outcome, false, start + 5s);
+    TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+    TEST_ASSERT_EQUAL(1U, desk.machine.count());
+    TEST_ASSERT_TRUE(desk.machine.held(start + 5s));
+    TEST_ASSERT_FALSE(desk.compensation());  // The session's.
+  }
+}
+
+// Let go of, and the server does not know: it is told.
+TEST(test_refused_step_down_should_be_compensated_by_the_count_that_is_left) {
+  for (const bool nothing_ran : {false, true}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(2, start);
+    desk.step_down(start + 4s);
+    desk.fail(Status::loading, nothing_ran, start + 5s);
+    TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+    TEST_ASSERT_EQUAL(Status::loading, desk.machine.status());
+    TEST_ASSERT_TRUE(desk.compensation());
+    TEST_ASSERT_EQUAL(1U, desk.compensated_count);
+    TEST_ASSERT_EQUAL(1U, desk.machine.count());
+    TEST_ASSERT_TRUE(desk.machine.held(start + 5s));
+  }
+}
+
+// [rule 10] What nobody waits for goes out as a compensation, and no request with it.
+TEST(test_posted_step_down_should_be_a_compensation) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(3, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start + 4s, start + 5s));
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+  TEST_ASSERT_FALSE(desk.machine.waiting());
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(2U, desk.compensated_count);
+  TEST_ASSERT_EQUAL(10000U, desk.compensated_lease);
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+  TEST_ASSERT_TRUE(desk.machine.held(start + 4s));
+  // The next is a request of its own.
+  desk.step_down(start + 4s);
+  TEST_ASSERT_EQUAL(step_of("1"), desk.bytes);
+}
+
+// [rule 9] Whatever is polled first: a compensation that waits is not made a delete.
+TEST(test_renewal_should_leave_a_compensation_that_waits_as_it_is) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start + 4s, start + 5s));
+  desk.renew(start + 4s);
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(1U, desk.compensated_count);
+}
+
+TEST(test_last_release_should_be_a_release) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.step_down(start + 1s);
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::delex, false, start + 2s, start + 3s));
+  TEST_ASSERT_FALSE(desk.machine.held(start + 2s));
+  TEST_ASSERT_EQUAL(0U, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.take_request());
+  const std::string sha(scripts::reentrant_release.sha.digits, sha1_hex_size);
+  TEST_ASSERT_TRUE(desk.bytes.find(sha) != std::string::npos);
+  TEST_ASSERT_FALSE(desk.request.native);  // A hash has no compare-and-delete of the server's own.
+  TEST_ASSERT_EQUAL(0U, desk.would_compensate_by());
+  desk.answer(Desk::one(), start + 2s);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+}
+
+// Releases that a later one answers.
+TEST(test_unwound_releases_should_send_nothing) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(4, start);
+  desk.machine.unwind_one();
+  TEST_ASSERT_EQUAL(3U, desk.machine.count());
+  desk.machine.unwind_to_one();
+  TEST_ASSERT_EQUAL(1U, desk.machine.count());
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+  TEST_ASSERT_TRUE(desk.machine.held(start));
+}
+
+// ---- Reentrant holds: the end of a step -----------------------------------------------------------------------------
+
+// [rule 12] "Not yours" is a loss at once, whichever way the step went.
+TEST(test_step_should_report_lock_lost_when_the_field_is_gone) {
+  for (const bool up : {true, false}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(2, start);
+    up ? desk.reenter(start + 1s) : desk.step_down(start + 1s);
+    desk.answer(Desk::zero(), start + 1s);
+    TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+    TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.status());
+    TEST_ASSERT_FALSE(desk.machine.held(start + 1s));
+    TEST_ASSERT_TRUE(desk.compensation());
+    TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+    TEST_ASSERT_EQUAL(up ? 2U : 1U, desk.machine.count());
+  }
+}
+
+TEST(test_step_should_report_lock_lost_when_the_key_has_another_type) {
+  for (const bool nothing_ran : {true, false}) {
+    Desk desk(reentrant_kind);
+    desk.hold(start);
+    desk.reenter(start + 1s);
+    desk.fail(Status::wrong_type, nothing_ran, start + 1s);
+    TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+    TEST_ASSERT_TRUE(desk.compensation());
+    TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+  }
+}
+
+// [rule 2] Lost is final: a step that comes after the end revives nothing.
+TEST(test_step_that_comes_after_the_end_should_be_a_loss) {
+  for (const bool up : {true, false}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(2, start);
+    up ? desk.reenter(start + 1s) : desk.step_down(start + 1s);
+    desk.answer(Desk::one(), start + lease - drift);
+    TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+    TEST_ASSERT_EQUAL(LockState::lost, desk.machine.state());
+    TEST_ASSERT_EQUAL(Instant(), desk.machine.valid_until());
+    TEST_ASSERT_TRUE(desk.compensation());
+    TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+  }
+}
+
+TEST(test_step_that_comes_just_before_the_end_should_be_granted) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.reenter(start + 1s);
+  desk.answer(Desk::one(), start + lease - drift - 1ns);
+  TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+  TEST_ASSERT_EQUAL(start + 1s + lease - drift, desk.machine.valid_until());
+}
+
+// [rule 2] What was lost while its step was on its way stays lost; the session takes the step back by a delete then.
+TEST(test_late_step_should_do_nothing_after_a_loss) {
+  for (const RespValue& value : {Desk::one(), Desk::zero(), Desk::granted()}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(2, start);
+    desk.reenter(start + 1s);
+    desk.machine.handle_timeout(start + lease);
+    TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+    TEST_ASSERT_TRUE(desk.compensation());
+    TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+    TEST_ASSERT_EQUAL(0U, desk.would_compensate_by());
+    TEST_ASSERT_TRUE(desk.machine.waiting());
+    desk.answer(value, start + lease);
+    TEST_ASSERT_FALSE(desk.machine.waiting());
+    TEST_ASSERT_FALSE(desk.machine.has_output());
+    TEST_ASSERT_EQUAL(2U, desk.machine.count());
+    TEST_ASSERT_EQUAL(LockState::lost, desk.machine.state());
+    TEST_ASSERT_FALSE(desk.machine.held(start + lease));
+  }
+}
+
+// [rule 2] Nor to the next hold: its acquire waits until the step has been answered, which still views the token.
+TEST(test_acquire_should_be_refused_while_a_step_is_on_its_way) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.reenter(start + 1s);
+  const Request step = desk.request;
+  TEST_ASSERT_EQUAL(Status::already_held, desk.machine.acquire(Desk::token('b'), start + 1s, start + 2s));
+  desk.machine.disown(start + 2s);
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
+  TEST_ASSERT_EQUAL(0U, desk.machine.count());
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.acquire(Desk::token('b'), start + 2s, start + 3s));
+  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), step.compensation->token->bytes());
+  desk.fail(Status::timed_out, false, start + 2s);
+  desk.hold(start + 3s, 'b');
+}
+
+// [rule 2] A step that was wanted and not sent is dropped with its hold.
+TEST(test_loss_should_drop_a_step_that_was_not_sent) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s));
+  desk.machine.handle_timeout(start + lease);
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+}
+
+TEST(test_release_should_drop_a_step_that_was_not_sent) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(Operation::release == desk.request.tag.operation);
+}
+
+// A step whose answer is late has no deadline beyond the hold.
+TEST(test_deadline_of_a_step_should_be_at_most_valid_until) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.reenter(start + 1s, 2s);
+  TEST_ASSERT_EQUAL(start + 3s, desk.request.deadline);
+  desk.fail(Status::loading, true, start + 1s);
+  desk.reenter(start + 2s, 1h);
+  TEST_ASSERT_EQUAL(start + lease - drift, desk.request.deadline);
+  desk.fail(Status::loading, true, start + 2s);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(false, start + 3s, Instant::max()));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_EQUAL(start + lease - drift, desk.request.deadline);
+}
+
+// ---- Reentrant holds: one request at a time --------------------------------------------------------------------------
+
+TEST(test_renewal_should_wait_for_a_step_and_a_step_for_a_renewal) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.reenter(start + 1s);
+  TEST_ASSERT_EQUAL(Instant::max(), desk.machine.renewal_due());
+  TEST_ASSERT_TRUE(desk.machine.waiting());
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.renew(start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.reenter(start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.step_down(false, start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.step_down(true, start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+  desk.renew(start + 4s);
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.reenter(start + 4s, start + 5s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.step_down(false, start + 4s, start + 5s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.step_down(true, start + 4s, start + 5s));
+  TEST_ASSERT_EQUAL(3U, desk.machine.count());
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+}
+
+TEST(test_wanted_request_should_keep_the_next_from_being_made) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.reenter(start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.step_down(true, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(Operation::renew == desk.request.tag.operation);
+  TEST_ASSERT_TRUE(desk.request.compensation == nullptr);
+}
+
+// [rule 10] NOSCRIPT: nothing ran, so the same count goes once more, with its text; its validity counts from then.
+TEST(test_step_of_an_unknown_script_should_go_once_by_its_text) {
+  for (const bool up : {true, false}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(2, start);
+    up ? desk.reenter(start + 1s) : desk.step_down(start + 1s);
+    desk.fail(Status::no_script, true, start + 1500ms);
+    TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+    TEST_ASSERT_TRUE(desk.machine.waiting());
+    TEST_ASSERT_FALSE(desk.compensation());
+    TEST_ASSERT_TRUE(desk.take_request());
+    TEST_ASSERT_EQUAL(step_of(up ? "3" : "1", true), desk.bytes);
+    TEST_ASSERT_EQUAL(start + 2s, desk.request.deadline);
+    TEST_ASSERT_EQUAL(up ? 2U : 1U, desk.would_compensate_by());
+    desk.answer(Desk::one(), start + 1600ms);
+    TEST_ASSERT_EQUAL(up ? LockEvent::granted : LockEvent::released, desk.event());
+    TEST_ASSERT_EQUAL(start + 1500ms + lease - drift, desk.machine.valid_until());
+    TEST_ASSERT_EQUAL(up ? 3U : 1U, desk.machine.count());
+  }
+  Desk twice(reentrant_kind);
+  twice.hold(start);
+  twice.reenter(start + 1s);
+  twice.fail(Status::no_script, true, start + 1s);
+  TEST_ASSERT_TRUE(twice.take_request());
+  twice.fail(Status::no_script, true, start + 1s);
+  TEST_ASSERT_FALSE(twice.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::denied, twice.event());
+  Desk late(reentrant_kind);
+  late.hold(start);
+  late.reenter(start + 1s);
+  late.fail(Status::no_script, true, start + 2s);
+  TEST_ASSERT_FALSE(late.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::denied, late.event());
+}
+
+// [rule 11] Default-deny: no success, the connection closes, and the count is told once more.
+TEST(test_step_should_take_no_unlisted_reply_for_success) {
+  for (const std::string reply : {"+OK\r\n", "$-1\r\n", ":2\r\n", ":-1\r\n", ":3\r\n", "$1\r\n1\r\n", "*1\r\n:1\r\n"})
+    for (const bool up : {true, false}) {
+      const Heard heard(reply);
+      Desk desk(reentrant_kind);
+      desk.hold_times(2, start);
+      up ? desk.reenter(start + 1s) : desk.step_down(start + 1s);
+      desk.answer(heard.value, start + 1s);
+      TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+      TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
+      TEST_ASSERT_EQUAL(Status::protocol_error, desk.machine.status());
+      TEST_ASSERT_EQUAL(up ? 2U : 1U, desk.machine.count());
+      TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+      TEST_ASSERT_TRUE(desk.compensation());
+      TEST_ASSERT_EQUAL(up ? 2U : 1U, desk.compensated_count);
+    }
+}
+
+// A step's reply of another generation is not taken for this one's.
+TEST(test_reply_to_a_step_of_another_generation_should_count_for_nothing) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.request.tag = {nullptr, desk.machine.generation() - 1, Operation::step};
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(1U, desk.machine.count());
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+}
+
+// Nor one that nobody asked for.
+TEST(test_reply_to_no_step_should_count_for_nothing) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  for (const RespValue& value : {Desk::one(), Desk::zero()}) {
+    desk.request.tag = {nullptr, desk.machine.generation(), Operation::step};
+    desk.answer(value, start + 1s);
+    TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+    TEST_ASSERT_FALSE(desk.machine.has_output());
+  }
+}
+
+// ---- Reentrant holds: a request that could not be submitted ------------------------------------------------------------
+
+TEST(test_refused_request_of_a_reentry_should_leave_everything) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s));
+  desk.machine.refuse_request(Status::not_connected, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.machine.status());
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+  TEST_ASSERT_FALSE(desk.compensation());
+  TEST_ASSERT_FALSE(desk.machine.waiting());
+}
+
+TEST(test_refused_request_of_a_step_down_should_be_compensated_by_the_count_that_is_left) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(3, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(false, start + 1s, start + 2s));
+  desk.machine.refuse_request(Status::too_many_requests, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.status());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(2U, desk.compensated_count);
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.machine.held(start + 1s));
+}
+
+TEST(test_refused_request_of_a_renewal_should_put_the_hold_at_risk) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 4s, start + 5s));
+  desk.machine.refuse_request(Status::not_connected, start + 4s);
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+  TEST_ASSERT_TRUE(desk.machine.held(start + 4s));
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  TEST_ASSERT_FALSE(desk.compensation());
+}
+
+TEST(test_refused_request_of_a_reentrant_release_should_be_compensated_by_a_delete) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.step_down(start + 1s);
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
+  desk.machine.refuse_request(Status::not_connected, start + 2s);
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+}
+
+TEST(test_refusal_of_no_request_should_do_nothing) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.machine.refuse_request(Status::not_connected, start + 1s);
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+  TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
+}
+
+// ---- Reentrant holds: renewal and loss ---------------------------------------------------------------------------------
+
+TEST(test_reentrant_renewal_should_be_answered_by_an_array_of_one) {
+  const Heard yes("*1\r\n:1\r\n");
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.renew(start + 4s);
+  desk.answer(yes.value, start + 4s);
+  TEST_ASSERT_EQUAL(LockEvent::renewed, desk.event());
+  TEST_ASSERT_EQUAL(start + 4s + lease - drift, desk.machine.valid_until());
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  const Heard no("*1\r\n:0\r\n");
+  desk.renew(start + 8s);
+  desk.answer(no.value, start + 8s);
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+}
+
+// [rule 12] A script that asks by pcall says -1 where the server refuses for a while: it is tried again, and the
+// connection has done nothing wrong.
+TEST(test_refused_reentrant_renewal_should_be_survived_without_protocol_doubt) {
+  const Heard refused("*1\r\n:-1\r\n");
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.renew(start + 4s);
+  desk.answer(refused.value, start + 4s);
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(Status::server_error, desk.machine.status());
+  TEST_ASSERT_TRUE(desk.machine.held(start + 4s));
+  TEST_ASSERT_TRUE(desk.machine.renewal_due() > start + 4s && desk.machine.renewal_due() < start + 5s);
+}
+
+// After a loss its holder's frames are unwound: each release says so, and until the last has, so does acquire().
+TEST(test_lost_hold_should_be_unwound_before_it_is_acquired_anew) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(3, start);
+  desk.machine.handle_timeout(start + lease);
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+  TEST_ASSERT_EQUAL(3U, desk.machine.count());
+  const Instant now = start + lease + 1s;
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.reenter(now, now + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.acquire(Desk::token('b'), now, now + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.step_down(false, now, now + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.acquire(Desk::token('b'), now, now + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.step_down(true, now, now + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.acquire(Desk::token('b'), now, now + 1s));
+  TEST_ASSERT_EQUAL(1U, desk.machine.count());
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.release(NativeDelete::none, false, now, now + 1s));
+  TEST_ASSERT_EQUAL(0U, desk.machine.count());
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.release(NativeDelete::none, false, now, now + 1s));
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+  desk.hold(now, 'b');
+  TEST_ASSERT_EQUAL(1U, desk.machine.count());
+}
+
+// Also when its compensation was confirmed long ago.
+TEST(test_lost_hold_should_be_unwound_behind_its_compensation_too) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.machine.handle_timeout(start + lease);
+  TEST_ASSERT_TRUE(desk.compensation());
+  desk.request.tag = desk.compensation_tag;
+  desk.answer(Desk::one(), start + lease);
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.acquire(Desk::token('b'), start + lease, start + lease + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.step_down(false, start + lease, start + lease + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost,
+                    desk.machine.release(NativeDelete::none, true, start + lease, start + lease + 1s));
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('b'), start + lease, start + lease + 1s));
+}
+
+// A Mutex has no frames: the next acquire may come at once.
+TEST(test_lost_mutex_should_be_acquired_anew_at_once) {
+  Desk desk;
+  desk.hold(start);
+  desk.machine.handle_timeout(start + lease);
+  TEST_ASSERT_EQUAL(0U, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('b'), start + lease, start + lease + 1s));
+}
+
+TEST(test_step_down_that_finds_the_hold_expired_should_tell_the_loss) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.step_down(false, start + lease, start + lease + 1s));
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+  TEST_ASSERT_EQUAL(1U, desk.machine.count());
+}
+
+TEST(test_reentry_that_finds_the_hold_expired_should_tell_the_loss) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.reenter(start + lease - drift, start + lease));
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+}
+
+// ---- What another connection says --------------------------------------------------------------------------------------
+
+TEST(test_confirmation_should_raise_valid_until_and_end_the_doubt) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.machine.handle_timeout(start + 7s);
+  TEST_ASSERT_EQUAL(LockState::at_risk, desk.machine.state());
+  desk.machine.confirm(start + 7s);
+  TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
+  TEST_ASSERT_EQUAL(start + 7s + lease - drift, desk.machine.valid_until());
+  TEST_ASSERT_EQUAL(start + 7s, desk.machine.confirmed_at());
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());  // The doubt is over before it was told.
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+}
+
+// [rule 3] It never lowers.
+TEST(test_older_confirmation_should_change_nothing) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.renew(start + 4s);
+  desk.answer(Heard("*1\r\n:1\r\n").value, start + 4s);
+  TEST_ASSERT_EQUAL(LockEvent::renewed, desk.event());
+  for (const Instant older : {start + 4s, start + 3s, start - 1h}) {
+    desk.machine.confirm(older);
+    TEST_ASSERT_EQUAL(start + 4s + lease - drift, desk.machine.valid_until());
+    TEST_ASSERT_EQUAL(start + 4s, desk.machine.confirmed_at());
+  }
+}
+
+TEST(test_older_confirmation_should_not_end_a_newer_doubt) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.renew(start + 4s);
+  desk.fail(Status::loading, true, start + 4s);
+  desk.machine.confirm(start);
+  TEST_ASSERT_EQUAL(LockState::at_risk, desk.machine.state());
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+}
+
+// [rule 2] It revives nothing.
+TEST(test_confirmation_should_not_revive_what_is_over) {
+  Desk lost(reentrant_kind);
+  lost.hold(start);
+  lost.machine.handle_timeout(start + lease);
+  lost.machine.confirm(start + 9s);
+  TEST_ASSERT_EQUAL(LockState::lost, lost.machine.state());
+  TEST_ASSERT_FALSE(lost.machine.held(start + 9s));
+  Desk released(reentrant_kind);
+  released.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, released.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  released.machine.confirm(start + 1s);
+  TEST_ASSERT_FALSE(released.machine.held(start + 1s));
+  TEST_ASSERT_EQUAL(LockState::releasing, released.machine.state());
+  Desk asking(reentrant_kind);
+  asking.acquire(start);
+  asking.machine.confirm(start + 1s);
+  TEST_ASSERT_FALSE(asking.machine.held(start + 1s));
+  TEST_ASSERT_EQUAL(LockState::acquiring, asking.machine.state());
+}
+
+TEST(test_disowned_hold_should_be_lost_at_once) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.machine.disown(start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_FALSE(desk.machine.held(start + 1s));
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+  desk.machine.disown(start + 1s);
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+}
+
+TEST(test_disowning_what_is_not_held_should_do_nothing) {
+  Desk desk(reentrant_kind);
+  desk.machine.disown(start);
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+  desk.acquire(start);
+  desk.machine.disown(start);
+  TEST_ASSERT_EQUAL(LockState::acquiring, desk.machine.state());
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+}
+
+// ---- A hold that changes machines ------------------------------------------------------------------------------------
+
+TEST(test_taken_over_hold_should_be_the_same_hold) {
+  Desk old(fenced_kind);
+  old.acquire(start);
+  old.answer(RespValue::make_text(RespKind::bulk, "42"), start);
+  TEST_ASSERT_EQUAL(LockEvent::granted, old.event());
+  old.reenter(start + 1s);
+  old.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::granted, old.event());
+  LockMachine heir(fenced_kind);
+  TEST_ASSERT_EQUAL(Status::ok, heir.configure(Key("name"), {.lease = 1s}));
+  heir.take_over(old.machine);
+  TEST_ASSERT_TRUE(heir.held(start + 2s));
+  TEST_ASSERT_EQUAL(LockState::held, heir.state());
+  TEST_ASSERT_EQUAL(2U, heir.count());
+  TEST_ASSERT_EQUAL(42U, heir.fence());
+  TEST_ASSERT_EQUAL(start + 1s, heir.confirmed_at());
+  TEST_ASSERT_EQUAL(start + 1s + lease - drift, heir.valid_until());
+  TEST_ASSERT_EQUAL(lease, heir.timing().lease);
+  TEST_ASSERT_EQUAL(lease - drift, heir.validity());
+  TEST_ASSERT_EQUAL(start + 1s + lease / 3, heir.renewal_due());
+  TEST_ASSERT_EQUAL(start + 1s + lease / 3 * 2, heir.risky_from());
+  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), heir.token().bytes());
+  TEST_ASSERT_FALSE(heir.has_output());
+  // The old one is idle, and deletes nothing.
+  TEST_ASSERT_EQUAL(LockState::idle, old.machine.state());
+  TEST_ASSERT_FALSE(old.machine.held(start + 2s));
+  TEST_ASSERT_EQUAL(0U, old.machine.count());
+  TEST_ASSERT_FALSE(old.machine.has_output());
+  TEST_ASSERT_EQUAL(Status::not_held, old.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
+}
+
+// What the heir sends speaks of the hold's token, count and lease.
+TEST(test_taken_over_hold_should_be_compensated_and_released_as_its_own) {
+  Desk old(reentrant_kind);
+  old.hold_times(3, start);
+  Desk heir(reentrant_kind);
+  TEST_ASSERT_EQUAL(Status::ok, heir.machine.configure(Key("name"), {.lease = 1s}));
+  heir.machine.take_over(old.machine);
+  TEST_ASSERT_EQUAL(Status::ok, heir.machine.step_down(true, start + 1s, start + 2s));
+  Token token;
+  TEST_ASSERT_TRUE(heir.compensation(&token));
+  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), token.bytes());
+  TEST_ASSERT_EQUAL(2U, heir.compensated_count);
+  TEST_ASSERT_EQUAL(10000U, heir.compensated_lease);
+  heir.step_down(start + 1s);
+  TEST_ASSERT_EQUAL(step_of("1"), heir.bytes);
+  TEST_ASSERT_EQUAL(1U, heir.would_compensate_by());
+  heir.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::released, heir.event());
+  TEST_ASSERT_EQUAL(Status::ok, heir.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
+  TEST_ASSERT_TRUE(heir.take_request());
+  TEST_ASSERT_TRUE(heir.bytes.find(std::string(token_text_size, 'a')) != std::string::npos);
+}
+
+// Whatever the heir did before: a step is waited for.
+TEST(test_step_of_a_hold_that_was_taken_over_should_not_be_posted) {
+  Desk heir(reentrant_kind);
+  heir.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, heir.machine.release(NativeDelete::none, true, start, start + 1s));
+  TEST_ASSERT_TRUE(heir.take_request());
+  TEST_ASSERT_TRUE(heir.request.posted);
+  heir.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(LockEvent::released, heir.event());
+  Desk old(reentrant_kind);
+  old.hold(start + 1s);
+  heir.machine.take_over(old.machine);
+  heir.reenter(start + 2s);
+  TEST_ASSERT_FALSE(heir.request.posted);
+  TEST_ASSERT_EQUAL(start + 3s, heir.request.deadline);
+}
+
+// [rule 2] A reply to what the old machine had asked is nobody's.
+TEST(test_reply_to_a_hold_that_was_taken_over_should_count_for_nothing) {
+  Desk old(reentrant_kind);
+  old.hold(start);
+  old.renew(start + 1s);
+  Desk heir(reentrant_kind);
+  heir.machine.take_over(old.machine);
+  old.answer(Heard("*1\r\n:0\r\n").value, start + 1s);
+  TEST_ASSERT_FALSE(old.machine.has_output());
+  TEST_ASSERT_TRUE(heir.machine.held(start + 1s));
+  TEST_ASSERT_EQUAL(start + lease / 3, heir.machine.renewal_due());
+}
+
+// A loss that is not unwound goes over, too.
+TEST(test_taken_over_loss_should_be_unwound_by_the_heir) {
+  Desk old(reentrant_kind);
+  old.hold_times(2, start);
+  old.machine.handle_timeout(start + lease);
+  TEST_ASSERT_TRUE(old.compensation());
+  Desk heir(reentrant_kind);
+  heir.machine.take_over(old.machine);
+  TEST_ASSERT_EQUAL(LockState::lost, heir.machine.state());
+  TEST_ASSERT_FALSE(heir.machine.held(start + lease));
+  TEST_ASSERT_EQUAL(Status::lock_lost, heir.machine.renew(start + lease, start + lease + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost, heir.machine.step_down(false, start + lease, start + lease + 1s));
+  TEST_ASSERT_EQUAL(Status::lock_lost,
+                    heir.machine.release(NativeDelete::none, false, start + lease, start + lease + 1s));
+  TEST_ASSERT_EQUAL(Status::not_held,
+                    heir.machine.release(NativeDelete::none, false, start + lease, start + lease + 1s));
+}
+
+// ---- Facts -------------------------------------------------------------------------------------------------------------
+
+TEST(test_fence_should_be_the_grants_and_stay_on_reentry_and_renewal) {
+  for (const LockKind* const kind : {&fenced_kind, &fenced_mutex_kind}) {
+    Desk desk(*kind);
+    TEST_ASSERT_EQUAL(0U, desk.machine.fence());
+    desk.acquire(start);
+    desk.answer(RespValue::make_text(RespKind::bulk, "1699999999000001"), start);
+    TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+    TEST_ASSERT_EQUAL(1699999999000001U, desk.machine.fence());
+    TEST_ASSERT_EQUAL(1U, desk.machine.count());
+    if (kind->reentrant) {
+      desk.reenter(start + 1s);
+      desk.answer(Desk::one(), start + 1s);
+      TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+    }
+    desk.renew(start + 2s);
+    kind->reentrant ? desk.answer(Heard("*1\r\n:1\r\n").value, start + 2s) : desk.answer(Desk::one(), start + 2s);
+    TEST_ASSERT_EQUAL(LockEvent::renewed, desk.event());
+    TEST_ASSERT_EQUAL(1699999999000001U, desk.machine.fence());
+  }
+}
+
+// [rule 11] No fence, no grant.
+TEST(test_fenced_acquire_should_take_no_plain_grant) {
+  Desk desk(fenced_kind);
+  desk.acquire(start);
+  desk.answer(Desk::granted(), start);
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
+  TEST_ASSERT_FALSE(desk.machine.held(start));
+  TEST_ASSERT_EQUAL(0U, desk.machine.fence());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+}
+
+// [rule 11] No remaining time is a grant, not even the one of a key without a TTL.
+TEST(test_busy_should_tell_the_remaining_time_of_the_hold_in_the_way) {
+  for (const LockKind* const kind : {&reentrant_kind, &fenced_kind, &fenced_mutex_kind})
+    for (const std::int64_t remaining : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, std::int64_t{29'999}}) {
+      Desk desk(*kind);
+      TEST_ASSERT_EQUAL(remaining_unknown, desk.machine.busy_for());
+      desk.acquire(start);
+      desk.answer(RespValue::make_integer(remaining), start);
+      TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+      TEST_ASSERT_EQUAL(Status::lock_busy, desk.machine.status());
+      TEST_ASSERT_EQUAL(remaining, desk.machine.busy_for());
+      TEST_ASSERT_EQUAL(0U, desk.machine.fence());
+      TEST_ASSERT_FALSE(desk.machine.held(start));
+      // The next attempt knows nothing of it.
+      desk.acquire(start, 'b');
+      TEST_ASSERT_EQUAL(remaining_unknown, desk.machine.busy_for());
+    }
+  Desk mutex;
+  mutex.acquire(start);
+  mutex.answer(RespValue(), start);
+  TEST_ASSERT_EQUAL(remaining_unknown, mutex.machine.busy_for());
+}
+
+TEST(test_reentrant_acquire_of_an_unknown_script_should_go_once_by_its_text) {
+  Desk desk(reentrant_kind);
+  desk.acquire(start);
+  desk.fail(Status::no_script, true, start + 500ms);
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(desk.bytes.find("$4\r\nEVAL\r\n") != std::string::npos);
+  TEST_ASSERT_TRUE(Operation::acquire == desk.request.tag.operation);
+  desk.answer(Desk::granted(), start + 600ms);
+  TEST_ASSERT_EQUAL(start + 500ms + lease - drift, desk.machine.valid_until());
+  Desk twice(reentrant_kind);
+  twice.acquire(start);
+  twice.fail(Status::no_script, true, start);
+  TEST_ASSERT_TRUE(twice.take_request());
+  twice.fail(Status::no_script, true, start);
+  TEST_ASSERT_EQUAL(LockEvent::denied, twice.event());
+  TEST_ASSERT_EQUAL(LockState::idle, twice.machine.state());
+}
+
+// An ordinal grows by a digit now and then: a prepared request of another size is not patched.
+TEST(test_prepared_request_should_not_be_used_for_a_token_of_another_size) {
+  Desk desk(reentrant_kind);
+  const auto acquire_and_release = [&](const std::string& owner, Instant now) {
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Token(ByteView(owner)), now, now + 1s));
+    const ByteView prepared = desk.machine.poll_prepared(desk.request);
+    if (prepared.empty())
+      TEST_ASSERT_TRUE(desk.take_request());
+    else
+      desk.bytes = std::string(prepared.string_view());
+    const std::string field = "\r\n$" + std::to_string(owner.size()) + "\r\n" + owner + "\r\n";
+    TEST_ASSERT_TRUE(desk.bytes.find(field) != std::string::npos);
+    desk.answer(Desk::granted(), now);
+    TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, now, now + 1s));
+    const ByteView release = desk.machine.poll_prepared(desk.request);
+    if (release.empty())
+      TEST_ASSERT_TRUE(desk.take_request());
+    else
+      desk.bytes = std::string(release.string_view());
+    TEST_ASSERT_TRUE(desk.bytes.find(field) != std::string::npos);
+    desk.answer(Desk::one(), now);
+    TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  };
+  for (const char* const owner : {"u:8", "u:9", "u:10", "u:11", "u:9"}) acquire_and_release(owner, start);
+}
+
+// A step has no prepared request.
+TEST(test_step_should_not_be_sent_as_a_prepared_release) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  desk.hold(start, 'a');
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start, start + 1s));
+  TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_EQUAL(step_of("2"), desk.bytes);
+}
+
+TEST(test_step_without_room_should_stay_wanted) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start, start + 1s));
+  char space[32];
+  std::size_t size = 7;
+  TEST_ASSERT_EQUAL(Status::buffer_too_small, desk.machine.poll_request({space, sizeof space}, desk.request, size));
+  TEST_ASSERT_EQUAL(7U, size);
+  TEST_ASSERT_TRUE(desk.machine.wants_request());
+  TEST_ASSERT_TRUE(desk.machine.request_compensated());
+}
+
 // ---- The table ---------------------------------------------------------------------------------------------------
 
 TEST(test_every_transition_should_be_listed_once) {
@@ -580,6 +1630,35 @@ TEST(test_no_transition_should_leave_a_lost_hold_for_held) {
     TEST_ASSERT_TRUE(transition.from == LockState::acquiring || transition.from == LockState::held ||
                      transition.from == LockState::at_risk);
   }
+}
+
+// The parent's hold, with all that was on its way for it.
+TEST(test_forgotten_reentrant_hold_should_leave_nothing_to_unwind) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(3, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start + 1s, start + 2s));
+  desk.reenter(start + 1s);
+  desk.machine.forget();
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+  TEST_ASSERT_EQUAL(0U, desk.machine.count());
+  TEST_ASSERT_FALSE(desk.machine.held(start + 1s));
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+  TEST_ASSERT_FALSE(desk.machine.waiting());
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(0U, desk.machine.count());
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+  desk.hold(start + 2s, 'b');
+}
+
+TEST(test_forgotten_loss_should_leave_nothing_to_unwind) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.machine.handle_timeout(start + lease);
+  desk.machine.forget();
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.renew(start + lease, start + lease + 1s));
+  desk.hold(start + lease, 'b');
 }
 
 TEST(test_forgotten_hold_should_ask_for_nothing) {

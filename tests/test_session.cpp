@@ -9,6 +9,7 @@
 
 #include "holdfast/lock_machine.hpp"
 #include "holdfast/mutex_kind.hpp"
+#include "holdfast/reentrant_kind.hpp"
 #include "holdfast/session.hpp"
 #include "printers.hpp"
 #include "scripts.hpp"
@@ -122,6 +123,21 @@ const Compensation& compensation_for(const char* key, char digit) {
   owned.compensation = {&mutex_kind, Key(ByteView(std::string_view(key))), &owned.token};
   return owned.compensation;
 }
+// The same of a reentrant hold: so often is it held.
+Compensation& count_for(const char* key, char digit, std::uint32_t count) {
+  auto& compensation = const_cast<Compensation&>(compensation_for(key, digit));
+  compensation.kind = &reentrant_kind;
+  compensation.count = count;
+  compensation.lease_milliseconds = 20000;
+  return compensation;
+}
+Request step_of(void* requester, const Compensation& compensation, Instant deadline = start + 1s) {
+  Request request;
+  request.tag = {requester, 1, Operation::step};
+  request.deadline = deadline;
+  request.compensation = &compensation;
+  return request;
+}
 Request acquire_of(void* requester, const char* key, char digit, Instant deadline = start + 1s) {
   Request request;
   request.tag = {requester, 1, Operation::acquire};
@@ -132,6 +148,16 @@ Request acquire_of(void* requester, const char* key, char digit, Instant deadlin
 std::string compensation_of(const std::string& key, char digit) {
   const std::string text(scripts::mutex_release.text.string_view());
   return "*5\r\n" + bulk("EVAL") + bulk(text) + bulk("1") + bulk(key) + bulk(std::string(32, digit));
+}
+std::string count_of(const std::string& key, char digit, const std::string& count) {
+  const std::string text(scripts::reentrant_step.text.string_view());
+  return "*7\r\n" + bulk("EVAL") + bulk(text) + bulk("1") + bulk(key) + bulk(std::string(32, digit)) + bulk(count) +
+         bulk("20000");
+}
+std::string hash_release_of(const std::string& key, char digit) {
+  const std::string text(scripts::reentrant_release.text.string_view());
+  return "*6\r\n" + bulk("EVAL") + bulk(text) + bulk("1") + bulk(key) + bulk(std::string(32, digit)) +
+         bulk("redisson_lock__channel:{" + key + "}");
 }
 
 }  // namespace
@@ -729,4 +755,188 @@ TEST(test_forget_should_leave_nothing_to_send) {
   wire.connect(good_handshake(9));
   TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
   TEST_ASSERT_TRUE(wire.session.ready());
+}
+
+// ---- Compensations with a count ----------------------------------------------------------------------------------
+
+// [rule 10] A hold that goes on is told as a step by text, with its count and its lease.
+TEST(test_compensation_with_a_count_should_be_a_step_by_text) {
+  for (const char* const count : {"1", "2", "1000000000"}) {
+    Wire wire;
+    wire.connect();
+    wire.sent.clear();
+    const auto number = static_cast<std::uint32_t>(std::stoul(count));
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::step}, count_for("name", 'a', number)));
+    wire.transmit();
+    TEST_ASSERT_EQUAL(count_of("name", 'a', count), wire.sent);
+    wire.receive(":1\r\n");
+    TEST_ASSERT_EQUAL(1U, wire.heard.size());
+    TEST_ASSERT_TRUE(Operation::compensate == wire.heard[0].tag.operation);
+    TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  }
+}
+
+TEST(test_compensation_without_a_count_should_be_a_release_by_text) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', 0)));
+  wire.transmit();
+  TEST_ASSERT_EQUAL(hash_release_of("name", 'a'), wire.sent);
+}
+
+// [rule 7] A step that is given up is followed by the count that its hold had, before anything else.
+TEST(test_step_that_is_given_up_should_be_followed_by_its_count) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  wire.submit("*1\r\n$1\r\ns\r\n", step_of(&lock_a, count_for("name", 'a', 2)));
+  wire.transmit();
+  wire.now = start + 1s;
+  wire.session.handle_timeout(wire.now);
+  wire.poll();
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_EQUAL(Status::timed_out, wire.heard[0].outcome);
+  wire.submit("*1\r\n$4\r\nNEXT\r\n", acquire_of(&lock_b, "name", 'b', start + 5s));
+  wire.transmit();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\ns\r\n" + count_of("name", 'a', "2") + "*1\r\n$4\r\nNEXT\r\n", wire.sent);
+}
+
+// Its owner may change it up to then: what is lost meanwhile is deleted.
+TEST(test_step_should_be_compensated_as_its_owner_says_when_it_is_given_up) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  Compensation& compensation = count_for("name", 'a', 2);
+  wire.submit("*1\r\n$1\r\ns\r\n", step_of(&lock_a, compensation));
+  wire.transmit();
+  compensation.count = 0;
+  wire.session.give_up(&lock_a, Status::cancelled, wire.now);
+  compensation.count = 5;  // From here on the copy counts.
+  wire.transmit();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\ns\r\n" + hash_release_of("name", 'a'), wire.sent);
+}
+
+TEST(test_step_that_was_lost_with_its_connection_should_be_counted_first_on_the_next) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\ns\r\n", step_of(&lock_a, count_for("name", 'a', 3)));
+  wire.transmit();
+  wire.close();
+  TEST_ASSERT_EQUAL(Status::transport_closed, wire.heard[0].outcome);
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  wire.sent.clear();
+  wire.connect(good_handshake(8));
+  const std::string kill = "*4\r\n" + bulk("CLIENT") + bulk("KILL") + bulk("ID") + bulk("7");
+  TEST_ASSERT_TRUE(ByteView(wire.sent).find(ByteView(kill + count_of("name", 'a', "3"))) != SIZE_MAX);
+}
+
+TEST(test_step_that_was_never_sent_should_not_be_counted) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\ns\r\n", step_of(&lock_a, count_for("name", 'a', 3)));
+  wire.close();
+  TEST_ASSERT_EQUAL(Status::not_connected, wire.heard[0].outcome);
+  TEST_ASSERT_TRUE(wire.heard[0].nothing_ran);
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_count_refused_for_the_moment_should_be_told_again_later) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', 2)));
+  wire.transmit();
+  wire.sent.clear();
+  wire.receive("-READONLY You can't write against a read only replica.\r\n");
+  wire.transmit();
+  TEST_ASSERT_EQUAL("", wire.sent);
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  TEST_ASSERT_TRUE(wire.session.open(true).request != nullptr);
+  wire.now = wire.session.poll_timeout();
+  wire.session.handle_timeout(wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL(count_of("name", 'a', "2"), wire.sent);
+}
+
+// A hold's count is told by the newest alone. An older number that waits must not come behind it.
+TEST(test_newer_count_should_replace_one_that_waits_for_a_connection) {
+  Wire wire;
+  for (const std::uint32_t count : {4U, 3U, 2U})
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', count)));
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_b, 1, Operation::compensate}, count_for("name", 'b', 9)));
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_b, 1, Operation::compensate}, count_for("other", 'a', 8)));
+  TEST_ASSERT_EQUAL(3U, wire.session.compensations_pending());
+  wire.connect();
+  for (const char* const older : {"4", "3"})
+    TEST_ASSERT_TRUE(wire.sent.find(count_of("name", 'a', older)) == std::string::npos);
+  TEST_ASSERT_TRUE(wire.sent.find(count_of("name", 'a', "2")) != std::string::npos);
+  TEST_ASSERT_TRUE(wire.sent.find(count_of("name", 'b', "9")) != std::string::npos);
+  TEST_ASSERT_TRUE(wire.sent.find(count_of("other", 'a', "8")) != std::string::npos);
+}
+
+TEST(test_later_step_should_replace_a_count_that_waits_to_be_told_again) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', 2)));
+  wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+  wire.submit("*1\r\n$1\r\ns\r\n", step_of(&lock_a, count_for("name", 'a', 2)));
+  wire.receive(":1\r\n");
+  wire.sent.clear();
+  wire.now = start + 1h;
+  wire.session.handle_timeout(wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL("", wire.sent);
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+// Also where it is on its way, and is refused or lost behind the newer one.
+TEST(test_count_that_a_newer_one_follows_should_not_be_told_again) {
+  const auto two_on_their_way = [](Wire& wire) {
+    wire.connect();
+    for (const std::uint32_t count : {3U, 2U}) {
+      TEST_ASSERT_EQUAL(Status::ok,
+                        wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', count)));
+      wire.transmit();
+    }
+    TEST_ASSERT_TRUE(wire.sent.find(count_of("name", 'a', "3") + count_of("name", 'a', "2")) != std::string::npos);
+    wire.sent.clear();
+  };
+  Wire refused;
+  two_on_their_way(refused);
+  refused.receive("-LOADING Redis is loading the dataset in memory\r\n:1\r\n");
+  TEST_ASSERT_EQUAL(0U, refused.session.compensations_pending());
+  Wire lost;
+  two_on_their_way(lost);
+  lost.close();
+  TEST_ASSERT_EQUAL(1U, lost.session.compensations_pending());
+  lost.connect(good_handshake(8));
+  TEST_ASSERT_TRUE(lost.sent.find(count_of("name", 'a', "3")) == std::string::npos);
+  TEST_ASSERT_TRUE(lost.sent.find(count_of("name", 'a', "2")) != std::string::npos);
+}
+
+// The order of the places is not the order of the counts.
+TEST(test_newest_count_should_be_the_last_that_the_server_hears) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_b, 1, Operation::compensate}, count_for("other", 'b', 0)));
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', 2)));
+  wire.receive(":1\r\n");  // The first place is free again.
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', 1)));
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(8));
+  const std::size_t newest = wire.sent.rfind(count_of("name", 'a', "1"));
+  const std::size_t older = wire.sent.rfind(count_of("name", 'a', "2"));
+  TEST_ASSERT_TRUE(newest != std::string::npos);
+  TEST_ASSERT_TRUE(older == std::string::npos || older < newest);
 }

@@ -130,7 +130,7 @@ class Client {
   // The address that socket_ goes to, or went to last.
   [[nodiscard]] Status connect_again(Instant deadline, int& socket) noexcept;
   [[nodiscard]] Status connect_address(const void* address, std::size_t size, int family, Instant deadline,
-                                       int& socket) noexcept;
+                                       int& connected) noexcept;
   [[nodiscard]] bool take_literal() noexcept;
   [[nodiscard]] Status resolve() noexcept;
   [[nodiscard]] Status connect_socket(int socket, const void* address, std::size_t size, Instant deadline) noexcept;

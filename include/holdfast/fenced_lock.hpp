@@ -26,7 +26,7 @@ class FencedLock : public OwnedLock {
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~FencedLock() = default;
 
-  // Of the present or last grant, the same on re-entry and renewal; 0 before the first. In [1, 2^63).
+  // Of the last outermost acquire, the same on re-entry and renewal; 0 where it was not granted. In [1, 2^63).
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
 

@@ -133,7 +133,8 @@ class HoldRecord {
   Status configuration_ = Status::ok;
   Status post_outcome_ = Status::ok;
   bool awaits_compensation_ = false;
-  bool compensated_ = false;  // The last compensation found the key and deleted it.
+  bool compensated_ = false;             // The last compensation found the key and deleted it.
+  std::uint32_t posted_generation_ = 0;  // Whose post_outcome_ that is.
   std::uint32_t incarnation_ = 0;
 };
 

@@ -28,6 +28,7 @@ enum class Verdict : std::uint8_t {
   granted,     // Acquired, renewed, released or taken back: what was asked is so.
   busy,        // Somebody else holds the lock.
   not_ours,    // The key is not ours, or not there.
+  refused,     // The server refused to extend it, and a script that asks by pcall said so.
   unexpected,  // Default-deny.
 };
 

@@ -110,7 +110,7 @@ class LockMachine {
   }
   // How often it was acquired and not released. Reentrant kinds: also behind a loss, until it is unwound.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-  // Of the present or last grant; 0 where the kind has none.
+  // Of the last acquire; 0 where it was not granted, or the kind has none.
   [[nodiscard]] std::uint64_t fence() const noexcept { return facts_.fence; }
   // What the last acquire that met a busy lock was told of the other's remaining time, in milliseconds; -1 for a key
   // without a TTL, or remaining_unknown.
@@ -252,6 +252,7 @@ class LockMachine {
   RequestForm release_prepared_ = RequestForm::by_sha;  // What release_ holds.
   bool renewal_in_flight_ = false;
   bool step_in_flight_ = false;
+  bool count_unsure_ = false;  // The server may count otherwise, and what tells it may have been superseded.
   bool compensation_wanted_ = false;
   bool posted_ = false;
   bool loss_untold_ = false;  // Neither renew() nor release() has answered lock_lost yet.

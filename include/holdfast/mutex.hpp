@@ -34,7 +34,7 @@ class Mutex : public BlockingLock {
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~Mutex() = default;
 
-  // Of the present or last grant; 0 before the first, and without the option.
+  // Of the last acquire, the same on renewal; 0 where it was not granted, and without the option.
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:

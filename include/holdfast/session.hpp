@@ -125,6 +125,7 @@ class Session {
     std::uint8_t attempts;
     bool in_flight;
     bool deferred;
+    bool superseded;  // Something newer speaks for its token: in flight still, and not to be repeated.
     std::uint16_t key_size;
     char key[key_size_max];
     Token token;
@@ -303,6 +304,8 @@ class Session {
   void detach(InFlight& entry, Status why) noexcept;
   void adopt(InFlight& entry) noexcept;
   void carry(InFlight& entry, CompensationSlot& slot) noexcept;
+  void supersede(const Compensation& newer) noexcept;
+  void free_slot(CompensationSlot& slot) noexcept;
   void drop_silent() noexcept;
   CompensationSlot& keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept;
   void flush_compensations(Instant now) noexcept;

@@ -138,6 +138,7 @@ Status LockMachine::step_down(bool posted, Instant now, Instant deadline) noexce
   if (!posted) return start_step(count_, now, deadline);
   compensation_.count = count_;
   compensation_wanted_ = true;
+  count_unsure_ = true;
   return Status::ok;
 }
 
@@ -182,6 +183,7 @@ void LockMachine::take_over(LockMachine& other) noexcept {
   status_ = other.status_;
   token_ = other.token_;
   loss_untold_ = other.loss_untold_;
+  count_unsure_ = true;
   compensation_.lease_milliseconds = other.compensation_.lease_milliseconds;
   acquire_.clear();
   release_.clear();
@@ -266,6 +268,7 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
         valid_until_ = until;
         confirmed_at_ = asked_at_;
         count_ = 1;
+        count_unsure_ = false;
         retry_renewal_at_ = Instant();
         status_ = Status::ok;
         push_event(LockEvent::granted);
@@ -273,6 +276,7 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
       }
       case Verdict::busy: deny(Status::lock_busy); return;
       case Verdict::not_ours:
+      case Verdict::refused:
       case Verdict::unexpected:
         unclear(Status::protocol_error, true);
         push_event(LockEvent::protocol_doubt);
@@ -305,6 +309,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
         push_event(LockEvent::renewed);
         return;
       case Verdict::not_ours: lose(LockInput::disowned); return;
+      case Verdict::refused: doubt(Status::server_error, now); return;
       case Verdict::busy:
       case Verdict::unexpected:
         doubt(Status::protocol_error, now);
@@ -338,11 +343,13 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     switch (kind_->decode(*kind_, Operation::step, reply.value, facts_)) {
       case Verdict::granted:
         count_ = step_target_;
+        count_unsure_ = false;
         raise(asked_at_);
         push_event(up ? LockEvent::granted : LockEvent::released);
         return;
       case Verdict::not_ours: lose(LockInput::disowned); return;
       case Verdict::busy:
+      case Verdict::refused:
       case Verdict::unexpected:
         status_ = Status::protocol_error;
         push_event(LockEvent::protocol_doubt);
@@ -357,9 +364,12 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     wanted_ = Wanted::step;
     return;
   } else if (up && reply.nothing_ran) {
+    compensation_.count = count_;
+    compensation_wanted_ = count_unsure_;
     push_event(LockEvent::denied);
     return;
   }
+  count_unsure_ = true;
   // The server may count otherwise than we do, and is told. What the session gave up it compensates by itself.
   compensation_.count = count_;
   compensation_wanted_ = !given_up(reply.outcome);
@@ -450,6 +460,7 @@ void LockMachine::refuse_request(Status why, Instant now) noexcept {
       push_event(step_target_ > count_ ? LockEvent::denied : LockEvent::unclear);
       compensation_.count = count_;
       compensation_wanted_ = step_target_ == count_;  // Let go of, and the server does not know.
+      count_unsure_ = count_unsure_ || compensation_wanted_;
       return;
     case Wanted::release: unclear(why, true); return;
   }
@@ -473,7 +484,8 @@ inline void LockMachine::describe(Request& request, Operation operation, Request
   request.native = form >= RequestForm::delex;
   request.posted = posted_;
   request.compensation = &compensation_;
-  compensation_.count = operation == Operation::step ? count_ : 0;
+  // A renewal has none, and leaves one that waits as it is.
+  if (operation != Operation::renew) compensation_.count = operation == Operation::step ? count_ : 0;
   wanted_ = Wanted::nothing;
 }
 

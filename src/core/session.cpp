@@ -123,7 +123,11 @@ Session::InFlight& Session::push_own(Purpose purpose, std::size_t size, Instant 
 
 void Session::commit(const Request& request, std::size_t size, Instant now) noexcept {
   InFlight& entry = push(Purpose::request, size, now);
-  if (request.compensation != nullptr) ++reserved_;
+  if (request.compensation != nullptr) {
+    ++reserved_;
+    if (kept_ != 0 && request.compensation->count != 0) [[unlikely]]
+      supersede(*request.compensation);
+  }
   if (request.posted) [[unlikely]]
     adopt(entry);
   else if (request.deadline < deadline_min_)
@@ -132,7 +136,27 @@ void Session::commit(const Request& request, std::size_t size, Instant now) noex
 
 // ---- Compensations -----------------------------------------------------------------------------------------------
 
+void Session::free_slot(CompensationSlot& slot) noexcept {
+  slot.kind = nullptr;
+  --kept_;
+}
+
+// A hold's count is told by the newest alone: an older number that waits, or that has to be repeated, must not come
+// behind it.
+[[gnu::noinline]] void Session::supersede(const Compensation& newer) noexcept {
+  for (CompensationSlot& slot : slots()) {
+    if (slot.kind != newer.kind || slot.token.bytes() != newer.token->bytes()) continue;
+    if (ByteView(slot.key, slot.key_size) != newer.key.bytes()) continue;
+    slot.superseded = true;
+    if (slot.in_flight) continue;
+    --(slot.deferred ? deferred_ : unflushed_);
+    free_slot(slot);
+  }
+}
+
 Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept {
+  if (kept_ != 0) [[unlikely]]
+    supersede(compensation);
   for (CompensationSlot& slot : slots()) {
     if (slot.kind != nullptr) continue;
     slot.kind = compensation.kind;
@@ -144,6 +168,7 @@ Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const
     slot.attempts = 0;
     slot.in_flight = false;
     slot.deferred = false;
+    slot.superseded = false;
     slot.key_size = static_cast<std::uint16_t>(compensation.key.bytes().size());
     std::memcpy(slot.key, compensation.key.bytes().data(), slot.key_size);
     slot.token = *compensation.token;
@@ -198,6 +223,10 @@ void Session::carry(InFlight& entry, CompensationSlot& slot) noexcept {
 void Session::handle_compensated(const InFlight& entry, const Reply& reply, Instant now) noexcept {
   CompensationSlot& slot = storage_.compensations[entry.slot];
   slot.in_flight = false;
+  if (slot.superseded) {
+    free_slot(slot);
+    return;
+  }
   if (reply.outcome != Status::ok && entry.request.native) {  // Once more, as a script.
     ++unflushed_;
     return;
@@ -209,8 +238,7 @@ void Session::handle_compensated(const InFlight& entry, const Reply& reply, Inst
     ++deferred_;
     return;
   }
-  slot.kind = nullptr;
-  --kept_;
+  free_slot(slot);
 }
 
 // ---- Giving up ---------------------------------------------------------------------------------------------------
@@ -413,8 +441,12 @@ void Session::handle_closed() noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
     InFlight& entry = at(index);
     if (is(entry, Purpose::compensation)) {
-      storage_.compensations[entry.slot].in_flight = false;
-      ++unflushed_;
+      CompensationSlot& slot = storage_.compensations[entry.slot];
+      slot.in_flight = false;
+      if (slot.superseded)
+        free_slot(slot);
+      else
+        ++unflushed_;
     } else if (is(entry, Purpose::request)) {
       const bool sent = entry.first_byte < transmitted;
       if (!sent && entry.request.compensation != nullptr) {

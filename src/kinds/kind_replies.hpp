@@ -25,7 +25,7 @@ inline Verdict decode_busy(const RespValue& reply, LockFacts& facts) noexcept {
 inline Verdict decode_fenced_grant(const RespValue& reply, LockFacts& facts) noexcept {
   if (!reply.is(RespKind::bulk)) return decode_busy(reply, facts);
   std::uint64_t fence = 0;
-  if (!read_decimal(reply.text(), INT64_MAX, fence) || fence == 0) return Verdict::unexpected;
+  if (!read_decimal(reply.text(), INT64_MAX, fence) || reply.text()[0] == '0') return Verdict::unexpected;
   facts.fence = fence;
   return Verdict::granted;
 }

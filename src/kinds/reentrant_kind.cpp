@@ -40,7 +40,9 @@ Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply
     case Operation::acquire:
       if (kind.fenced) return decode_fenced_grant(reply, facts);
       return reply.is_simple("OK") ? Verdict::granted : decode_busy(reply, facts);
-    case Operation::renew: return reply.count() == 1 ? decode_yes_or_no(reply.at(0)) : Verdict::unexpected;
+    case Operation::renew:
+      if (reply.count() != 1) return Verdict::unexpected;
+      return reply.at(0).is_integer(-1) ? Verdict::refused : decode_yes_or_no(reply.at(0));
     case Operation::step:
     case Operation::release: return decode_yes_or_no(reply);
     case Operation::compensate:

@@ -184,8 +184,10 @@ bool HoldRecord::handle_reply(const Reply& reply, Instant now) noexcept {
 // The reply to what was posted, or to its repetition: there a key that is gone proves nothing.
 [[gnu::noinline]] void HoldRecord::note_post_outcome(const Reply& reply) noexcept {
   const bool deleted = reply.outcome == Status::ok && reply.value.is_integer(1);
-  if (reply.tag.operation == Operation::compensate) compensated_ = deleted;
-  if (post_outcome_ != Status::outcome_unknown) return;
+  // That of a count says nothing of the release behind it.
+  if (reply.tag.operation == Operation::compensate)
+    compensated_ = deleted && reply.tag.generation == machine_.generation();
+  if (post_outcome_ != Status::outcome_unknown || reply.tag.generation != posted_generation_) return;
   if (reply.tag.operation == Operation::release)
     post_outcome_ = deleted ? Status::ok : reply.outcome == Status::ok ? Status::lock_lost : reply.outcome;
   else if (reply.tag.operation == Operation::compensate && deleted)
@@ -374,7 +376,10 @@ Status HoldRecord::post_release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
   if (keeper_ != nullptr) keeper_->sync(*this);
   const Status started = start_release(true);
-  if (started == Status::ok) post_outcome_ = Status::outcome_unknown;
+  if (started == Status::ok) {
+    post_outcome_ = Status::outcome_unknown;
+    posted_generation_ = machine_.generation();
+  }
   settle();
   if (client_->socket_ >= 0) client_->transmit();
   return started;

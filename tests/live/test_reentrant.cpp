@@ -167,6 +167,20 @@ TEST_ON_SERVER(test_posted_release_should_step_down_too) {
   TEST_ASSERT_FALSE(locked);
 }
 
+TEST_ON_SERVER(test_posted_release_that_found_nothing_should_say_so_behind_a_posted_step) {
+  Client client;
+  Owner owner(connected(client, server));
+  ReentrantLock lock(owner, "k", {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.post_release());  // Answered 1, which says nothing of the next.
+  server.command("DEL k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.post_release());
+  bool locked = true;
+  TEST_ASSERT_EQUAL(Status::ok, lock.is_locked(locked));
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.post_outcome());
+}
+
 TEST_ON_SERVER(test_reentry_after_loss_should_be_refused_until_it_is_unwound) {
   Client client;
   Owner owner(connected(client, server));

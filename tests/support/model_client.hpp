@@ -21,9 +21,10 @@ namespace holdfast::testing {
 class ModelClient {
  public:
   struct Lock {
-    explicit Lock(ModelClient& client) : owner(client), machine(mutex_kind) {}
+    Lock(ModelClient& client, const LockKind& kind) : owner(client), machine(kind) {}
     ModelClient& owner;
     LockMachine machine;
+    bool stepping = false;  // A step is on its way.
   };
   struct Observer {
     virtual ~Observer() = default;
@@ -34,18 +35,28 @@ class ModelClient {
   ModelClient(int number, ModelServer& server, Observer& observer)
       : number_(number), server_(server), observer_(observer), session_(SessionSettings(), buffers_.storage()) {}
 
-  Lock& add_lock(Key key, const LockTiming& timing) {
-    locks_.push_back(std::make_unique<Lock>(*this));
+  Lock& add_lock(Key key, const LockTiming& timing, const LockKind& kind = mutex_kind) {
+    locks_.push_back(std::make_unique<Lock>(*this, kind));
     (void)locks_.back()->machine.configure(key, timing);
     return *locks_.back();
   }
   // As the destructor of a lock object: a hold is posted back, the rest is abandoned.
   void remove_lock(Lock& lock) {
+    if (lock.stepping) give_up(lock);
     if (lock.machine.state() == LockState::held || lock.machine.state() == LockState::at_risk)
       (void)lock.machine.release(session_.identity().native_delete, true, server_.now, server_.now + request_timeout);
     settle(lock);
     session_.abandon(&lock, server_.now);
     std::erase_if(locks_, [&](const auto& it) { return it.get() == &lock; });
+  }
+  // As the destructor of a lock object whose record others share: one of them takes the hold over.
+  Lock& replace_lock(Lock& lock) {
+    if (lock.stepping) give_up(lock);
+    Lock& heir = add_lock(lock.machine.key(), lock.machine.timing(), lock.machine.kind());
+    session_.abandon(&lock, server_.now);
+    if (lock.machine.count() != 0) heir.machine.take_over(lock.machine);
+    std::erase_if(locks_, [&](const auto& it) { return it.get() == &lock; });
+    return heir;
   }
 
   // ---- Commands of the application
@@ -58,7 +69,10 @@ class ModelClient {
     std::size_t received = SIZE_MAX;  // and so many bytes of the reply have come.
   };
 
+  // Once more, where it is held and the kind is reentrant.
   void acquire(Lock& lock, const Course* course = nullptr) {
+    if (lock.machine.kind().reentrant && lock.machine.held(server_.now))
+      return ask(lock, course, lock.machine.reenter(server_.now, server_.now + request_timeout));
     char text[token_text_size + 1];
     std::snprintf(text, sizeof text, "%08d%024d", number_, ++tokens_drawn_);
     ask(lock, course, lock.machine.acquire(Token(ByteView(text)), server_.now, server_.now + request_timeout));
@@ -66,9 +80,28 @@ class ModelClient {
   void renew(Lock& lock, const Course* course = nullptr) {
     ask(lock, course, lock.machine.renew(server_.now, server_.now + request_timeout));
   }
+  // Once, of several times. What is waited for does not return before its answer, so that nothing is released meanwhile.
   void release(Lock& lock, bool posted, const Course* course = nullptr) {
+    if (lock.machine.count() > 1)
+      return ask(lock, course, lock.machine.step_down(posted, server_.now, server_.now + request_timeout));
+    if (lock.stepping) return;
     ask(lock, course,
         lock.machine.release(session_.identity().native_delete, posted, server_.now, server_.now + request_timeout));
+  }
+  // All at once, by post.
+  void release_all(Lock& lock) {
+    if (lock.stepping || lock.machine.count() == 0) return;
+    lock.machine.unwind_to_one();
+    release(lock, true);
+  }
+  // The hold was confirmed over another connection, or disowned.
+  void confirm(Lock& lock, Instant asked_at) {
+    lock.machine.confirm(asked_at);
+    settle(lock);
+  }
+  void disown(Lock& lock) {
+    lock.machine.disown(server_.now);
+    settle(lock);
   }
   void give_up(Lock& lock) {
     session_.give_up(&lock, Status::cancelled, server_.now);
@@ -146,6 +179,7 @@ class ModelClient {
       lock.machine.refuse_request(session_.ready() ? Status::too_many_requests : Status::not_connected, server_.now);
       return;
     }
+    lock.stepping = lock.stepping || place.request->tag.operation == Operation::step;
     place.request->tag.requester = &lock;
     session_.commit(*place.request, size, server_.now);
   }
@@ -209,6 +243,7 @@ class ModelClient {
       Reply reply;
       while (session_.poll_reply(reply, server_.now)) {
         Lock& lock = *static_cast<Lock*>(reply.tag.requester);
+        if (reply.tag.operation == Operation::step) lock.stepping = false;
         lock.machine.handle_reply(reply, server_.now);
         settle(lock);
       }

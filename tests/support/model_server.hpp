@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// ModelServer is a Redis or Valkey as far as a Mutex can tell: keys with tokens and lifetimes, scripts known by their
-// SHA-1, connections with bytes in both directions, a clock that its owner sets. It executes one request when it is
-// told to, so that every order of events can be had. It is honest: what it answers is what it did, but for the faults
-// that it is asked for.
+// ModelServer is a Redis or Valkey as far as a lock can tell: strings and hashes with lifetimes, counters of fences,
+// scripts known by their SHA-1, connections with bytes in both directions, a clock that its owner sets. It executes one
+// request when it is told to, so that every order of events can be had. It is honest: what it answers is what it did, but
+// for the faults that it is asked for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -46,17 +48,25 @@ class ModelServer {
     std::string inbound;   // Sent by the client, not executed yet.
     std::string outbound;  // Replies on their way.
   };
+  enum class EntryType : std::uint8_t { string, hash, list };
   struct Entry {
-    std::string value;
+    std::string value;  // Of a string.
     Instant expires;
-    bool is_string = true;
+    EntryType type = EntryType::string;
+    std::map<std::string, std::int64_t> fields;  // Of a hash.
+
+    // The token is the string's value or a field of the hash.
+    [[nodiscard]] bool names(const std::string& token) const {
+      return type == EntryType::string ? value == token : fields.count(token) != 0;
+    }
   };
   enum class Effect : std::uint8_t {
     set,
     extended,
+    counted,  // A step has set the count of the token's field.
     deleted,
     delete_refused,         // There was nothing of that token.
-    compensation_unserved,  // EVAL of a release met a fault that does not pass by itself.
+    compensation_unserved,  // EVAL of a release or a step met a fault that does not pass by itself.
     killed,                 // CLIENT KILL closed `from`.
   };
   // Told of every effect when it happens. `token` is the one that the request carried.
@@ -92,6 +102,16 @@ class ModelServer {
   // Somebody who does not keep to the rules.
   void overwrite(const std::string& key, const Entry& entry) { entries_[key] = entry; }
   void flush_scripts() { scripts_.clear(); }
+  // The last fence of a key; 0 if there was none.
+  [[nodiscard]] std::uint64_t fence(const std::string& key) const {
+    const auto found = counters_.find(counter_of(key));
+    return found == counters_.end() ? 0 : found->second;
+  }
+  // A renewal that comes over a connection of somebody else, of the watchdog: 1, 0, or -1.
+  std::int64_t renew_aside(const Connection& from, const std::string& key, const std::string& token, EntryType type,
+                           std::int64_t milliseconds) {
+    return extend_one(from, key, token, milliseconds, type);
+  }
 
   // Executes the next whole request of a connection. False if there is none.
   bool execute_one(Connection& connection) {
@@ -131,7 +151,7 @@ class ModelServer {
     const ServerFault now_fault = fault;
     fault = ServerFault::none;
     const bool passes = now_fault != ServerFault::no_permission && now_fault != ServerFault::unknown_error;
-    if (!passes && name == "EVAL" && ByteView(words[1]) == scripts::mutex_release.text)
+    if (!passes && name == "EVAL" && compensates(words[1]))
       observer_(Effect::compensation_unserved, connection, words[3], words[4]);
     switch (now_fault) {
       case ServerFault::none: break;
@@ -149,6 +169,15 @@ class ModelServer {
                                      ? "READONLY You can't write against a read only replica."
                                      : "OOM command not allowed when used memory > 'maxmemory'.";
         if (!is_script) return error(line);
+        // Such a script asks by pcall, and says of each key whether it was refused. PEXPIRE needs no memory.
+        if (const Script* const script = script_of(words);
+            script != nullptr && renews_many(*script) && (name == "EVAL" || known(*script))) {
+          if (permission) return refused_for_each(std::stoul(words[2]));
+          writes_refused_ = now_fault == ServerFault::read_only;
+          const std::string reply = run(connection, words);
+          writes_refused_ = false;
+          return reply;
+        }
         if (permission) return script_error(sha_of(words), "ERR The user executing the script can't run this command");
         return script_error(sha_of(words), line);
       }
@@ -156,11 +185,39 @@ class ModelServer {
     return run(connection, words);
   }
 
+  static constexpr const Script* known_scripts[] = {
+      &scripts::mutex_release,     &scripts::mutex_release_announced, &scripts::mutex_renew,
+      &scripts::mutex_renew_batch, &scripts::mutex_acquire_fenced,    &scripts::reentrant_acquire,
+      &scripts::fenced_acquire,    &scripts::reentrant_step,          &scripts::reentrant_release,
+      &scripts::reentrant_renew,
+  };
+  // The script that an EVAL or an EVALSHA names; nullptr for one that no holdfast client has.
+  static const Script* script_of(const std::vector<std::string>& words) {
+    const bool by_text = words[0] == "EVAL";
+    for (const Script* const script : known_scripts)
+      if (ByteView(words[1]) == (by_text ? script->text : script->sha.bytes())) return script;
+    return nullptr;
+  }
+  static std::string sha_of(const Script& script) { return std::string(script.sha.bytes().string_view()); }
   static std::string sha_of(const std::vector<std::string>& words) {
-    if (words[0] == "EVALSHA") return words[1];
-    return std::string((ByteView(words[1]) == scripts::mutex_renew.text ? scripts::mutex_renew : scripts::mutex_release)
-                           .sha.bytes()
-                           .string_view());
+    const Script* const script = script_of(words);
+    return script == nullptr ? std::string(40, '0') : sha_of(*script);
+  }
+  [[nodiscard]] bool known(const Script& script) const { return scripts_.count(sha_of(script)) != 0; }
+  static bool renews_many(const Script& script) {
+    return &script == &scripts::reentrant_renew || &script == &scripts::mutex_renew_batch;
+  }
+  static bool compensates(const std::string& text) {
+    return ByteView(text) == scripts::mutex_release.text || ByteView(text) == scripts::mutex_release_announced.text ||
+           ByteView(text) == scripts::reentrant_release.text || ByteView(text) == scripts::reentrant_step.text;
+  }
+  static std::string refused_for_each(std::size_t count) {
+    std::string reply = "*" + std::to_string(count) + "\r\n";
+    for (; count != 0; --count) reply += integer(-1);
+    return reply;
+  }
+  static std::string counter_of(const std::string& key) {
+    return "redisson_lock_token:" + (key.find('{') == std::string::npos ? "{" + key + "}" : key);
   }
 
   std::string run(Connection& connection, const std::vector<std::string>& words) {
@@ -171,18 +228,55 @@ class ModelServer {
       return integer(entry == nullptr ? -2 : remaining(*entry));
     }
     if (name == "DELEX" && release == ServerRelease::redis_8_4 && native_allowed)
-      return compare_and_delete(connection, words[1], words[3], {});
+      return compare_and_delete(connection, words[1], words[3], {}, EntryType::string);
     if (name == "DELIFEQ" && release == ServerRelease::valkey_9_0 && native_allowed)
-      return compare_and_delete(connection, words[1], words[2], {});
+      return compare_and_delete(connection, words[1], words[2], {}, EntryType::string);
     if (name != "EVAL" && name != "EVALSHA")
       return error("ERR unknown command '" + name + "', with args beginning with: '" + words[1] + "' ");
 
-    const std::string sha = sha_of(words);
-    if (name == "EVALSHA" && scripts_.count(sha) == 0) return error("NOSCRIPT No matching script. Please use EVAL.");
-    scripts_.insert(sha);
-    if (ByteView(sha) == scripts::mutex_release.sha.bytes())
-      return compare_and_delete(connection, words[3], words[4], sha);
-    return compare_and_extend(connection, words[3], words[4], std::stoll(words[5]), sha);
+    const Script* const script = script_of(words);
+    if (name == "EVALSHA" && (script == nullptr || !known(*script)))
+      return error("NOSCRIPT No matching script. Please use EVAL.");
+    if (script == nullptr) return error("ERR a script that nobody knows");
+    scripts_.insert(sha_of(*script));
+    const std::size_t key_count = std::stoul(words[2]);
+    const std::vector<std::string> keys(words.begin() + 3, words.begin() + 3 + static_cast<std::ptrdiff_t>(key_count));
+    const std::vector<std::string> arguments(words.begin() + 3 + static_cast<std::ptrdiff_t>(key_count), words.end());
+    return run_script(connection, *script, keys, arguments);
+  }
+
+  std::string run_script(const Connection& connection, const Script& script, const std::vector<std::string>& keys,
+                         const std::vector<std::string>& arguments) {
+    const std::string& key = keys[0];
+    const std::string& token = arguments[0];
+    const std::string sha = sha_of(script);
+    if (&script == &scripts::mutex_release || &script == &scripts::mutex_release_announced)
+      return compare_and_delete(connection, key, token, sha, EntryType::string);
+    if (&script == &scripts::reentrant_release) return compare_and_delete(connection, key, token, sha, EntryType::hash);
+    if (&script == &scripts::mutex_renew) {
+      const std::int64_t renewed = extend_one(connection, key, token, std::stoll(arguments[1]), EntryType::string);
+      const Entry* const entry = find(key);
+      return entry != nullptr && entry->type != EntryType::string ? wrong_type(sha) : integer(renewed);
+    }
+    if (renews_many(script)) {
+      const EntryType type = &script == &scripts::reentrant_renew ? EntryType::hash : EntryType::string;
+      std::string reply = "*" + std::to_string(keys.size()) + "\r\n";
+      for (std::size_t index = 0; index < keys.size(); ++index)
+        reply += integer(
+            extend_one(connection, keys[index], arguments[2 * index], std::stoll(arguments[2 * index + 1]), type));
+      return reply;
+    }
+    if (&script == &scripts::reentrant_step)
+      return step(connection, key, token, std::stoll(arguments[1]), std::stoll(arguments[2]), sha);
+
+    // The acquires that are scripts.
+    if (const Entry* const entry = find(key); entry != nullptr) return integer(remaining(*entry));
+    const EntryType type = &script == &scripts::mutex_acquire_fenced ? EntryType::string : EntryType::hash;
+    create(connection, key, token, std::stoll(arguments[1]), type);
+    if (&script == &scripts::reentrant_acquire) return "+OK\r\n";
+    std::uint64_t& counter = counters_[keys[1]];
+    counter = std::max(counter + 1, static_cast<std::uint64_t>(now.nanoseconds() / 1000));
+    return bulk(std::to_string(counter));
   }
 
   std::string client(Connection& connection, const std::vector<std::string>& words) {
@@ -210,35 +304,60 @@ class ModelServer {
            bulk(release == ServerRelease::valkey_9_0 ? "9.0.0" : "");
   }
 
+  void create(const Connection& connection, const std::string& key, const std::string& token, std::int64_t milliseconds,
+              EntryType type) {
+    Entry& entry = entries_[key] = {{}, this_millisecond() + std::chrono::milliseconds(milliseconds), type, {}};
+    if (type == EntryType::string)
+      entry.value = token;
+    else
+      entry.fields[token] = 1;
+    observer_(Effect::set, connection, key, token);
+  }
+
   std::string set(const Connection& connection, const std::string& key, const std::string& token,
                   std::int64_t milliseconds) {
     if (find(key) != nullptr) return "$-1\r\n";
-    entries_[key] = {token, this_millisecond() + std::chrono::milliseconds(milliseconds)};
-    observer_(Effect::set, connection, key, token);
+    create(connection, key, token, milliseconds, EntryType::string);
     return "+OK\r\n";
   }
 
   std::string compare_and_delete(const Connection& connection, const std::string& key, const std::string& token,
-                                 const std::string& sha) {
-    const Entry* const entry = find(key);
-    if (entry == nullptr || entry->value != token || !entry->is_string) {
+                                 const std::string& sha, EntryType type) {
+    Entry* const entry = find(key);
+    if (entry == nullptr || entry->type != type || !entry->names(token)) {
       observer_(Effect::delete_refused, connection, key, token);
-      return entry == nullptr || entry->is_string ? integer(0) : wrong_type(sha);
+      return entry == nullptr || entry->type == type ? integer(0) : wrong_type(sha);
     }
-    entries_.erase(key);
+    entry->fields.erase(token);
+    if (entry->fields.empty()) entries_.erase(key);
     observer_(Effect::deleted, connection, key, token);
     return integer(1);
   }
 
-  std::string compare_and_extend(const Connection& connection, const std::string& key, const std::string& token,
-                                 std::int64_t milliseconds, const std::string& sha) {
+  // 1, or 0 if it is not ours, what has another type included; -1 if it would have to be extended and may not.
+  std::int64_t extend_one(const Connection& connection, const std::string& key, const std::string& token,
+                          std::int64_t milliseconds, EntryType type) {
     Entry* const entry = find(key);
-    if (entry != nullptr && !entry->is_string) return wrong_type(sha);
-    if (entry == nullptr || entry->value != token) return integer(0);
-    if (remaining(*entry) < milliseconds) {
-      entry->expires = this_millisecond() + std::chrono::milliseconds(milliseconds);
-      observer_(Effect::extended, connection, key, token);
-    }
+    if (entry == nullptr || entry->type != type || !entry->names(token)) return 0;
+    if (writes_refused_ && remaining(*entry) < milliseconds) return -1;
+    extend(connection, *entry, key, token, milliseconds);
+    return 1;
+  }
+  void extend(const Connection& connection, Entry& entry, const std::string& key, const std::string& token,
+              std::int64_t milliseconds) {
+    if (remaining(entry) >= milliseconds) return;
+    entry.expires = this_millisecond() + std::chrono::milliseconds(milliseconds);
+    observer_(Effect::extended, connection, key, token);
+  }
+
+  std::string step(const Connection& connection, const std::string& key, const std::string& token, std::int64_t count,
+                   std::int64_t milliseconds, const std::string& sha) {
+    Entry* const entry = find(key);
+    if (entry != nullptr && entry->type != EntryType::hash) return wrong_type(sha);
+    if (entry == nullptr || !entry->names(token)) return integer(0);
+    extend(connection, *entry, key, token, milliseconds);
+    entry->fields[token] = count;
+    observer_(Effect::counted, connection, key, token);
     return integer(1);
   }
 
@@ -259,7 +378,9 @@ class ModelServer {
   Observer observer_;
   std::deque<Connection> connections_;
   std::map<std::string, Entry> entries_;
+  std::map<std::string, std::uint64_t> counters_;
   std::set<std::string> scripts_;
+  bool writes_refused_ = false;
 };
 
 }  // namespace holdfast::testing

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+//
+// What the reentrant kinds send, word by word, and what they take for an answer. The rules are those of proto/lock.md,
+// quoted as [rule N].
+#include "unity_style.hpp"
+
+#include <string>
+#include <vector>
+
+#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/resp_parser.hpp"
+#include "printers.hpp"
+#include "scripts.hpp"
+
+using namespace holdfast;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string token_text(32, 'a');
+constexpr char key_text[] = "name";
+
+// What fill() writes, word by word, and which of them it says is the token.
+struct Filled {
+  Words words;
+  std::size_t token_index = 0;
+};
+Filled fill(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text) {
+  const Token token{ByteView(token_text)};
+  CommandLine line;
+  kind.fill(line, kind, operation, form, {.key = Key(ByteView(key)), .token = &token, .lease = 10s, .count = 7});
+  Filled filled;
+  filled.token_index = line.token_index();
+  for (const Argument& argument : line.view())
+    filled.words.push_back(argument.is_integer() ? std::to_string(argument.integer())
+                                                 : std::string(argument.bytes().string_view()));
+  return filled;
+}
+Words script_words(const Script& script, RequestForm form, const Words& rest) {
+  Words words = {form == RequestForm::by_text ? "EVAL" : "EVALSHA",
+                 std::string((form == RequestForm::by_text ? script.text : script.sha.bytes()).string_view())};
+  words.insert(words.end(), rest.begin(), rest.end());
+  return words;
+}
+
+// A reply as it comes over the wire.
+struct Heard {
+  RespParserStorage storage;
+  RespParser parser{{storage.buffer, sizeof storage.buffer}, storage.nodes, elements_max};
+  RespValue value;
+
+  explicit Heard(const std::string& bytes) {
+    TEST_ASSERT_EQUAL(bytes.size(), parser.feed(ByteView(bytes)));
+    TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(value));
+  }
+};
+
+// Every kind of reply, and odd values of each. What a kind lists for an operation is skipped by its test.
+const char* const replies[] = {
+    "+OK\r\n",
+    "+ok\r\n",
+    "+OKAY\r\n",
+    "+\r\n",
+    "+QUEUED\r\n",
+    "+1\r\n",
+    "-ERR no\r\n",
+    "-OK\r\n",
+    ":0\r\n",
+    ":1\r\n",
+    ":2\r\n",
+    ":-1\r\n",
+    ":-2\r\n",
+    ":30000\r\n",
+    ":9223372036854775807\r\n",
+    ":-9223372036854775808\r\n",
+    "$-1\r\n",
+    "*-1\r\n",
+    "$0\r\n\r\n",
+    "$1\r\n0\r\n",
+    "$1\r\n1\r\n",
+    "$2\r\nOK\r\n",
+    "$2\r\n-1\r\n",
+    "$2\r\n+1\r\n",
+    "$2\r\n 1\r\n",
+    "$2\r\n1 \r\n",
+    "$3\r\n007\r\n",
+    "$3\r\n1e3\r\n",
+    "$3\r\n1.5\r\n",
+    "$19\r\n9223372036854775807\r\n",
+    "$19\r\n9223372036854775808\r\n",
+    "$20\r\n18446744073709551616\r\n",
+    "$20\r\n00000000000000000001\r\n",
+    "$21\r\n111111111111111111111\r\n",
+    "*0\r\n",
+    "*1\r\n:0\r\n",
+    "*1\r\n:1\r\n",
+    "*1\r\n:-1\r\n",
+    "*1\r\n:2\r\n",
+    "*1\r\n$-1\r\n",
+    "*1\r\n+OK\r\n",
+    "*1\r\n$1\r\n1\r\n",
+    "*1\r\n*1\r\n:1\r\n",
+    "*2\r\n:1\r\n:1\r\n",
+    "*2\r\n:1\r\n:0\r\n",
+    "*2\r\n:-1\r\n:-1\r\n",
+};
+
+// What a kind lists: a reply and what it means. Every other reply must be unexpected, and say nothing else.
+struct Listed {
+  const char* reply;
+  Verdict verdict;
+  std::int64_t remaining = remaining_unknown;
+  std::uint64_t fence = 0;
+};
+void expect_only(const LockKind& kind, Operation operation, const std::vector<Listed>& listed) {
+  std::size_t met = 0;
+  for (const char* const reply : replies) {
+    TEST_MESSAGE(kind.name << ", operation " << static_cast<int>(operation) << ": " << reply);
+    Listed expected = {reply, Verdict::unexpected};
+    for (const Listed& it : listed) {
+      if (std::string(it.reply) != reply) continue;
+      expected = it;
+      ++met;
+    }
+    const Heard heard(reply);
+    LockFacts facts;
+    TEST_ASSERT_TRUE(expected.verdict == kind.decode(kind, operation, heard.value, facts));
+    TEST_ASSERT_EQUAL(expected.remaining, facts.remaining);
+    TEST_ASSERT_EQUAL(expected.fence, facts.fence);
+  }
+  TEST_ASSERT_EQUAL(listed.size(), met);
+}
+const std::vector<Listed> yes_or_no = {{":1\r\n", Verdict::granted}, {":0\r\n", Verdict::not_ours}};
+const std::vector<Listed> remaining_time = {
+    {":0\r\n", Verdict::busy, 0},         {":1\r\n", Verdict::busy, 1},
+    {":2\r\n", Verdict::busy, 2},         {":-1\r\n", Verdict::busy, -1},
+    {":30000\r\n", Verdict::busy, 30000}, {":9223372036854775807\r\n", Verdict::busy, INT64_MAX}};
+std::vector<Listed> with_remaining_time(std::vector<Listed> grants) {
+  grants.insert(grants.end(), remaining_time.begin(), remaining_time.end());
+  return grants;
+}
+const std::vector<Listed> fences = {{"$1\r\n1\r\n", Verdict::granted, remaining_unknown, 1},
+                                    {"$19\r\n9223372036854775807\r\n", Verdict::granted, remaining_unknown, INT64_MAX}};
+
+const LockKind* const kinds[] = {&reentrant_kind, &fenced_kind};
+const RequestForm script_forms[] = {RequestForm::by_sha, RequestForm::by_text};
+
+}  // namespace
+
+static void setUp() {}
+static void tearDown() {}
+
+// ---- What is sent ------------------------------------------------------------------------------------------------
+
+TEST(test_acquire_should_name_key_owner_and_lease) {
+  for (const RequestForm form : script_forms) {
+    const Filled filled = fill(reentrant_kind, Operation::acquire, form);
+    TEST_ASSERT_TRUE(script_words(scripts::reentrant_acquire, form, {"1", "name", token_text, "10000"}) ==
+                     filled.words);
+    TEST_ASSERT_EQUAL(4U, filled.token_index);
+  }
+}
+
+TEST(test_fenced_acquire_should_name_the_counter_behind_the_key) {
+  for (const RequestForm form : script_forms) {
+    const Filled filled = fill(fenced_kind, Operation::acquire, form);
+    TEST_ASSERT_TRUE(script_words(scripts::fenced_acquire, form,
+                                  {"2", "name", "redisson_lock_token:{name}", token_text, "10000"}) == filled.words);
+    TEST_ASSERT_EQUAL(5U, filled.token_index);
+  }
+}
+
+TEST(test_renewal_should_name_key_owner_and_lease) {
+  for (const LockKind* const kind : kinds)
+    for (const RequestForm form : script_forms) {
+      const Filled filled = fill(*kind, Operation::renew, form);
+      TEST_ASSERT_TRUE(script_words(scripts::reentrant_renew, form, {"1", "name", token_text, "10000"}) ==
+                       filled.words);
+    }
+}
+
+// [rule 9] The count travels as an absolute number.
+TEST(test_step_should_name_key_owner_count_and_lease) {
+  for (const LockKind* const kind : kinds)
+    for (const RequestForm form : script_forms) {
+      const Filled filled = fill(*kind, Operation::step, form);
+      TEST_ASSERT_TRUE(script_words(scripts::reentrant_step, form, {"1", "name", token_text, "7", "10000"}) ==
+                       filled.words);
+    }
+}
+
+TEST(test_release_should_name_key_owner_and_channel) {
+  for (const LockKind* const kind : kinds)
+    for (const RequestForm form : script_forms) {
+      const Filled filled = fill(*kind, Operation::release, form);
+      TEST_ASSERT_TRUE(script_words(scripts::reentrant_release, form,
+                                    {"1", "name", token_text, "redisson_lock__channel:{name}"}) == filled.words);
+      TEST_ASSERT_EQUAL(4U, filled.token_index);
+    }
+}
+
+TEST(test_names_beside_a_key_with_a_brace_should_have_none_of_their_own) {
+  TEST_ASSERT_EQUAL("redisson_lock_token:{shop}:name",
+                    fill(fenced_kind, Operation::acquire, RequestForm::by_sha, "{shop}:name").words[4]);
+  TEST_ASSERT_EQUAL("redisson_lock__channel:{shop}:name",
+                    fill(fenced_kind, Operation::release, RequestForm::by_sha, "{shop}:name").words[5]);
+}
+
+// A compensation is a step or a release by text; a query is no kind's business.
+TEST(test_what_no_reentrant_kind_sends_should_be_no_command) {
+  for (const LockKind* const kind : kinds)
+    for (const Operation operation : {Operation::compensate, Operation::query})
+      TEST_ASSERT_EQUAL(0U, fill(*kind, operation, RequestForm::by_text).words.size());
+}
+
+TEST(test_every_command_of_the_longest_key_should_fit_into_half_a_send_buffer) {
+  static char space[transmit_size_max / 2];
+  const std::string key(key_size_max, 'k');
+  const Token token{ByteView(std::string(token_size_max, 'a'))};
+  for (const LockKind* const kind : kinds)
+    for (const Operation operation : {Operation::acquire, Operation::renew, Operation::step, Operation::release}) {
+      CommandLine line;
+      kind->fill(line, *kind, operation, RequestForm::by_text,
+                 {.key = Key(ByteView(key)),
+                  .token = &token,
+                  .lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_max),
+                  .count = count_max});
+      std::size_t size = 0;
+      TEST_ASSERT_EQUAL(Status::ok, encode_command({space, sizeof space}, line.view(), size));
+    }
+}
+
+// ---- What is taken for an answer ---------------------------------------------------------------------------------
+
+// [rule 11] Default-deny.
+TEST(test_acquire_should_take_ok_for_a_grant_and_a_remaining_time_for_busy) {
+  expect_only(reentrant_kind, Operation::acquire, with_remaining_time({{"+OK\r\n", Verdict::granted}}));
+}
+
+// [rule 11] A fence is a positive number of 63 bits as the script writes it: as a string, in plain digits.
+TEST(test_fenced_acquire_should_take_a_fence_for_a_grant_and_a_remaining_time_for_busy) {
+  expect_only(fenced_kind, Operation::acquire, with_remaining_time(fences));
+}
+
+// [rule 11] The server refuses for a while: no answer of an honest one is a doubt.
+TEST(test_renewal_should_take_an_array_of_one_answer) {
+  for (const LockKind* const kind : kinds)
+    expect_only(
+        *kind, Operation::renew,
+        {{"*1\r\n:1\r\n", Verdict::granted}, {"*1\r\n:0\r\n", Verdict::not_ours}, {"*1\r\n:-1\r\n", Verdict::refused}});
+}
+
+TEST(test_step_and_release_should_take_one_or_zero) {
+  for (const LockKind* const kind : kinds) {
+    expect_only(*kind, Operation::step, yes_or_no);
+    expect_only(*kind, Operation::release, yes_or_no);
+  }
+}
+
+TEST(test_what_no_reentrant_kind_sends_should_have_no_answer) {
+  for (const LockKind* const kind : kinds) {
+    expect_only(*kind, Operation::compensate, {});
+    expect_only(*kind, Operation::query, {});
+  }
+}
+
+TEST(test_reentrant_kinds_should_say_what_they_are) {
+  for (const LockKind* const kind : kinds) {
+    TEST_ASSERT_TRUE(kind->reentrant && kind->announces && !kind->native_release);
+    TEST_ASSERT_TRUE(kind->renew_batch == &scripts::reentrant_renew);
+  }
+  TEST_ASSERT_FALSE(reentrant_kind.fenced);
+  TEST_ASSERT_TRUE(fenced_kind.fenced);
+}
