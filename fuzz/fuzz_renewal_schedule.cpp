@@ -104,17 +104,11 @@ class World {
     it.risk_told = false;
   }
 
-  char next() {
-    if (rest_.empty()) return '\0';
-    const char byte = rest_.front();
-    rest_.remove_prefix(1);
-    return byte;
-  }
+  char next() { return next_byte(rest_); }
 
   void step(char letter, std::size_t n) {
     static constexpr char letters[] = "exPXr+wtpcCnsfhlakEHjd";
-    if (letter == '\0' || std::strchr(letters, letter) == nullptr)
-      letter = letters[static_cast<std::uint8_t>(letter) % (sizeof letters - 1)];
+    letter = letter_of(letter, letters);
     trace_ += letter + std::to_string(n) + " ";
     static constexpr Duration leases[] = {30s, 5ms, 100ms, 1s, 24h, 6ms, 10s, 2min, 30s, 30s};
     static constexpr Duration steps[] = {1ns, 1ms, 2ms, 30ms, 100ms, 1s, 3s, 7s, 10s, 30s};

@@ -90,17 +90,11 @@ class World {
     close();
   }
 
-  char next() {
-    if (rest_.empty()) return '\0';
-    const char byte = rest_.front();
-    rest_.remove_prefix(1);
-    return byte;
-  }
+  char next() { return next_byte(rest_); }
 
   void step(char letter, std::size_t n) {
     static constexpr char letters[] = "ckwotTuqeigab+mFZOh";
-    if (letter == '\0' || std::strchr(letters, letter) == nullptr)
-      letter = letters[static_cast<std::uint8_t>(letter) % (sizeof letters - 1)];
+    letter = letter_of(letter, letters);
     trace_ += letter + std::to_string(n) + " ";
     switch (letter) {
       case 'c': connect(); break;

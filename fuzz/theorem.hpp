@@ -18,6 +18,20 @@ namespace holdfast::testing {
   std::abort();
 }
 
+// For inputs that are a script of letters: the next byte of it, NUL behind the last.
+inline char next_byte(std::string_view& rest) {
+  if (rest.empty()) return '\0';
+  const char byte = rest.front();
+  rest.remove_prefix(1);
+  return byte;
+}
+// A byte that is one of the letters is that; every other means one of them all the same.
+template <std::size_t size>
+char letter_of(char byte, const char (&letters)[size]) {
+  if (byte != '\0' && std::string_view(letters, size - 1).find(byte) != std::string_view::npos) return byte;
+  return letters[static_cast<std::uint8_t>(byte) % (size - 1)];
+}
+
 class FuzzInput {
  public:
   FuzzInput(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}

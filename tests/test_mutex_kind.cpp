@@ -8,143 +8,15 @@
 #include <vector>
 
 #include "holdfast/mutex_kind.hpp"
-#include "holdfast/resp_parser.hpp"
-#include "printers.hpp"
+#include "kind_table.hpp"
 #include "scripts.hpp"
 
 using namespace holdfast;
+using namespace holdfast::testing;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
-const std::string token_text(32, 'a');
-constexpr char key_text[] = "name";
-
-// What fill() writes, word by word, and which of them it says is the token.
-struct Filled {
-  Words words;
-  std::size_t token_index = 0;
-};
-Filled fill(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text) {
-  const Token token{ByteView(token_text)};
-  CommandLine line;
-  kind.fill(line, kind, operation, form, {.key = Key(ByteView(key)), .token = &token, .lease = 10s});
-  Filled filled;
-  filled.token_index = line.token_index();
-  for (const Argument& argument : line.view())
-    filled.words.push_back(argument.is_integer() ? std::to_string(argument.integer())
-                                                 : std::string(argument.bytes().string_view()));
-  return filled;
-}
-Words script_words(const Script& script, RequestForm form, const Words& rest) {
-  Words words = {form == RequestForm::by_text ? "EVAL" : "EVALSHA",
-                 std::string((form == RequestForm::by_text ? script.text : script.sha.bytes()).string_view())};
-  words.insert(words.end(), rest.begin(), rest.end());
-  return words;
-}
-
-// A reply as it comes over the wire.
-struct Heard {
-  RespParserStorage storage;
-  RespParser parser{{storage.buffer, sizeof storage.buffer}, storage.nodes, elements_max};
-  RespValue value;
-
-  explicit Heard(const std::string& bytes) {
-    TEST_ASSERT_EQUAL(bytes.size(), parser.feed(ByteView(bytes)));
-    TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(value));
-  }
-};
-
-// Every kind of reply, and odd values of each. What a kind lists for an operation is skipped by its test.
-const char* const replies[] = {
-    "+OK\r\n",
-    "+ok\r\n",
-    "+OKAY\r\n",
-    "+\r\n",
-    "+QUEUED\r\n",
-    "+1\r\n",
-    "-ERR no\r\n",
-    "-OK\r\n",
-    ":0\r\n",
-    ":1\r\n",
-    ":2\r\n",
-    ":-1\r\n",
-    ":-2\r\n",
-    ":30000\r\n",
-    ":9223372036854775807\r\n",
-    ":-9223372036854775808\r\n",
-    "$-1\r\n",
-    "*-1\r\n",
-    "$0\r\n\r\n",
-    "$1\r\n0\r\n",
-    "$1\r\n1\r\n",
-    "$2\r\nOK\r\n",
-    "$2\r\n-1\r\n",
-    "$2\r\n+1\r\n",
-    "$2\r\n 1\r\n",
-    "$2\r\n1 \r\n",
-    "$3\r\n007\r\n",
-    "$3\r\n1e3\r\n",
-    "$3\r\n1.5\r\n",
-    "$19\r\n9223372036854775807\r\n",
-    "$19\r\n9223372036854775808\r\n",
-    "$20\r\n18446744073709551616\r\n",
-    "$20\r\n00000000000000000001\r\n",
-    "$21\r\n111111111111111111111\r\n",
-    "*0\r\n",
-    "*1\r\n:0\r\n",
-    "*1\r\n:1\r\n",
-    "*1\r\n:-1\r\n",
-    "*1\r\n:2\r\n",
-    "*1\r\n$-1\r\n",
-    "*1\r\n+OK\r\n",
-    "*1\r\n$1\r\n1\r\n",
-    "*1\r\n*1\r\n:1\r\n",
-    "*2\r\n:1\r\n:1\r\n",
-    "*2\r\n:1\r\n:0\r\n",
-    "*2\r\n:-1\r\n:-1\r\n",
-};
-
-// What a kind lists: a reply and what it means. Every other reply must be unexpected, and say nothing else.
-struct Listed {
-  const char* reply;
-  Verdict verdict;
-  std::int64_t remaining = remaining_unknown;
-  std::uint64_t fence = 0;
-};
-void expect_only(const LockKind& kind, Operation operation, const std::vector<Listed>& listed) {
-  std::size_t met = 0;
-  for (const char* const reply : replies) {
-    TEST_MESSAGE(kind.name << ", operation " << static_cast<int>(operation) << ": " << reply);
-    Listed expected = {reply, Verdict::unexpected};
-    for (const Listed& it : listed) {
-      if (std::string(it.reply) != reply) continue;
-      expected = it;
-      ++met;
-    }
-    const Heard heard(reply);
-    LockFacts facts;
-    TEST_ASSERT_TRUE(expected.verdict == kind.decode(kind, operation, heard.value, facts));
-    TEST_ASSERT_EQUAL(expected.remaining, facts.remaining);
-    TEST_ASSERT_EQUAL(expected.fence, facts.fence);
-  }
-  TEST_ASSERT_EQUAL(listed.size(), met);
-}
-const std::vector<Listed> yes_or_no = {{":1\r\n", Verdict::granted}, {":0\r\n", Verdict::not_ours}};
-const std::vector<Listed> remaining_time = {
-    {":0\r\n", Verdict::busy, 0},         {":1\r\n", Verdict::busy, 1},
-    {":2\r\n", Verdict::busy, 2},         {":-1\r\n", Verdict::busy, -1},
-    {":30000\r\n", Verdict::busy, 30000}, {":9223372036854775807\r\n", Verdict::busy, INT64_MAX}};
-std::vector<Listed> with_remaining_time(std::vector<Listed> grants) {
-  grants.insert(grants.end(), remaining_time.begin(), remaining_time.end());
-  return grants;
-}
-const std::vector<Listed> fences = {{"$1\r\n1\r\n", Verdict::granted, remaining_unknown, 1},
-                                    {"$19\r\n9223372036854775807\r\n", Verdict::granted, remaining_unknown, INT64_MAX}};
-
 const LockKind* const kinds[] = {&mutex_kind, &announced_mutex_kind, &fenced_mutex_kind, &announced_fenced_mutex_kind};
-const RequestForm script_forms[] = {RequestForm::by_sha, RequestForm::by_text};
 
 }  // namespace
 

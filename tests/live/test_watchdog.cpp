@@ -27,6 +27,17 @@ Client& connected(Client& client, const RedisServer& server) {
   return client;
 }
 
+// A client whose holds a watchdog keeps.
+struct Guarded {
+  explicit Guarded(const RedisServer& server) {
+    connected(client, server);
+    TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  }
+  Client client;
+  WatchdogPlaces<8> places;
+  Watchdog watchdog{places.storage()};
+};
+
 struct Told {
   std::atomic<int> at_risk = 0;
   std::atomic<int> lost = 0;
@@ -49,11 +60,8 @@ bool comes(const std::function<bool()>& condition, Duration limit = 10s) {
 }  // namespace
 
 TEST_ON_SERVER(test_watchdog_should_keep_a_hold_beyond_its_lease_and_end_with_its_release) {
-  Client client;
-  connected(client, server);
-  WatchdogPlaces<8> places;
-  Watchdog watchdog(places.storage());
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Guarded guarded(server);
+  Client& client = guarded.client;
   Told told;
   Owner owner(client);
   Mutex mutex(client, "m", {.lease = lease});
@@ -69,40 +77,34 @@ TEST_ON_SERVER(test_watchdog_should_keep_a_hold_beyond_its_lease_and_end_with_it
     TEST_ASSERT_TRUE(fenced.held());
   }
   TEST_ASSERT_EQUAL(mutex.token().bytes(), ByteView(server.command("GET m")));
-  TEST_ASSERT_EQUAL(std::size_t{2}, watchdog.size());
+  TEST_ASSERT_EQUAL(std::size_t{2}, guarded.watchdog.size());
   TEST_ASSERT_EQUAL(Status::ok, mutex.renew());  // The client's own works beside it.
   TEST_ASSERT_EQUAL(Status::ok, fenced.release());
   TEST_ASSERT_EQUAL(fence, fenced.fence());
-  TEST_ASSERT_EQUAL(std::size_t{2}, watchdog.size());
+  TEST_ASSERT_EQUAL(std::size_t{2}, guarded.watchdog.size());
   TEST_ASSERT_EQUAL(Status::ok, fenced.release());
   TEST_ASSERT_EQUAL(Status::ok, mutex.release());
-  TEST_ASSERT_EQUAL(std::size_t{0}, watchdog.size());
+  TEST_ASSERT_EQUAL(std::size_t{0}, guarded.watchdog.size());
   TEST_ASSERT_EQUAL("0", server.command("EXISTS m f"));
   TEST_ASSERT_EQUAL(0, told.at_risk);
   TEST_ASSERT_EQUAL(0, told.lost);
 }
 
 TEST_ON_SERVER(test_explicit_lease_should_run_out_and_the_automatic_one_be_kept) {
-  Client client;
-  connected(client, server);
-  WatchdogPlaces<8> places;
-  Watchdog watchdog(places.storage());
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Guarded guarded(server);
+  Client& client = guarded.client;
   Mutex explicit_lease(client, "e", {.lease = 300ms});
   Mutex automatic(client, "a");
   TEST_ASSERT_EQUAL(Status::ok, explicit_lease.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, automatic.try_acquire());
-  TEST_ASSERT_EQUAL(std::size_t{1}, watchdog.size());
+  TEST_ASSERT_EQUAL(std::size_t{1}, guarded.watchdog.size());
   TEST_ASSERT_TRUE(comes([&] { return !explicit_lease.held(); }));
   TEST_ASSERT_TRUE(automatic.held());
 }
 
 TEST_ON_SERVER(test_loss_should_be_told_once_and_be_final) {
-  Client client;
-  connected(client, server);
-  WatchdogPlaces<8> places;
-  Watchdog watchdog(places.storage());
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Guarded guarded(server);
+  Client& client = guarded.client;
   for (const char* const command : {"DEL k", "SET k somebody PX 60000", "HSET k somebody 1"}) {
     Told told;
     Mutex lock(client, "k", {.lease = lease});
@@ -115,17 +117,14 @@ TEST_ON_SERVER(test_loss_should_be_told_once_and_be_final) {
     TEST_ASSERT_EQUAL(Status::lock_lost, lock.renew());
     TEST_ASSERT_EQUAL(Status::lock_lost, lock.release());
     TEST_ASSERT_EQUAL(1, told.lost);
-    TEST_ASSERT_EQUAL(std::size_t{0}, watchdog.size());
+    TEST_ASSERT_EQUAL(std::size_t{0}, guarded.watchdog.size());
     server.command("DEL k");
   }
 }
 
 TEST_ON_SERVER(test_dead_server_should_mean_at_risk_and_then_lost_by_the_clock) {
-  Client client;
-  connected(client, server);
-  WatchdogPlaces<8> places;
-  Watchdog watchdog(places.storage());
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Guarded guarded(server);
+  Client& client = guarded.client;
   Told told;
   Mutex lock(client, "k", {.lease = lease});
   TEST_ASSERT_EQUAL(Status::ok, lock.keep(told.options()));
@@ -140,11 +139,8 @@ TEST_ON_SERVER(test_dead_server_should_mean_at_risk_and_then_lost_by_the_clock) 
 }
 
 TEST_ON_SERVER(test_watchdog_should_come_back_after_its_connection_was_killed) {
-  Client client;
-  connected(client, server);
-  WatchdogPlaces<8> places;
-  Watchdog watchdog(places.storage());
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Guarded guarded(server);
+  Client& client = guarded.client;
   Told told;
   Mutex lock(client, "k", {.lease = lease});
   TEST_ASSERT_EQUAL(Status::ok, lock.keep(told.options()));
@@ -161,11 +157,8 @@ TEST_ON_SERVER(test_watchdog_should_come_back_after_its_connection_was_killed) {
 }
 
 TEST_ON_SERVER(test_max_hold_should_end_what_a_hung_worker_keeps) {  // [rule 15]
-  Client client;
-  connected(client, server);
-  WatchdogPlaces<8> places;
-  Watchdog watchdog(places.storage());
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Guarded guarded(server);
+  Client& client = guarded.client;
   Told told;
   KeepOptions options = told.options();
   options.max_hold = lease;
@@ -179,11 +172,8 @@ TEST_ON_SERVER(test_max_hold_should_end_what_a_hung_worker_keeps) {  // [rule 15
 }
 
 TEST_ON_SERVER(test_hold_should_live_as_long_as_its_application_ticks) {
-  Client client;
-  connected(client, server);
-  WatchdogPlaces<8> places;
-  Watchdog watchdog(places.storage());
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Guarded guarded(server);
+  Client& client = guarded.client;
   Told told;
   KeepOptions options = told.options();
   options.liveness = 500ms;
@@ -197,11 +187,8 @@ TEST_ON_SERVER(test_hold_should_live_as_long_as_its_application_ticks) {
 }
 
 TEST_ON_SERVER(test_release_should_wait_for_a_call_in_progress_and_none_should_come_behind_it) {
-  Client client;
-  connected(client, server);
-  WatchdogPlaces<8> places;
-  Watchdog watchdog(places.storage());
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Guarded guarded(server);
+  Client& client = guarded.client;
   struct Slow {
     std::atomic<bool> entered = false;
     std::atomic<bool> finished = false;
