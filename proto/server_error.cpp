@@ -51,7 +51,8 @@ constexpr auto generic =
          Entry{"Unknown Redis command", Status::unknown_command},  // Out of a script.
          Entry{"Unknown Valkey command", Status::unknown_command}, Entry{"unknown subcommand", Status::unknown_command},
          Entry{"The user executing the script can't", Status::no_permission},
-         Entry{"invalid password", Status::auth_failed},  // Before 6.0.
+         Entry{"ACL failure in script", Status::no_permission},  // Valkey's words.
+         Entry{"invalid password", Status::auth_failed},         // Before 6.0.
          Entry{"Client sent AUTH, but no password", Status::auth_failed},
          Entry{"AUTH <password> called without", Status::auth_failed});
 
@@ -70,7 +71,8 @@ constexpr auto embedded = list(Entry{"The user executing the script can't", Stat
 constexpr auto script_marks =
     list(Entry{" script: ", Status::server_error}, Entry{"@user_script", Status::server_error},
          Entry{"ERR The user executing the script can't", Status::server_error},
-         Entry{"called from script", Status::server_error}, Entry{"called from Lua", Status::server_error});
+         Entry{"ERR ACL failure in script", Status::server_error}, Entry{"called from script", Status::server_error},
+         Entry{"called from Lua", Status::server_error});
 
 // What the line begins with, out of a list; ok: nothing of it.
 Status begins_with(ByteView line, const char* entry, bool whole_word = false) noexcept {

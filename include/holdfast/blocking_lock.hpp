@@ -30,13 +30,19 @@ class BlockingLock {
   // connection failures; the server's refusals; too_many_requests when the watchdog has no place for the hold, which is
   // let go of. A reentrant lock that is held is acquired once more, or lock_lost: until every acquisition of a lost hold
   // has been released. Cost when connected: one send, one receive.
-  [[nodiscard]] Status try_acquire() noexcept { return count_in(record_->try_acquire()); }
+  [[nodiscard]] Status try_acquire() noexcept {
+    if (timing_ != nullptr) record_->take_timing(*timing_);
+    return count_in(record_->try_acquire());
+  }
   // Attempts until the lock is granted or `wait` is over (wait_forever: no end); the last attempt is made when it is, and
   // may take a request timeout more. Kinds whose release is announced are woken by it (Client, "Push"), and try again when
   // the hold in the way has run out, or after max_poll. The others poll with growing, jittered delays of retry_delay_min to
   // retry_delay_max. Lives through lost connections and passing refusals of the server, and tends the client's other
   // holds meanwhile. Errors: as try_acquire(), the last attempt's; cancelled, and what was granted meanwhile is let go of.
-  [[nodiscard]] Status acquire(Duration wait) noexcept { return count_in(record_->acquire(wait)); }
+  [[nodiscard]] Status acquire(Duration wait) noexcept {
+    if (timing_ != nullptr) record_->take_timing(*timing_);
+    return count_in(record_->acquire(wait));
+  }
   // Extends the lease, counted from now. A failure leaves the hold as it is until valid_until(): try again.
   // Errors: not_held, lock_lost (final); timed_out and the like: not extended as far as we know.
   [[nodiscard]] Status renew() noexcept { return renew(client().config().request_timeout); }
@@ -125,7 +131,8 @@ class BlockingLock {
   HoldRecord* record_ = &own_;
   BlockingLock* const* siblings_ = nullptr;  // The owner's objects, of the kinds that have one.
   BlockingLock* next_sibling_ = nullptr;
-  std::uint32_t acquired_ = 0;  // Through this object, and not released.
+  const LockTiming* timing_ = nullptr;  // Of an object that may share its record.
+  std::uint32_t acquired_ = 0;          // Through this object, and not released.
   HoldRecord own_;
 };
 static_assert(sizeof(BlockingLock) <= 2048, "promised: a lock");

@@ -37,6 +37,8 @@ class HoldRecord {
   HoldRecord& operator=(const HoldRecord&) = delete;
 
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
+  // That of the next outermost acquisition, where nothing is held.
+  void take_timing(const LockTiming& timing) noexcept;
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   void tick() noexcept { ticked_at_.store(Client::now().nanoseconds()); }
 
@@ -76,8 +78,9 @@ class HoldRecord {
   [[nodiscard]] bool orphaned() const noexcept;
   [[nodiscard]] Status renew_within(Duration timeout) noexcept;
   [[nodiscard]] Status start_release(bool posted) noexcept;
-  [[nodiscard]] Instant request_deadline() const noexcept;
+  [[nodiscard]] Instant request_deadline() const noexcept { return client_->now_ + client_->config_.request_timeout; }
   [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
+  [[nodiscard]] Status attempt_inline(Instant wait_deadline) noexcept;
   [[nodiscard]] Status attempt_anew(Instant deadline) noexcept;
   [[nodiscard]] Status finish(Status started) noexcept;
   [[nodiscard]] Status await_compensation(Status status) noexcept;
@@ -91,7 +94,14 @@ class HoldRecord {
   [[nodiscard]] bool may_ask_again(Status status, Instant deadline) noexcept;
   // True if that was the outcome of what was asked, and all.
   bool handle_reply(const Reply& reply, Instant now) noexcept;
-  void catch_up() noexcept;
+  // What time, and the keeper, have done to the hold since the last call.
+  void catch_up() noexcept {
+    if (keeper_ != nullptr) [[unlikely]]
+      keeper_->sync(*this);
+    machine_.handle_timeout(client_->now_);
+    if (machine_.has_output()) [[unlikely]]
+      settle();
+  }
   // After every input: hands over what the machine has to say.
   void settle() noexcept;
   void submit() noexcept;
@@ -100,12 +110,14 @@ class HoldRecord {
   void publish_unkept() noexcept;
 
   // Keeping: by the watchdog or by the client's own tend().
-  [[nodiscard]] bool to_be_kept() const noexcept {
-    return keep_.keep == Keep::always || (keep_.keep == Keep::automatic && automatic_lease_);
+  void choose_keeping() noexcept;
+  // A record that tend() keeps stays in its list between holds.
+  [[nodiscard]] bool keeping_as_before() const noexcept {
+    return !watched_ && (!kept_ || (tended_ && client_->keeper_ == nullptr));
   }
-  // After a grant. Errors: as Keeper::enter(); the hold is let go of then.
+  // After a grant, unless keeping_as_before(). Errors: as Keeper::enter(); the hold is let go of then.
   [[nodiscard]] Status start_keeping() noexcept;
-  void stop_keeping() noexcept;
+  void leave_keeper() noexcept;
   [[nodiscard]] bool may_renew(Instant now) const noexcept;
   void join_tended() noexcept;
   void leave_tended() noexcept;
@@ -126,6 +138,8 @@ class HoldRecord {
   HoldRecord* tended_next_ = nullptr;  // The client's list of holds that tend() keeps.
   HoldRecord* tended_previous_ = nullptr;
   bool tended_ = false;
+  bool kept_ = false;     // To be renewed by the keeper or by tend().
+  bool watched_ = false;  // There is more to a hold than its renewal: somebody to tell, or an end to it.
   bool automatic_lease_ = false;
   SharedValue<bool> risk_told_;  // Each is called once a hold, by whoever comes first.
   SharedValue<bool> loss_told_;

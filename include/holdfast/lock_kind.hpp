@@ -80,7 +80,7 @@ struct LockKind {
   // Decodes a reply that is no error.
   Verdict (*decode)(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept;
   // Renews many holds in one call: KEYS the locks, ARGV a token and a lease in milliseconds for each; the reply is an array of
-  // 1 (renewed), 0 (not ours) or -1 (refused) for each.
+  // 1 (renewed), 0 (not ours) or -1 (refused) for each. Of one hold alone, a refusal may come in the server's own words.
   const Script* renew_batch;
   bool native_release;  // May release by delex and delifeq.
   bool reentrant;       // Its holder may acquire again: the key is a hash of an owner field and a count.

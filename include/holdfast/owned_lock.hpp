@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // OwnedLock is what the reentrant kinds have in common: an owner, and the one hold record that its objects of a kind and
-// name share, with the timing of the object that was made first. Use the kinds: ReentrantLock, FencedLock.
+// name share, with the timing of the object that acquires it first. Use the kinds: ReentrantLock, FencedLock.
 #pragma once
 
 #include "holdfast/blocking_lock.hpp"
@@ -21,6 +21,7 @@ class OwnedLock : public BlockingLock {
   static Status draw(Client& client, Token& token) noexcept;
 
   Owner* owner_;
+  LockTiming own_timing_;
 };
 
 }  // namespace holdfast

@@ -61,6 +61,7 @@ HoldRecord::HoldRecord(Client& client, const LockKind& kind, Key key, const Lock
     : client_(&client), ways_(&ways), machine_(kind), incarnation_(client.incarnation_.load()) {
   configuration_ = machine_.configure(key, timing);
   automatic_lease_ = timing.automatic();
+  choose_keeping();
 }
 
 // In a forked child the hold is the parent's.
@@ -72,7 +73,8 @@ HoldRecord::~HoldRecord() {
     return;
   }
   if (machine_.state() == LockState::held || machine_.state() == LockState::at_risk) post_releases(machine_.count());
-  stop_keeping();
+  leave_tended();
+  leave_keeper();
   client_->now_ = Client::now();
   client_->session_.abandon(this, client_->now_);
   if (client_->socket_ >= 0) client_->transmit();
@@ -145,6 +147,7 @@ void HoldRecord::submit() noexcept {
     tag.requester = this;
     // Without a slot its lease ends it.
     (void)client_->session_.compensate(tag, compensation);
+    if (client_->socket_ >= 0) client_->transmit();  // Nothing can be asked before it has gone.
   }
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
     switch (event) {
@@ -194,7 +197,7 @@ bool HoldRecord::handle_reply(const Reply& reply, Instant now) noexcept {
     post_outcome_ = Status::ok;
 }
 
-Status HoldRecord::begin() noexcept {
+inline Status HoldRecord::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (const Status status = client_->begin(); status != Status::ok) return status;
   const std::uint32_t incarnation = client_->incarnation_.load();
@@ -211,23 +214,12 @@ Status HoldRecord::begin() noexcept {
   return Status::ok;
 }
 
-// What time has done to the hold since the last call.
-void HoldRecord::catch_up() noexcept {
-  if (keeper_ != nullptr) [[unlikely]]
-    keeper_->sync(*this);
-  machine_.handle_timeout(client_->now_);
-  if (machine_.has_output()) [[unlikely]]
-    settle();
-}
-
 Status HoldRecord::begin_anew() noexcept {
   const Status status = begin();
   if (status != Status::ok && status != Status::forked) return status;
   catch_up();
   return Status::ok;
 }
-
-Instant HoldRecord::request_deadline() const noexcept { return client_->now_ + client_->config_.request_timeout; }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
@@ -242,7 +234,7 @@ inline Status HoldRecord::finish(Status started) noexcept {
   return machine_.status();
 }
 
-Status HoldRecord::attempt(Instant wait_deadline) noexcept {
+inline Status HoldRecord::attempt_inline(Instant wait_deadline) noexcept {
   if (client_->take_cancel()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
   // Not cut short by the end of the wait: a reply that comes a little later is an answer, a deadline is none.
@@ -252,6 +244,8 @@ Status HoldRecord::attempt(Instant wait_deadline) noexcept {
   return status;
 }
 
+Status HoldRecord::attempt(Instant wait_deadline) noexcept { return attempt_inline(wait_deadline); }
+
 inline Status HoldRecord::attempt_anew(Instant deadline) noexcept {
   const LockKind& kind = machine_.kind();
   if (kind.reentrant && machine_.held(client_->now_)) return finish(machine_.reenter(client_->now_, deadline));
@@ -260,7 +254,7 @@ inline Status HoldRecord::attempt_anew(Instant deadline) noexcept {
   if (drawn != Status::ok) return drawn;
   if (const Status status = machine_.acquire(token, client_->now_, deadline); status != Status::ok) return status;
   Status status = finish(Status::ok);
-  if (status == Status::ok && (to_be_kept() || keep_.on_lost != nullptr || keep_.on_at_risk != nullptr)) [[unlikely]]
+  if (status == Status::ok && !keeping_as_before()) [[unlikely]]
     status = start_keeping();
   return status;
 }
@@ -273,7 +267,7 @@ bool HoldRecord::may_ask_again(Status status, Instant deadline) noexcept {
 
 Status HoldRecord::try_acquire() noexcept {
   if (const Status status = begin_anew(); status != Status::ok) return status;
-  const Status status = attempt(Instant::max());
+  const Status status = attempt_inline(Instant::max());
   tell();
   return status;
 }
@@ -341,7 +335,8 @@ Status HoldRecord::renew_within(Duration timeout) noexcept {
 
 Status HoldRecord::start_release(bool posted) noexcept {
   if (machine_.count() > 1) return machine_.step_down(posted, client_->now_, request_deadline());
-  stop_keeping();
+  if (keeper_ != nullptr) [[unlikely]]
+    leave_keeper();
   untold_ = Told::nothing;
   const Status started =
       machine_.release(client_->session_.identity().native_delete, posted, client_->now_, request_deadline());
@@ -356,6 +351,7 @@ Status HoldRecord::release() noexcept {
   // Without a connection the machine is told so by submit(), and the compensation waits for the next one.
   if (started == Status::ok) (void)client_->ensure_ready(Instant::max());
   const Status status = finish(started);
+  if (machine_.count() == 0) untold_ = Told::nothing;  // A loss that only the release found: its status says so.
   if (status != Status::not_connected && status != Status::transport_closed) return status;
   if (started != Status::ok || machine_.count() != 0) return status;
   return await_compensation(status);
@@ -381,6 +377,7 @@ Status HoldRecord::post_release() noexcept {
     posted_generation_ = machine_.generation();
   }
   settle();
+  if (machine_.count() == 0) untold_ = Told::nothing;
   if (client_->socket_ >= 0) client_->transmit();
   return started;
 }
@@ -410,34 +407,52 @@ Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
+void HoldRecord::take_timing(const LockTiming& timing) noexcept {
+  const LockTiming& present = machine_.timing();
+  if (present.lease == timing.effective_lease() && present.effective_drift() == timing.effective_drift() &&
+      automatic_lease_ == timing.automatic())
+    return;
+  if (machine_.configure(machine_.key(), timing) != Status::ok) return;
+  automatic_lease_ = timing.automatic();
+  choose_keeping();
+}
+
+void HoldRecord::choose_keeping() noexcept {
+  kept_ = keep_.keep == Keep::always || (keep_.keep == Keep::automatic && automatic_lease_);
+  watched_ = keep_.on_lost != nullptr || keep_.on_at_risk != nullptr || keep_.max_hold != max_hold_unlimited ||
+             keep_.liveness != liveness_off;
+  if (!kept_) leave_tended();
+}
+
 Status HoldRecord::keep(const KeepOptions& options) noexcept {
   if (!options.valid()) return Status::invalid_argument;
   if (held()) return Status::already_held;
-  stop_keeping();  // A lost hold may still be known; nobody is told of it any more.
+  leave_keeper();  // A lost hold may still be known; nobody is told of it any more.
   keep_ = options;
+  choose_keeping();
   return Status::ok;
 }
 
 Status HoldRecord::start_keeping() noexcept {
-  stop_keeping();  // A lost hold may still be known.
+  leave_keeper();  // A lost hold may still be known.
   granted_at_ = machine_.confirmed_at();
   ticked_at_.store(granted_at_.nanoseconds());
   risk_told_.store(false);
   loss_told_.store(false);
   untold_ = Told::nothing;
-  if (!to_be_kept()) return Status::ok;
+  if (!kept_) return Status::ok;
   if (client_->keeper_ == nullptr) {
     join_tended();
     return Status::ok;
   }
+  leave_tended();
   const Status status = client_->keeper_->enter(*this);
   if (status != Status::ok) (void)post_release();
   return status;
 }
 
-void HoldRecord::stop_keeping() noexcept {
-  leave_tended();
-  if (keeper_ != nullptr) keeper_->leave(*this);
+void HoldRecord::leave_keeper() noexcept {
+  if (keeper_ != nullptr && !orphaned()) keeper_->leave(*this);  // In a child its lock may be held by nobody, for ever.
 }
 
 bool HoldRecord::may_renew(Instant now) const noexcept {
@@ -467,7 +482,7 @@ void HoldRecord::tell() noexcept {
   if (told == Told::nothing) [[likely]]
     return;
   untold_ = Told::nothing;
-  if (told == Told::lost) stop_keeping();
+  if (told == Told::lost) leave_keeper();
   const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
   SharedValue<bool>& once = told == Told::lost ? loss_told_ : risk_told_;
   if (!once.exchange(true) && call != nullptr) call(keep_.context);
@@ -485,7 +500,8 @@ void HoldRecord::take_over(HoldRecord& other) noexcept {
   if (other.orphaned()) return;
   const bool kept = other.keeper_ != nullptr;
   const bool tended = other.tended_;
-  other.stop_keeping();
+  other.leave_keeper();
+  other.leave_tended();
   client_->session_.abandon(&other, client_->now_);
   if (other.machine_.count() == 0) return;
   machine_.take_over(other.machine_);
@@ -496,6 +512,7 @@ void HoldRecord::take_over(HoldRecord& other) noexcept {
   loss_told_.store(other.loss_told_.load());
   untold_ = other.untold_;
   automatic_lease_ = other.automatic_lease_;
+  choose_keeping();
   incarnation_ = other.incarnation_;
   if (tended || (kept && other.client_->keeper_->enter(*this) != Status::ok)) join_tended();
   publish();

@@ -10,13 +10,14 @@ constinit const HoldRecord::Ways OwnedLock::ways = {.draw = draw, .wait = wait_b
 Status OwnedLock::draw(Client& client, Token& token) noexcept { return client.draw_ordinal(token); }
 
 OwnedLock::OwnedLock(Owner& owner, const LockKind& kind, Key key, const LockTiming& timing) noexcept
-    : BlockingLock(owner.client(), kind, key, timing, ways), owner_(&owner) {
+    : BlockingLock(owner.client(), kind, key, timing, ways), owner_(&owner), own_timing_(timing) {
   for (BlockingLock* other = owner.first_; other != nullptr; other = other->next_sibling_) {
     const LockMachine& theirs = other->record_->machine();
     if (&theirs.kind() != &kind || theirs.key().bytes() != own_.machine().key().bytes()) continue;
     record_ = other->record_;
     break;
   }
+  timing_ = &own_timing_;
   siblings_ = &owner.first_;
   next_sibling_ = owner.first_;
   owner.first_ = this;

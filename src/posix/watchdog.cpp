@@ -83,6 +83,12 @@ void Watchdog::stop() noexcept {
   client_.cancel();  // An attempt to connect, or sleep.
   (void)::pthread_join(thread_, nullptr);
   running_.store(false);
+  {
+    const Lock lock(*this);
+    client_.now_ = Client::now();
+    client_.close_transport();
+    take_replies();  // What was in flight is the schedule's, and no lock's.
+  }
   client_.close();
 }
 

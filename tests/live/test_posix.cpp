@@ -338,6 +338,39 @@ TEST_ON_SERVER(test_forked_child_should_hold_nothing_and_touch_nothing_of_its_pa
   }
 }
 
+// The owner field of the hash kinds begins with the client's id, which a child must not share: with the page that the
+// kernel wipes, and without.
+TEST_ON_SERVER(test_forked_child_should_have_a_client_id_of_its_own) {
+  for (const bool wiped : {true, false}) {
+    const SeamScope scope;
+    if (!wiped) {
+      seam.fail_name = "madvise";
+      seam.error = EINVAL;
+    }
+    Client client;
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
+    if (!wiped) TEST_ASSERT_EQUAL(std::string("madvise"), seam.failed);
+    seam = Seam();
+    Owner owner(client);
+    ReentrantLock lock(owner, "k", {.lease = 20s});
+    TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+    const std::string ours(lock.token().bytes().string_view());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ReentrantLock mine(owner, "mine", {.lease = 20s});
+      const bool held = mine.try_acquire() == Status::ok;
+      const std::string theirs(mine.token().bytes().string_view());
+      ::_exit(held && theirs.size() >= 38 && theirs.substr(0, 36) != ours.substr(0, 36) ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    TEST_ASSERT_EQUAL(0, status);
+    TEST_ASSERT_TRUE(lock.held());
+    TEST_ASSERT_EQUAL(Status::ok, lock.release());
+    server.command("DEL mine");
+  }
+}
+
 // A pool that the kernel has wiped is empty, not full of zeros.
 TEST_ON_SERVER(test_forked_children_should_draw_tokens_of_their_own) {
   Client client;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Proxy stands between a client and a server and does what networks do: it cuts the connection after a number of reply
-// bytes, dribbles replies byte by byte, swallows or holds them. One thread; everything is said by atomics.
+// bytes, dribbles replies byte by byte, swallows or holds them. Connections are numbered from 0 in the order in which they
+// were accepted. One thread; everything is said by atomics.
 #pragma once
 
 #include <fcntl.h>
@@ -10,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -50,20 +53,40 @@ class Proxy {
   [[nodiscard]] bool cut_done() const { return cut_after_ == never; }
   // Replies go to the client one byte a write.
   void dribble(bool on) { dribble_ = on; }
-  // Replies are read from the server and thrown away.
-  void swallow_replies(bool on) { swallow_ = on; }
+  // Replies are read from the server and thrown away. A connection that has lost some stays silent until its end: bytes
+  // may stop for good, but they are never left out in the middle.
+  void swallow_replies(bool on) { swallow_ = on ? all : none; }
+  void swallow_replies_of(int connection) { swallow_ = connection; }
   // Nothing moves in either direction; it piles up in the sockets until let go.
   void hold(bool on) {
-    hold_ = on;
+    hold_requests_ = on ? all : none;
+    hold_replies_of(on ? all : none);
+  }
+  // The same of one direction, of one connection, of all or of none.
+  static constexpr int none = -1;
+  static constexpr int all = -2;
+  void hold_requests_of(int connection) {
+    hold_requests_ = connection;
+    wake();
+  }
+  void hold_replies_of(int connection) {
+    hold_replies_ = connection;
     wake();
   }
   [[nodiscard]] int connections() const { return accepted_; }
+  // Bytes that the client sent over one of the first connections, and that were handed on.
+  [[nodiscard]] std::int64_t requested(int connection) const { return requested_[index_of(connection)]; }
 
  private:
   struct Pair {
     int client;
     int server;
+    int number;
+    bool silent;
   };
+
+  [[nodiscard]] static std::size_t index_of(int connection) { return static_cast<std::size_t>(connection) % 64; }
+  [[nodiscard]] static bool concerns(int whom, const Pair& pair) { return whom == all || whom == pair.number; }
 
   static sockaddr_un make_address(const std::string& path) {
     sockaddr_un address{};
@@ -83,23 +106,26 @@ class Proxy {
     const int server = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_un address = make_address(server_);
     if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      close_pair({client, server});
+      close_pair({client, server, 0, false});
       return;
     }
-    pairs_.push_back({client, server});
+    pairs_.push_back({client, server, accepted_, false});
     ++accepted_;
   }
   // False when the pair is done for.
-  bool to_server(const Pair& pair) const {
+  bool to_server(const Pair& pair) {
     char bytes[4096];
     const ssize_t count = ::recv(pair.client, bytes, sizeof bytes, 0);
-    return count > 0 && ::send(pair.server, bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL) == count;
+    if (count <= 0 || ::send(pair.server, bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL) != count) return false;
+    requested_[index_of(pair.number)] += count;
+    return true;
   }
-  bool to_client(const Pair& pair) {
+  bool to_client(Pair& pair) {
     char bytes[4096];
     ssize_t count = ::recv(pair.server, bytes, sizeof bytes, 0);
     if (count <= 0) return false;
-    if (swallow_) return true;
+    pair.silent = pair.silent || concerns(swallow_, pair);
+    if (pair.silent) return true;
     std::int64_t left = cut_after_;
     bool cut = false;
     if (left != never) {
@@ -118,22 +144,20 @@ class Proxy {
   void run() {
     while (!stop_) {
       std::vector<pollfd> entries = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
-      if (!hold_)
-        for (const Pair& pair : pairs_) {
-          entries.push_back({pair.client, POLLIN, 0});
-          entries.push_back({pair.server, POLLIN, 0});
-        }
+      for (const Pair& pair : pairs_) {  // A descriptor below zero is passed over.
+        entries.push_back({concerns(hold_requests_, pair) ? -1 : pair.client, POLLIN, 0});
+        entries.push_back({concerns(hold_replies_, pair) ? -1 : pair.server, POLLIN, 0});
+      }
       ::poll(entries.data(), entries.size(), -1);
       char drained[16];
       while (::read(wake_[0], drained, sizeof drained) > 0) {}
       std::vector<Pair> kept;
       for (std::size_t index = 0; index < pairs_.size(); ++index) {
-        const Pair pair = pairs_[index];
+        Pair pair = pairs_[index];
         bool alive = true;
-        if (entries.size() > 3 + 2 * index) {
-          if (entries[2 + 2 * index].revents != 0) alive = to_server(pair);
-          if (alive && entries[3 + 2 * index].revents != 0) alive = to_client(pair);
-        }
+        // Asked again: what came after a hold began may have ended the poll that did not know of it.
+        if (entries[2 + 2 * index].revents != 0 && !concerns(hold_requests_, pair)) alive = to_server(pair);
+        if (alive && entries[3 + 2 * index].revents != 0 && !concerns(hold_replies_, pair)) alive = to_client(pair);
         if (alive)
           kept.push_back(pair);
         else
@@ -151,9 +175,11 @@ class Proxy {
   std::vector<Pair> pairs_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> dribble_{false};
-  std::atomic<bool> swallow_{false};
-  std::atomic<bool> hold_{false};
+  std::atomic<int> swallow_{none};
+  std::atomic<int> hold_requests_{none};
+  std::atomic<int> hold_replies_{none};
   std::atomic<std::int64_t> cut_after_{never};
   std::atomic<int> accepted_{0};
+  std::array<std::atomic<std::int64_t>, 64> requested_{};
   std::thread thread_;
 };

@@ -160,6 +160,14 @@ class RedisServer {
     return RawConnection(socket_path()).command(arguments);
   }
 
+  // How often the server has run a command, written in lower case; those of scripts count as well.
+  [[nodiscard]] long calls(const std::string& name) const {
+    const std::string stats = command("INFO commandstats");
+    const std::string mark = "cmdstat_" + name + ":calls=";
+    const std::size_t at = stats.find(mark);
+    return at == std::string::npos ? 0 : std::stol(stats.substr(at + mark.size()));
+  }
+
   // Kills the server as a crash would and waits for its end.
   void stop() {
     if (pid_ <= 0) return;

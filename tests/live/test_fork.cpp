@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+//
+// Processes that fork, and processes that stand still: a child has nothing of its parent's, and who comes back after its
+// lease knows that it holds nothing. Not run under TSan, which knows no threads in a forked child.
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "live_fixture.hpp"
+#include "patience.hpp"
+#include "proxy.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+std::string text_of(ByteView bytes) { return std::string(bytes.string_view()); }
+
+// A forked child that does what it is told and ends with a number, and two pipes to talk to it.
+class Child {
+ public:
+  template <class Work>
+  explicit Child(Work&& work) {
+    TEST_ASSERT_EQUAL(0, ::pipe2(to_parent_, O_CLOEXEC));
+    TEST_ASSERT_EQUAL(0, ::pipe2(to_child_, O_CLOEXEC));
+    pid_ = ::fork();
+    close_end(pid_ == 0 ? to_parent_[0] : to_parent_[1]);
+    close_end(pid_ == 0 ? to_child_[1] : to_child_[0]);
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::alarm(20);
+      ::_exit(work(*this));
+    }
+  }
+  ~Child() {
+    if (pid_ > 0) (void)join();
+    close_end(to_parent_[0]);
+    close_end(to_child_[1]);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // The child's side.
+  void say(const std::string& line) const { (void)!::write(to_parent_[1], (line + "\n").data(), line.size() + 1); }
+  void await_go() const {
+    char byte = 0;
+    (void)!::read(to_child_[0], &byte, 1);
+  }
+  // The parent's.
+  [[nodiscard]] std::string hear() const {
+    std::string line;
+    char byte = 0;
+    pollfd entry = {to_parent_[0], POLLIN, 0};
+    while (::poll(&entry, 1, 60000) == 1 && ::read(to_parent_[0], &byte, 1) == 1 && byte != '\n') line += byte;
+    return line;
+  }
+  void go() const { (void)!::write(to_child_[1], "", 1); }
+  void stop() const {
+    ::kill(pid_, SIGSTOP);
+    ::waitpid(pid_, nullptr, WUNTRACED);
+  }
+  void resume() const { ::kill(pid_, SIGCONT); }
+  [[nodiscard]] int join() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+ private:
+  static void close_end(int& end) {
+    ::close(end);
+    end = -1;
+  }
+
+  int to_parent_[2];
+  int to_child_[2];
+  pid_t pid_ = -1;
+};
+
+// What a child found wrong, as the line of the first; 0 if nothing.
+#define WRONG_UNLESS(condition)        \
+  do {                                 \
+    if (!(condition)) {                \
+      child.say("wrong: " #condition); \
+      return 1;                        \
+    }                                  \
+  } while (false)
+
+ClientConfig calm_config(const std::string& url) {
+  ClientConfig config = config_for(url);
+  config.request_timeout = 5s;
+  config.connect_timeout = 5s;
+  config.max_poll = 20s;
+  return config;
+}
+
+}  // namespace
+
+// ---- Forks -------------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_child_should_have_nothing_of_its_parents_and_can_begin_anew) {
+  Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(calm_config(proxy.url())));
+  Owner owner(client);
+  WatchdogPlaces<4> places;
+  Watchdog watchdog(places.storage());
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  std::atomic<int> calls = 0;
+  const KeepOptions options = {.keep = Keep::always,
+                               .on_at_risk = [](void* self) noexcept { ++*static_cast<std::atomic<int>*>(self); },
+                               .on_lost = [](void* self) noexcept { ++*static_cast<std::atomic<int>*>(self); },
+                               .context = &calls};
+  FencedLock lock(owner, "k", {.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep(options));
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  // A subscription, left behind by a waiter that gave up; and the watchdog's connection.
+  server.command("SET busy somebody");
+  ReentrantLock busy(owner, "busy", {.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::lock_busy, busy.acquire(100ms));
+  TEST_ASSERT_TRUE(comes([&] { return proxy.connections() == 3; }));
+  breathe(100ms);  // The handshakes are through.
+  std::int64_t sent[3];
+  for (int index = 0; index < 3; ++index) sent[index] = proxy.requested(index);
+
+  Child forked([&](Child& child) {
+    WRONG_UNLESS(!lock.held() && lock.hold_count() == 0 && lock.valid_until() == Instant() && !lock.at_risk());
+    WRONG_UNLESS(lock.remaining() == 0ms);
+    WRONG_UNLESS(lock.keep(options) == Status::ok);
+    WRONG_UNLESS(watchdog.start(client) == Status::forked);
+    WRONG_UNLESS(lock.release() == Status::forked);
+    WRONG_UNLESS(lock.release() == Status::not_held);
+    WRONG_UNLESS(lock.try_acquire() == Status::lock_busy);
+    {
+      WatchdogPlaces<4> own_places;
+      Watchdog own(own_places.storage());
+      WRONG_UNLESS(own.start(client) == Status::ok);
+      ReentrantLock mine(owner, "mine", {.lease = 600ms});
+      WRONG_UNLESS(mine.keep({.keep = Keep::always}) == Status::ok);
+      WRONG_UNLESS(mine.acquire(10s) == Status::ok);
+      child.say(text_of(mine.token().bytes()));
+      WRONG_UNLESS(comes([&] { return own.calls() >= 4; }));
+      WRONG_UNLESS(mine.held() && mine.try_acquire() == Status::ok && mine.hold_count() == 2);
+      // Waits by push over a subscription of its own, until the parent lets go.
+      ReentrantLock next(owner, "k", {.lease = 60s});
+      WRONG_UNLESS(next.acquire(50ms) == Status::lock_busy);
+      child.say("waits");
+      WRONG_UNLESS(lock.acquire(30s) == Status::ok);
+      WRONG_UNLESS(lock.held() && lock.hold_count() == 1);
+      WRONG_UNLESS(lock.release() == Status::ok);
+      WRONG_UNLESS(mine.release() == Status::ok && mine.release() == Status::ok);
+    }
+    WRONG_UNLESS(calls == 0);
+    return 0;
+  });
+  const std::string token = forked.hear();
+  TEST_ASSERT_EQUAL(std::size_t{38}, token.size());
+  TEST_ASSERT_TRUE(token.substr(0, 36) != text_of(lock.token().bytes()).substr(0, 36));  // A client id of its own.
+  TEST_ASSERT_EQUAL("waits", forked.hear());
+  for (int index = 0; index < 3; ++index) TEST_ASSERT_EQUAL(sent[index], proxy.requested(index));
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL(2U, lock.hold_count());
+  TEST_ASSERT_EQUAL("2", server.command({"HGET", "k", text_of(lock.token().bytes())}));
+  TEST_ASSERT_EQUAL(std::size_t{1}, watchdog.size());
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL("", forked.hear());
+  TEST_ASSERT_EQUAL(0, forked.join());
+  TEST_ASSERT_EQUAL(0, calls);
+  // The parent's connections go on as if nothing had been.
+  server.command("DEL busy");
+  TEST_ASSERT_EQUAL(Status::ok, busy.acquire(5s));
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(5s));
+  TEST_ASSERT_TRUE(lock.held());
+}
+
+TEST_ON_SERVER(test_destructors_in_a_child_should_leave_the_parents_hold) {
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(calm_config(server.unix_url())));
+  auto watchdog_places = std::make_unique<WatchdogPlaces<4>>();
+  auto watchdog = std::make_unique<Watchdog>(watchdog_places->storage());
+  TEST_ASSERT_EQUAL(Status::ok, watchdog->start(client));
+  Owner owner(client);
+  auto first = std::make_unique<ReentrantLock>(owner, "k", LockTiming{.lease = 60s});
+  auto second = std::make_unique<ReentrantLock>(owner, "k", LockTiming{.lease = 60s});
+  auto mutex = std::make_unique<Mutex>(client, "m");
+  TEST_ASSERT_EQUAL(Status::ok, first->keep({.keep = Keep::always}));
+  TEST_ASSERT_EQUAL(Status::ok, first->try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, second->try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, mutex->try_acquire());
+  Child forked([&](Child&) {
+    first.reset();
+    second.reset();
+    mutex.reset();
+    watchdog.reset();
+    return 0;
+  });
+  TEST_ASSERT_EQUAL("", forked.hear().substr(0, 5));
+  TEST_ASSERT_EQUAL(0, forked.join());
+  TEST_ASSERT_EQUAL("2", server.command({"HGET", "k", text_of(first->token().bytes())}));
+  TEST_ASSERT_EQUAL(text_of(mutex->token().bytes()), server.command("GET m"));
+  TEST_ASSERT_EQUAL(Status::ok, first->renew());
+  TEST_ASSERT_EQUAL(Status::ok, first->release());
+  TEST_ASSERT_EQUAL(Status::ok, second->release());
+  TEST_ASSERT_EQUAL(Status::ok, mutex->release());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k m"));
+}
+
+// The fork comes while another thread waits for a lock, and while the watchdog is at work.
+TEST_ON_SERVER(test_fork_in_the_middle_of_a_wait_should_leave_a_client_that_works) {
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(calm_config(server.unix_url())));
+  WatchdogPlaces<32> places;
+  Watchdog watchdog(places.storage());
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Owner owner(client);
+  server.command("HSET k somebody 1");
+  ReentrantLock lock(owner, "k", {.lease = 60s});
+  Mutex kept(client, "kept", {.lease = 150ms});
+  TEST_ASSERT_EQUAL(Status::ok, kept.keep({.keep = Keep::always}));
+  TEST_ASSERT_EQUAL(Status::ok, kept.try_acquire());
+  Status outcome = Status::timed_out;
+  std::thread waiter([&] { outcome = lock.acquire(40s); });
+  std::atomic<bool> over = false;
+  std::thread asker([&] {  // So that the watchdog's lock is as good as never free.
+    while (!over) (void)watchdog.size();
+  });
+  const bool waits = comes([&] { return server.command("PUBSUB CHANNELS") != ""; });
+  int wrong = waits ? 0 : 1;
+  for (int turn = 0; turn < 20 && wrong == 0; ++turn) {
+    Child forked([&](Child& child) {
+      WRONG_UNLESS(!kept.held());
+      WRONG_UNLESS(kept.keep({}) == Status::ok);  // Also where the watchdog was at work in the moment of the fork.
+      const Status status = lock.try_acquire();
+      WRONG_UNLESS(status == Status::forked || status == Status::lock_busy);
+      WRONG_UNLESS(lock.acquire(20ms) == Status::lock_busy);
+      Mutex mine(client, "mine");
+      WRONG_UNLESS(mine.acquire(10s) == Status::ok && mine.release() == Status::ok);
+      return 0;
+    });
+    const std::string said = forked.hear();
+    if (!said.empty()) DOCTEST_MESSAGE(said);
+    wrong = forked.join();
+  }
+  const bool held = kept.held();
+  over = true;
+  asker.join();
+  server.command("DEL k");
+  server.command("PUBLISH redisson_lock__channel:{k} 0");
+  waiter.join();
+  TEST_ASSERT_EQUAL(0, wrong);
+  TEST_ASSERT_TRUE(held);
+  TEST_ASSERT_EQUAL(Status::ok, outcome);
+}
+
+// ---- Standing still ----------------------------------------------------------------------------------------------
+
+// The holder is stopped beyond its lease, with a watchdog and without.
+TEST_ON_SERVER(test_holder_that_stood_still_should_see_its_loss_and_leave_the_next_hold_alone) {
+  for (const bool watched : {false, true}) {
+    Child holder([&](Child& child) {
+      Client client;
+      WRONG_UNLESS(client.connect(calm_config(server.tcp_url())) == Status::ok);
+      WatchdogPlaces<4> places;
+      Watchdog watchdog(places.storage());
+      if (watched) WRONG_UNLESS(watchdog.start(client) == Status::ok);
+      std::atomic<int> lost = 0;
+      Owner owner(client);
+      FencedLock lock(owner, "k", {.lease = 500ms});
+      WRONG_UNLESS(lock.keep({.keep = Keep::always,
+                              .on_lost = [](void* self) noexcept { ++*static_cast<std::atomic<int>*>(self); },
+                              .context = &lost}) == Status::ok);
+      WRONG_UNLESS(lock.try_acquire() == Status::ok);
+      WRONG_UNLESS(lock.try_acquire() == Status::ok);
+      if (watched) WRONG_UNLESS(comes([&] { return watchdog.calls() >= 2; }));
+      child.say(std::to_string(lock.fence()));
+      child.await_go();  // Stopped meanwhile.
+      WRONG_UNLESS(!lock.held() && lock.remaining() == 0ms);
+      if (watched) WRONG_UNLESS(comes([&] { return lost == 1; }));
+      WRONG_UNLESS(lock.renew() == Status::lock_lost);
+      WRONG_UNLESS(lock.try_acquire() == Status::lock_lost);
+      WRONG_UNLESS(lock.release() == Status::lock_lost);
+      WRONG_UNLESS(lock.release() == Status::lock_lost);
+      WRONG_UNLESS(lock.try_acquire() == Status::lock_busy);
+      WRONG_UNLESS(lost <= 1);
+      return 0;
+    });
+    const std::uint64_t fence = std::strtoull(holder.hear().c_str(), nullptr, 10);
+    holder.stop();
+    Client client;
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(calm_config(server.unix_url())));
+    Owner owner(client);
+    FencedLock next(owner, "k", {.lease = 60s});
+    const Status status = next.acquire(10s);
+    const std::uint64_t larger = next.fence();
+    const std::string ours = server.command("HGETALL k");
+    holder.go();
+    holder.resume();
+    const std::string said = holder.hear();
+    TEST_ASSERT_EQUAL("", said);
+    TEST_ASSERT_EQUAL(0, holder.join());
+    TEST_ASSERT_EQUAL(Status::ok, status);
+    TEST_ASSERT_TRUE(fence != 0);
+    TEST_ASSERT_TRUE(larger > fence);  // What the resource needs against whoever did not look.
+    TEST_ASSERT_EQUAL(ours, server.command("HGETALL k"));
+    TEST_ASSERT_EQUAL(text_of(next.token().bytes()) + " 1", ours);
+    TEST_ASSERT_EQUAL(Status::ok, next.release());
+  }
+}
+
+// A waiter that stood still comes back and has its turn.
+TEST_ON_SERVER(test_waiter_that_stood_still_should_have_its_turn) {
+  server.command("HSET k somebody 1");
+  Child waiter([&](Child& child) {
+    Client client;
+    WRONG_UNLESS(client.connect(calm_config(server.tcp_url())) == Status::ok);
+    Owner owner(client);
+    ReentrantLock lock(owner, "k", {.lease = 60s});
+    WRONG_UNLESS(lock.acquire(40s) == Status::ok);
+    WRONG_UNLESS(lock.release() == Status::ok);
+    return 0;
+  });
+  TEST_ASSERT_TRUE(comes([&] { return server.command("PUBSUB CHANNELS") != ""; }));
+  waiter.stop();
+  server.command("DEL k");
+  server.command("PUBLISH redisson_lock__channel:{k} 0");
+  breathe(100ms);
+  const Instant resumed = Client::now();
+  waiter.resume();
+  TEST_ASSERT_EQUAL("", waiter.hear());
+  TEST_ASSERT_EQUAL(0, waiter.join());
+  TEST_ASSERT_TRUE(Client::now() - resumed < 10s);
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+}
