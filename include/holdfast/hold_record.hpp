@@ -81,7 +81,6 @@ class HoldRecord {
   [[nodiscard]] Instant request_deadline() const noexcept { return client_->now_ + client_->config_.request_timeout; }
   [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
   [[nodiscard]] Status attempt_inline(Instant wait_deadline) noexcept;
-  [[nodiscard]] Status attempt_anew(Instant deadline) noexcept;
   [[nodiscard]] Status finish(Status started) noexcept;
   [[nodiscard]] Status await_compensation(Status status) noexcept;
   [[nodiscard]] Status acquire_within(Duration wait) noexcept;
@@ -107,7 +106,10 @@ class HoldRecord {
   void submit() noexcept;
   void note_post_outcome(const Reply& reply) noexcept;
   void publish() noexcept;
-  void publish_unkept() noexcept;
+  void publish_unkept() noexcept {
+    risky_from_.store(machine_.risky_from().nanoseconds());
+    valid_until_.store(machine_.valid_until().nanoseconds());
+  }
 
   // Keeping: by the watchdog or by the client's own tend().
   void choose_keeping() noexcept;
@@ -122,7 +124,11 @@ class HoldRecord {
   void join_tended() noexcept;
   void leave_tended() noexcept;
   // Calls what is to be called, once. Only where the client's own state may change: at the end of a call.
-  void tell() noexcept;
+  void tell() noexcept {
+    if (untold_ != Told::nothing) [[unlikely]]
+      tell_now();
+  }
+  void tell_now() noexcept;
 
   Client* client_;
   const Ways* ways_;

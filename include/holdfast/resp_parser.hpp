@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "holdfast/bytes.hpp"
 #include "holdfast/limits.hpp"
@@ -55,6 +56,23 @@ class RespParser {
   // The next whole reply. On need_more and invalid `out` is untouched. An array and its elements are valid until the
   // next call of any member but the questions.
   [[nodiscard]] ParseResult poll_value(RespValue& out) noexcept;
+
+  // The shortest way for the shortest replies: `count` bytes at the start of receive_space() that are `+OK` or an integer of
+  // one digit, whole, are taken without having been received. False for all else, with nothing changed: then they are
+  // received as ever. REQUIRES: idle().
+  [[nodiscard]] bool take_short(std::size_t count, RespValue& out) const noexcept {
+    const char* const bytes = begin_;
+    if (count == 4 && bytes[0] == ':' && bytes[2] == '\r' && bytes[3] == '\n') {
+      const int digit = bytes[1] - '0';
+      if (digit >= 0 && digit <= 9) {
+        out = RespValue::make_integer(digit);
+        return true;
+      }
+    }
+    if (count != 5 || std::memcmp(bytes, "+OK\r\n", 5) != 0) return false;
+    out = RespValue::make_text(RespKind::simple, {bytes + 1, 2});
+    return true;
+  }
 
   // True if every byte received belongs to what poll_value() has taken: it would say need_more.
   [[nodiscard]] bool drained() const noexcept { return cursor_ == end_ && error_ == nullptr; }

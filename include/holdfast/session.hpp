@@ -179,6 +179,13 @@ class Session {
     parser_.handle_received(count);
     last_input_ = now;
   }
+  // The usual case of a driver that asked while quiet(): true if the bytes received are one of the shortest replies, whole
+  // (RespParser::take_short()), and all is done about them but to hand it on. Otherwise handle_received().
+  [[nodiscard]] bool take_short_reply(std::size_t count, Instant now, RespValue& value) noexcept {
+    if (!parser_.take_short(count, value)) return false;
+    last_input_ = now;
+    return true;
+  }
   // The transport has taken the first `count` bytes of poll_transmit().
   void handle_transmitted(std::size_t count) noexcept {
     HOLDFAST_ASSERT(count <= transmit_end_ - transmit_begin_);

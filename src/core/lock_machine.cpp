@@ -494,11 +494,11 @@ ByteView LockMachine::poll_prepared(Request& request) noexcept {
   if (!fast_paths) return {};
   const bool acquiring = wanted_ == Wanted::acquire;
   RequestTemplate& prepared = acquiring ? acquire_ : release_;
-  // An ordinal grows by a digit now and then.
-  if (prepared.patched().size() != token_.bytes().size() || form_ == RequestForm::by_text || wanted_ == Wanted::renew ||
-      wanted_ == Wanted::step) [[unlikely]]
+  if (form_ != (acquiring ? RequestForm::by_sha : release_prepared_) || (!acquiring && wanted_ != Wanted::release))
+      [[unlikely]]
     return {};
-  if (!acquiring && form_ != release_prepared_) [[unlikely]]
+  // None is prepared, or an ordinal has grown by a digit.
+  if (prepared.patched().size() != token_.bytes().size()) [[unlikely]]
     return {};
   prepared.patch(token_.bytes());
   describe(request, acquiring ? Operation::acquire : Operation::release, form_);

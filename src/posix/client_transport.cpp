@@ -355,7 +355,8 @@ void Client::ask(HoldRecord& lock) noexcept {
     bytes = machine.poll_prepared(session_.quiet_request());
   if (!fast_paths || bytes.empty()) [[unlikely]] {
     lock.submit();
-    if (ttl_wanted_) (void)ask_ttl(machine.key(), ttl_);
+    if (ttl_wanted_)
+      if (const Status status = ask_ttl(machine.key(), ttl_); status != Status::ok) query_outcome_ = status;
     pump(&lock);
     return;
   }
@@ -379,13 +380,15 @@ void Client::ask(HoldRecord& lock) noexcept {
   const Instant asked_at = now_;
   if (machine.state() != LockState::releasing) now_ = now();  // When a release is confirmed changes nothing.
   last_used_ = now_;
-  session_.handle_received(static_cast<std::size_t>(count), now_);
   Reply reply;
-  const ParseResult result = session_.parse_reply(reply.value);
-  if (result != ParseResult::value || !session_.drained() || reply.value.is(RespKind::error)) [[unlikely]] {
-    session_.commit_sent(bytes, bytes.size(), asked_at);
-    ask_on(lock, result, reply.value);
-    return;
+  if (!session_.take_short_reply(static_cast<std::size_t>(count), now_, reply.value)) [[unlikely]] {
+    session_.handle_received(static_cast<std::size_t>(count), now_);
+    const ParseResult result = session_.parse_reply(reply.value);
+    if (result != ParseResult::value || !session_.drained() || reply.value.is(RespKind::error)) {
+      session_.commit_sent(bytes, bytes.size(), asked_at);
+      ask_on(lock, result, reply.value);
+      return;
+    }
   }
   reply.tag = request.tag;
   if (!lock.handle_reply(reply, now_)) [[unlikely]]

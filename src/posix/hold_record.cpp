@@ -112,11 +112,6 @@ inline void HoldRecord::publish() noexcept {
     publish_unkept();
 }
 
-void HoldRecord::publish_unkept() noexcept {
-  risky_from_.store(machine_.risky_from().nanoseconds());
-  valid_until_.store(machine_.valid_until().nanoseconds());
-}
-
 void HoldRecord::submit() noexcept {
   Session& session = client_->session_;
   const Session::Place place = session.open(machine_.request_compensated());
@@ -239,25 +234,25 @@ inline Status HoldRecord::attempt_inline(Instant wait_deadline) noexcept {
   if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
   // Not cut short by the end of the wait: a reply that comes a little later is an answer, a deadline is none.
   const Instant deadline = request_deadline();
-  Status status = attempt_anew(deadline);
-  if (may_ask_again(status, deadline)) status = attempt_anew(deadline);
+  Status status = Status::ok;
+  for (int asked = 0; asked == 0 || (asked == 1 && may_ask_again(status, deadline)); ++asked) {
+    Token token;
+    const bool again = machine_.kind().reentrant && machine_.held(client_->now_);
+    if (again) [[unlikely]] {
+      status = finish(machine_.reenter(client_->now_, deadline));
+      continue;
+    }
+    status = ways_->draw != nullptr ? ways_->draw(*client_, token) : client_->draw_token(token);
+    if (status == Status::ok) status = machine_.acquire(token, client_->now_, deadline);
+    if (status != Status::ok) return status;
+    status = finish(Status::ok);
+    if (status == Status::ok && !keeping_as_before()) [[unlikely]]
+      status = start_keeping();
+  }
   return status;
 }
 
 Status HoldRecord::attempt(Instant wait_deadline) noexcept { return attempt_inline(wait_deadline); }
-
-inline Status HoldRecord::attempt_anew(Instant deadline) noexcept {
-  const LockKind& kind = machine_.kind();
-  if (kind.reentrant && machine_.held(client_->now_)) return finish(machine_.reenter(client_->now_, deadline));
-  Token token;
-  const Status drawn = ways_->draw != nullptr ? ways_->draw(*client_, token) : client_->draw_token(token);
-  if (drawn != Status::ok) return drawn;
-  if (const Status status = machine_.acquire(token, client_->now_, deadline); status != Status::ok) return status;
-  Status status = finish(Status::ok);
-  if (status == Status::ok && !keeping_as_before()) [[unlikely]]
-    status = start_keeping();
-  return status;
-}
 
 // True if the request failed before its first byte left and there is a connection again: then, and only then, it may
 // be asked once more.
@@ -351,6 +346,8 @@ Status HoldRecord::release() noexcept {
   // Without a connection the machine is told so by submit(), and the compensation waits for the next one.
   if (started == Status::ok) (void)client_->ensure_ready(Instant::max());
   const Status status = finish(started);
+  if (status == Status::ok) [[likely]]
+    return status;
   if (machine_.count() == 0) untold_ = Told::nothing;  // A loss that only the release found: its status says so.
   if (status != Status::not_connected && status != Status::transport_closed) return status;
   if (started != Status::ok || machine_.count() != 0) return status;
@@ -477,10 +474,8 @@ void HoldRecord::leave_tended() noexcept {
 }
 
 // The record is left as it is to be before anybody is called: a callback may release the lock, and acquire it anew.
-void HoldRecord::tell() noexcept {
+void HoldRecord::tell_now() noexcept {
   const Told told = untold_;
-  if (told == Told::nothing) [[likely]]
-    return;
   untold_ = Told::nothing;
   if (told == Told::lost) leave_keeper();
   const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;

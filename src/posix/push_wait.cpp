@@ -93,10 +93,13 @@ class PushWait {
       if (due && now() >= floor_) {
         const bool last = now() + timeout_min > deadline_;
         listened = confirmed;
+        const bool woken = subscriber().woken(*waiter_);
         subscriber().begin_try(*waiter_);
         floor_ = now() + retry_delay_min;
-        client_.ttl_wanted_ = asks_ttl_;
+        // The first try behind a wake-up is likely to be granted, and asks for nothing else.
+        client_.ttl_wanted_ = asks_ttl_ && !woken;
         outcome = record_.attempt(last ? record_.request_deadline() : deadline_);
+        asked_along_ = client_.ttl_wanted_;
         client_.ttl_wanted_ = false;
         if (outcome == Status::lock_busy) subscriber().end_try(*waiter_);
         if (last || !HoldRecord::worth_waiting(outcome)) return outcome;
@@ -119,11 +122,7 @@ class PushWait {
       return;
     }
     delay_ = retry_delay_min;
-    std::int64_t remaining = record_.machine_.busy_for();
-    if (asks_ttl_) {
-      if (client_.query_waiting_) client_.pump(nullptr);
-      if (client_.query_outcome_ == Status::ok) remaining = client_.ttl_;
-    }
+    const std::int64_t remaining = asks_ttl_ ? remaining_of_other() : record_.machine_.busy_for();
     Duration length = max_poll;
     constexpr std::int64_t milliseconds_max = poll_max.count() / 1'000'000;
     if (remaining >= 0 && remaining < milliseconds_max)
@@ -131,6 +130,16 @@ class PushWait {
     else if (remaining == -2)  // It was released between the try and the question.
       length = retry_delay_min;
     next_try_ = now() + (length < max_poll ? length : max_poll);
+  }
+
+  // Of the hold in the way, in milliseconds, as PTTL says it. Mostly it was asked along with the try.
+  std::int64_t remaining_of_other() noexcept {
+    if (!client_.query_waiting_ && !asked_along_) {
+      if (client_.ask_ttl(record_.machine_.key(), client_.ttl_) != Status::ok) return remaining_unknown;
+    }
+    client_.pump(nullptr);
+    if (client_.query_outcome_ == Status::cancelled) client_.cancel();  // It was meant for the wait.
+    return client_.query_outcome_ == Status::ok ? client_.ttl_ : remaining_unknown;
   }
 
   // Connects where that is due, and sends what is to be sent.
@@ -227,7 +236,8 @@ class PushWait {
   Instant next_try_;
   Instant floor_;  // No try before this: no loop turns faster.
   Duration delay_ = retry_delay_min;
-  bool asks_ttl_ = false;  // Each try asks for the remaining time, too.
+  bool asks_ttl_ = false;     // A refusal of this kind does not tell the remaining time.
+  bool asked_along_ = false;  // The last try asked for it.
   bool refused_ = false;
 };
 

@@ -22,6 +22,7 @@
 
 #include "cpu_condition.hpp"
 #include "holdfast/holdfast.hpp"
+#include "options.hpp"
 #include "pair_contenders.hpp"
 #include "paired_rounds.hpp"
 #include "redis_server.hpp"
@@ -33,6 +34,7 @@ using bench::Address;
 using bench::at_most;
 using bench::Condition;
 using bench::PairedRounds;
+using bench::Placement;
 
 constexpr const char* help =
     "usage: bench_pairs [OPTION...]\n"
@@ -69,40 +71,17 @@ struct Options {
 // Nothing where the arguments are not understood.
 std::optional<Options> parse_options(int argc, char** argv) {
   Options options;
-  for (int index = 1; index < argc; ++index) {
-    const std::string_view name = argv[index];
-    if (name == "--smoke") {
-      options.smoke = true;
-      continue;
-    }
-    if (index + 1 == argc) return std::nullopt;
-    const char* const value = argv[++index];
-    if (name == "--seconds")
-      options.seconds = std::atof(value);
-    else if (name == "--transport")
-      options.transport = value;
-    else if (name == "--condition")
-      options.condition = value;
-    else if (name == "--out")
-      options.out = value;
-    else if (name == "--only")
-      options.only = value;
-    else if (name == "--pairs")
-      options.pairs = std::strtoul(value, nullptr, 10);
-    else if (name == "--socket")
-      options.socket_path = value;
-    else if (name == "--port")
-      options.port = std::atoi(value);
-    else
-      return std::nullopt;
-  }
-  const auto one_of = [](const std::string& value, std::initializer_list<const char*> values) {
-    for (const char* const it : values)
-      if (value == it) return true;
-    return false;
-  };
-  if (!one_of(options.transport, {"tcp", "unix", "both"})) return std::nullopt;
-  if (!one_of(options.condition, {"plain", "no-halt", "same-cpu", "all"})) return std::nullopt;
+  bench::OptionParser parser;
+  parser.add("--seconds", &options.seconds);
+  parser.add_choice("--transport", options.transport, {"tcp", "unix", "both"});
+  parser.add_choice("--condition", options.condition, {"plain", "no-halt", "same-cpu", "all"});
+  parser.add("--out", &options.out);
+  parser.add("--smoke", &options.smoke);
+  parser.add("--only", &options.only);
+  parser.add("--pairs", &options.pairs);
+  parser.add("--socket", &options.socket_path);
+  parser.add("--port", &options.port);
+  if (!parser.parse(argc, argv)) return std::nullopt;
   return options;
 }
 
@@ -146,23 +125,6 @@ struct Effort {
   std::chrono::nanoseconds share;  // Of one group.
 };
 
-// Puts client and server where the condition wants them, until the next placement. REQUIRES: two cores for all but
-// same-cpu.
-class Placement {
- public:
-  Placement(Condition condition, const RedisServer& server, const std::vector<int>& cpus) {
-    const bool same_cpu = condition == Condition::same_cpu;
-    const int server_cpu = same_cpu ? cpus[0] : cpus[1];
-    const int policy = same_cpu ? SCHED_BATCH : SCHED_OTHER;
-    bench::place_thread(0, cpus[0], policy);
-    bench::place_process(server.pid(), server_cpu, policy);
-    if (condition == Condition::no_halt) pauses_.emplace(std::vector<int>{cpus[0], server_cpu});
-  }
-
- private:
-  std::optional<bench::PauseLoops> pauses_;
-};
-
 void compare_pairs(bench::Report& report, const Address& address, Condition condition, const Effort& effort) {
   PairedRounds rounds(effort.samples, pairs_a_sample, 1);
   rounds.add("raw", bench::raw_pairs(address));
@@ -202,7 +164,7 @@ void compare_releases(bench::Report& report, const RedisServer& server, const st
   const std::string name = std::filesystem::path(server.binary()).filename().string();
 
   if (cpus.size() > 1) {
-    const Placement placement(Condition::plain, server, cpus);
+    const Placement placement(Condition::plain, server.pid(), cpus);
     PairedRounds rounds(effort.samples, bench::pipelined_pairs, 1);
     rounds.add(command, bench::raw_pipelined_pairs(address, command));
     rounds.add(command + " again", bench::raw_pipelined_pairs(address, command));
@@ -212,7 +174,7 @@ void compare_releases(bench::Report& report, const RedisServer& server, const st
     report.add(group, rounds, command + " again", command);
     report.add(group, rounds, "script", command);
   }
-  const Placement placement(Condition::same_cpu, server, cpus);
+  const Placement placement(Condition::same_cpu, server.pid(), cpus);
   PairedRounds rounds(effort.samples, pairs_a_sample, 1);
   rounds.add("holdfast " + command, bench::holdfast_pairs(address, {.native_delete = true}));
   rounds.add("holdfast " + command + " again", bench::holdfast_pairs(address, {.native_delete = true}));
@@ -230,14 +192,7 @@ int run_comparison(const Options& options) {
     return 77;
   }
   const std::vector<int> cpus = bench::usable_cpus();
-  std::vector<Condition> conditions;
-  for (const Condition condition : {Condition::plain, Condition::no_halt, Condition::same_cpu}) {
-    if (options.condition != "all" && options.condition != bench::to_string(condition)) continue;
-    if (cpus.size() > 1 || condition == Condition::same_cpu)
-      conditions.push_back(condition);
-    else
-      (void)std::fprintf(stderr, "bench_pairs: one core, so no %s\n", bench::to_string(condition));
-  }
+  const std::vector<Condition> conditions = bench::conditions_of(options.condition, cpus);
 
   const std::size_t transport_count = options.transport == "both" ? 2 : 1;
   const std::chrono::duration<double> seconds(options.seconds);
@@ -256,7 +211,7 @@ int run_comparison(const Options& options) {
       if (options.transport == (tcp ? "unix" : "tcp")) continue;
       const Address address = tcp ? Address{{}, server.port()} : Address{server.socket_path(), 0};
       for (const Condition condition : conditions) {
-        const Placement placement(condition, server, cpus);
+        const Placement placement(condition, server.pid(), cpus);
         compare_pairs(report, address, condition, effort);
         report.print_new_rows(stdout);
       }

@@ -16,8 +16,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -64,6 +66,19 @@ inline void place_process(pid_t process, int cpu, int policy) {
     place_thread(static_cast<pid_t>(std::atoi(task.path().filename().c_str())), cpu, policy);
 }
 
+// The conditions that `name` stands for ("all": every one) and that so many cores allow. Says on stderr which they do not.
+inline std::vector<Condition> conditions_of(const std::string& name, const std::vector<int>& cpus) {
+  std::vector<Condition> conditions;
+  for (const Condition condition : {Condition::plain, Condition::no_halt, Condition::same_cpu}) {
+    if (name != "all" && name != to_string(condition)) continue;
+    if (cpus.size() > 1 || condition == Condition::same_cpu)
+      conditions.push_back(condition);
+    else
+      (void)std::fprintf(stderr, "one core, so no %s\n", to_string(condition));
+  }
+  return conditions;
+}
+
 // Keeps cores from halting for as long as it lives, and yields them to whoever has work.
 class PauseLoops {
  public:
@@ -92,6 +107,23 @@ class PauseLoops {
 
   std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
+};
+
+// Puts client and server where the condition wants them, until the next placement: the calling thread, the threads and
+// processes that it starts from now on, and the server's process. REQUIRES: two cores for all but same-cpu.
+class Placement {
+ public:
+  Placement(Condition condition, pid_t server, const std::vector<int>& cpus) {
+    const bool same_cpu = condition == Condition::same_cpu;
+    const int server_cpu = same_cpu ? cpus[0] : cpus[1];
+    const int policy = same_cpu ? SCHED_BATCH : SCHED_OTHER;
+    place_thread(0, cpus[0], policy);
+    place_process(server, server_cpu, policy);
+    if (condition == Condition::no_halt) pauses_.emplace(std::vector<int>{cpus[0], server_cpu});
+  }
+
+ private:
+  std::optional<PauseLoops> pauses_;
 };
 
 }  // namespace bench

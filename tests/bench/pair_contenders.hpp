@@ -7,18 +7,10 @@
 
 #include <string>
 
+#include "address.hpp"
 #include "paired_rounds.hpp"
 
 namespace bench {
-
-// Where the server listens: on a Unix socket, or, where the path is empty, on a port of the loopback interface.
-struct Address {
-  std::string socket_path;
-  int port = 0;
-};
-
-// What a core burns at most before it sleeps, for those who spin.
-inline constexpr std::chrono::microseconds spin_budget{50};
 
 struct HoldfastMode {
   bool spins = false;

@@ -56,15 +56,20 @@ class PairedRounds {
  public:
   // Runs `count` operations and returns.
   using Run = std::function<void(std::size_t count)>;
+  // Does one operation and returns its nanoseconds: for operations of which only a part is to be timed.
+  using Sample = std::function<double()>;
 
   // `samples` a round and contender; each sample times `batch` operations at once.
   PairedRounds(std::size_t samples, std::size_t batch, unsigned seed)
       : samples_(samples), batch_(batch), order_source_(seed) {}
 
-  void add(std::string name, Run run) { contenders_.push_back({std::move(name), std::move(run), batch_, {}}); }
+  void add(std::string name, Run run) { contenders_.push_back({std::move(name), std::move(run), {}, batch_, {}}); }
+  void add_sampled(std::string name, Sample sample) {
+    contenders_.push_back({std::move(name), {}, std::move(sample), 1, {}});
+  }
 
   // Chooses every contender's batch so that a sample takes about `duration`: for operations of nanoseconds, whose
-  // costs are far apart.
+  // costs are far apart. REQUIRES: none was added as sampled.
   void calibrate(std::chrono::nanoseconds duration) {
     for (Contender& contender : contenders_) {
       contender.batch = 16;
@@ -105,12 +110,14 @@ class PairedRounds {
   struct Contender {
     std::string name;
     Run run;
+    Sample sample;  // Instead of `run`.
     std::size_t batch;
     std::vector<double> rounds;  // Median nanoseconds an operation, one a round.
   };
 
   // Nanoseconds an operation of one sample.
   static double elapsed(const Contender& contender) {
+    if (contender.sample) return contender.sample();
     const Clock::time_point begin = Clock::now();
     contender.run(contender.batch);
     const std::chrono::duration<double, std::nano> duration = Clock::now() - begin;

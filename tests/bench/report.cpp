@@ -39,17 +39,27 @@ const char* kind_text(BoundKind kind) {
     case BoundKind::ratio_at_most: return "ratio_at_most";
     case BoundKind::ratio_at_least: return "ratio_at_least";
     case BoundKind::nanoseconds_at_most: return "nanoseconds_at_most";
+    case BoundKind::value_at_most: return "value_at_most";
+    case BoundKind::value_at_least: return "value_at_least";
   }
   return "none";
 }
 
-std::string bound_text(const Row& row) {
-  if (row.bound.kind == BoundKind::none) return "";
+std::string bound_text(const Bound& bound, bool met) {
+  if (bound.kind == BoundKind::none) return "";
+  const bool least = bound.kind == BoundKind::ratio_at_least || bound.kind == BoundKind::value_at_least;
+  const bool value = bound.kind == BoundKind::value_at_most || bound.kind == BoundKind::value_at_least;
   char text[48];
-  (void)std::snprintf(
-      text, sizeof text, "%s %.2f%s %s", row.bound.kind == BoundKind::ratio_at_least ? ">=" : "<=", row.bound.value,
-      row.bound.kind == BoundKind::nanoseconds_at_most ? " ns" : "", row.bound_met() ? "met" : "MISSED");
+  (void)std::snprintf(text, sizeof text, value ? "%s %.6g%s %s" : "%s %.2f%s %s", least ? ">=" : "<=", bound.value,
+                      bound.kind == BoundKind::nanoseconds_at_most ? " ns" : "", met ? "met" : "MISSED");
   return text;
+}
+
+// The members that say what was promised, for the end of a JSON object.
+void write_promise(std::FILE* file, const Bound& bound, bool met) {
+  if (bound.kind == BoundKind::none) return;
+  (void)std::fprintf(file, ",\n   \"promise\": {\"%s\": %.3f, \"met\": %s}", kind_text(bound.kind), bound.value,
+                     met ? "true" : "false");
 }
 
 // For JSON strings and XML text alike our names need no more than this.
@@ -87,6 +97,20 @@ bool Row::bound_met() const {
     case BoundKind::ratio_at_most: return ratio.median <= bound.value;
     case BoundKind::ratio_at_least: return ratio.median >= bound.value;
     case BoundKind::nanoseconds_at_most: return nanoseconds.median <= bound.value;
+    case BoundKind::value_at_most:
+    case BoundKind::value_at_least: break;  // A figure's.
+  }
+  return false;
+}
+
+bool Figure::bound_met() const {
+  switch (bound.kind) {
+    case BoundKind::none: return true;
+    case BoundKind::value_at_most: return value <= bound.value;
+    case BoundKind::value_at_least: return value >= bound.value;
+    case BoundKind::ratio_at_most:
+    case BoundKind::ratio_at_least:
+    case BoundKind::nanoseconds_at_most: break;  // A row's.
   }
   return false;
 }
@@ -107,14 +131,22 @@ void Report::print_new_rows(std::FILE* out) {
     }
     (void)std::fprintf(out, "  %-24s %10s  %-24s %7.3f %7.3f %7.3f  %s\n", row.name.c_str(),
                        time_text(row.nanoseconds.median).c_str(), row.reference.c_str(), row.ratio.median,
-                       row.ratio.p10, row.ratio.p90, bound_text(row).c_str());
+                       row.ratio.p10, row.ratio.p90, bound_text(row.bound, row.bound_met()).c_str());
+  }
+  for (; figures_printed_ < figures_.size(); ++figures_printed_) {
+    const Figure& figure = figures_[figures_printed_];
+    if (figures_printed_ == 0 || figures_[figures_printed_ - 1].group != figure.group)
+      (void)std::fprintf(out, "\n%s\n", figure.group.c_str());
+    (void)std::fprintf(out, "  %-48s %12.6g %-12s %s\n", figure.name.c_str(), figure.value, figure.unit.c_str(),
+                       bound_text(figure.bound, figure.bound_met()).c_str());
   }
   (void)std::fflush(out);
 }
 
 std::size_t Report::missed() const {
-  return static_cast<std::size_t>(
-      std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return !row.bound_met(); }));
+  const auto is_missed = [](const auto& it) { return !it.bound_met(); };
+  return static_cast<std::size_t>(std::count_if(rows_.begin(), rows_.end(), is_missed) +
+                                  std::count_if(figures_.begin(), figures_.end(), is_missed));
 }
 
 bool Report::write_json(const std::string& path) const {
@@ -130,9 +162,17 @@ bool Report::write_json(const std::string& path) const {
                        separator, escaped(row.group, false).c_str(), escaped(row.name, false).c_str(),
                        escaped(row.reference, false).c_str(), row.rounds, row.nanoseconds.median, row.nanoseconds.p10,
                        row.nanoseconds.p90, row.ratio.median, row.ratio.p10, row.ratio.p90);
-    if (row.bound.kind != BoundKind::none)
-      (void)std::fprintf(file.get(), ",\n   \"promise\": {\"%s\": %.3f, \"met\": %s}", kind_text(row.bound.kind),
-                         row.bound.value, row.bound_met() ? "true" : "false");
+    write_promise(file.get(), row.bound, row.bound_met());
+    (void)std::fputs("}", file.get());
+    separator = ",\n";
+  }
+  (void)std::fputs("\n], \"figures\": [", file.get());
+  separator = "\n";
+  for (const Figure& figure : figures_) {
+    (void)std::fprintf(file.get(), "%s  {\"group\": \"%s\", \"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"",
+                       separator, escaped(figure.group, false).c_str(), escaped(figure.name, false).c_str(),
+                       figure.value, escaped(figure.unit, false).c_str());
+    write_promise(file.get(), figure.bound, figure.bound_met());
     (void)std::fputs("}", file.get());
     separator = ",\n";
   }

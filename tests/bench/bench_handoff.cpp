@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+//
+// How long does a lock take from one client to the next that waits for it? From the call of release() on the one to the
+// return of acquire() on the other, which sleeps by then (handoff.hpp), over a private server that this program starts:
+// holdfast beside raw sockets, and beside redis-py's Lock and node-redlock, which poll, where those are there. And what a
+// waiter costs the server while it waits. Prints tables and writes handoff.json and handoff.svg.
+//
+// How to read it: as bench_pairs. Each of holdfast's locks has a limit with its own scripts: `raw` has those of a Mutex
+// that announces, `raw hash` those of a ReentrantLock; the ratio to that is what holdfast adds. `raw hash` to `raw` is
+// what a reentrant lock's format costs anybody, in the server's scripts. Both clients are threads of this process, on the
+// client's core. `processor time` is what all of them had of the core in one hand-off, measured in rounds of its own: the
+// sum of the work, which neighbours on the core cannot stretch.
+#include <sys/utsname.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "cpu_condition.hpp"
+#include "handoff.hpp"
+#include "options.hpp"
+#include "paired_rounds.hpp"
+#include "peer_program.hpp"
+#include "redis_server.hpp"
+#include "report.hpp"
+
+namespace {
+
+using bench::Address;
+using bench::Condition;
+using bench::Handoff;
+using bench::PairedRounds;
+
+constexpr const char* help =
+    "usage: bench_handoff [OPTION...]\n"
+    "\n"
+    "Measures how long a lock takes from its holder to a waiter, over a private server: the first of HOLDFAST_SERVERS\n"
+    "(separated by colons), else redis-server from the path. Beside them python3 with redis and node with redlock and\n"
+    "ioredis, where they are in the path and in PYTHONPATH and NODE_PATH.\n"
+    "\n"
+    "  --seconds N         how long, all in all, about (default 90)\n"
+    "  --transport WHICH   tcp, unix or both (default)\n"
+    "  --condition WHICH   plain, no-halt, same-cpu or all (default)\n"
+    "  --out DIR           where handoff.json and handoff.svg go (default .)\n"
+    "  --smoke             everything once, as fast as it goes: the figures mean nothing\n"
+    "  --help              this text\n";
+
+struct Options {
+  double seconds = 90;
+  std::string transport = "both";
+  std::string condition = "all";
+  std::string out = ".";
+  bool smoke = false;
+};
+
+struct Effort {
+  std::size_t samples;
+  std::size_t rounds_min;
+  std::chrono::nanoseconds share;  // Of one group.
+};
+
+// ---- Clients that are woken --------------------------------------------------------------------------------------
+
+// What of a hand-off is compared.
+enum class Measure : unsigned char { time, work };
+
+PairedRounds::Sample sampled(std::unique_ptr<bench::HandoffClients> clients, const RedisServer& server,
+                             Measure measure = Measure::time) {
+  return [handoff = std::make_shared<Handoff>(std::move(clients), server), measure] {
+    const bench::HandoffCost cost = handoff->once();
+    return measure == Measure::time ? cost.time : cost.work;
+  };
+}
+
+void compare_pushed(bench::Report& report, const RedisServer& server, const Address& address, Condition condition,
+                    Measure measure, const Effort& effort) {
+  PairedRounds rounds(effort.samples, 1, 1);
+  rounds.add_sampled("raw", sampled(bench::raw_mutex_clients(address), server, measure));
+  rounds.add_sampled("raw again", sampled(bench::raw_mutex_clients(address), server, measure));
+  rounds.add_sampled("holdfast Mutex", sampled(bench::mutex_clients(address), server, measure));
+  rounds.add_sampled("raw hash", sampled(bench::raw_reentrant_clients(address), server, measure));
+  rounds.add_sampled("holdfast ReentrantLock", sampled(bench::reentrant_clients(address), server, measure));
+  rounds.run(effort.share, effort.rounds_min);
+
+  const std::string group = std::string(address.socket_path.empty() ? "TCP" : "Unix socket") + ", " +
+                            bench::to_string(condition) + (measure == Measure::work ? ", processor time" : "");
+  const bench::Bound promised = condition == Condition::plain ? bench::Bound{} : bench::at_most(1.10);
+  report.add(group, rounds, "raw again", "raw");
+  report.add(group, rounds, "holdfast Mutex", "raw", promised);
+  report.add(group, rounds, "raw hash", "raw");
+  report.add(group, rounds, "holdfast ReentrantLock", "raw hash", promised);
+}
+
+// ---- Clients that poll -------------------------------------------------------------------------------------------
+
+// Two programs of one kind: one holds the lock, the other waits for it.
+class PeerHandoff {
+ public:
+  explicit PeerHandoff(const std::vector<std::string>& command) : holder_(command), waiter_(command) {}
+
+  [[nodiscard]] const std::string& missing() const {
+    return holder_.missing().empty() ? waiter_.missing() : holder_.missing();
+  }
+  [[nodiscard]] const std::string& name() const { return holder_.name(); }
+
+  // A waiter that polls is asleep nearly always. The release comes at any point between two of its tries.
+  double once() {
+    (void)holder_.ask("hold", "held");
+    (void)waiter_.ask("wait", "waiting");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20) + std::chrono::microseconds(phase_(source_)));
+    const std::string released_at = holder_.ask("release", "released");
+    const std::string granted_at = waiter_.hear("granted");
+    (void)waiter_.ask("release", "released");
+    return static_cast<double>(std::stoll(granted_at) - std::stoll(released_at));
+  }
+
+ private:
+  bench::PeerProgram holder_;
+  bench::PeerProgram waiter_;
+  std::minstd_rand source_{1};
+  std::uniform_int_distribution<int> phase_{0, 300'000};  // Microseconds: the longest delay of any peer.
+};
+
+void compare_polling(bench::Report& report, const RedisServer& server, Condition condition, const Effort& effort) {
+  const std::string port = std::to_string(server.port());
+  const std::string folder = HOLDFAST_BENCH_PEERS;
+  std::vector<std::shared_ptr<PeerHandoff>> peers;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"python3", folder + "/redis_py_lock.py", port, "bench:python"},
+        std::vector<std::string>{"node", folder + "/node_redlock.cjs", port, "bench:node"}}) {
+    auto peer = std::make_shared<PeerHandoff>(command);
+    if (peer->missing().empty())
+      peers.push_back(std::move(peer));
+    else
+      (void)std::printf("\nskipped: %s\n", peer->missing().c_str());
+  }
+  if (peers.empty()) return;
+
+  PairedRounds rounds(effort.samples, 1, 1);
+  const Address address = {{}, server.port()};
+  rounds.add_sampled("holdfast Mutex", sampled(bench::mutex_clients(address), server));
+  for (const auto& peer : peers) rounds.add_sampled(peer->name(), [peer] { return peer->once(); });
+  rounds.run(effort.share, effort.rounds_min);
+  for (const auto& peer : peers)
+    report.add(std::string("TCP, ") + bench::to_string(condition) + ", beside clients that poll", rounds, peer->name(),
+               "holdfast Mutex", bench::at_least(200));
+}
+
+// ---- What a waiter costs -----------------------------------------------------------------------------------------
+
+// All commands that the server has run, but those that ask for it.
+long commands_run(const RedisServer& server) {
+  std::istringstream lines(server.command("INFO commandstats"));
+  long count = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (const std::size_t calls = line.find(":calls="); calls != std::string::npos)
+      if (line.rfind("cmdstat_info", 0) != 0) count += std::stol(line.substr(calls + 7));
+  return count;
+}
+
+void count_commands(bench::Report& report, const RedisServer& server, std::chrono::duration<double> window) {
+  char group[64];
+  (void)std::snprintf(group, sizeof group, "what a waiter costs the server in %.2g s", window.count());
+  const Address address = {{}, server.port()};
+  const auto count = [&](const char* name, std::unique_ptr<bench::HandoffClients> clients) {
+    Handoff handoff(std::move(clients), server);
+    handoff.begin();
+    const long before = commands_run(server);
+    std::this_thread::sleep_for(window);
+    const long after = commands_run(server);
+    (void)handoff.finish();
+    report.add({group, name, static_cast<double>(after - before), "commands", bench::value_at_most(0)});
+  };
+  count("holdfast Mutex, announced", bench::mutex_clients(address));
+  count("holdfast ReentrantLock", bench::reentrant_clients(address));
+}
+
+// ---- The run -----------------------------------------------------------------------------------------------------
+
+int run(const Options& options) {
+  const std::vector<std::string> binaries = server_binaries();
+  if (binaries.empty()) {
+    (void)std::fputs("bench_handoff: skipped, there is no redis-server\n", stderr);
+    return 77;
+  }
+  const std::vector<int> cpus = bench::usable_cpus();
+  const std::vector<Condition> conditions = bench::conditions_of(options.condition, cpus);
+  const bool tcp_wanted = options.transport != "unix";
+  const std::size_t transport_count = options.transport == "both" ? 2 : 1;
+  const std::chrono::duration<double> seconds(options.seconds);
+  // same-cpu has two groups. The clients that poll take two shares: one hand-off of theirs is as long as ten of the others.
+  const auto group_count = static_cast<double>(transport_count * (conditions.size() + 1) + 2);
+  const auto share = std::chrono::duration_cast<std::chrono::nanoseconds>(seconds / group_count);
+  const Effort effort = options.smoke ? Effort{1, 2, {}} : Effort{11, 5, share};
+
+  bench::Report report("holdfast: a hand-off from release to acquire, ratios of one run");
+  const RedisServer server(binaries[0]);
+  utsname system{};
+  (void)::uname(&system);
+  (void)std::printf("%s, %s %s, %zu cores\n", server.binary().c_str(), system.sysname, system.release, cpus.size());
+  for (const bool tcp : {true, false}) {
+    if (options.transport == (tcp ? "unix" : "tcp")) continue;
+    const Address address = tcp ? Address{{}, server.port()} : Address{server.socket_path(), 0};
+    for (const Condition condition : conditions) {
+      const bench::Placement placement(condition, server.pid(), cpus);
+      compare_pushed(report, server, address, condition, Measure::time, effort);
+      report.print_new_rows(stdout);
+      if (condition != Condition::same_cpu) continue;
+      compare_pushed(report, server, address, condition, Measure::work, effort);
+      report.print_new_rows(stdout);
+    }
+  }
+  if (tcp_wanted) {
+    const bench::Placement placement(conditions.front(), server.pid(), cpus);
+    const Effort polling = options.smoke ? effort : Effort{3, 3, 2 * share};
+    compare_polling(report, server, conditions.front(), polling);
+    count_commands(report, server, std::chrono::duration<double>(options.smoke ? 0.1 : 2));
+    report.print_new_rows(stdout);
+  }
+  (void)std::printf("\n%zu promises missed\n", report.missed());
+  const bool written =
+      report.write_json(options.out + "/handoff.json") && report.write_svg(options.out + "/handoff.svg");
+  return written ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--help") {
+    (void)std::fputs(help, stdout);
+    return 0;
+  }
+  Options options;
+  bench::OptionParser parser;
+  parser.add("--seconds", &options.seconds);
+  parser.add_choice("--transport", options.transport, {"tcp", "unix", "both"});
+  parser.add_choice("--condition", options.condition, {"plain", "no-halt", "same-cpu", "all"});
+  parser.add("--out", &options.out);
+  parser.add("--smoke", &options.smoke);
+  if (!parser.parse(argc, argv)) {
+    (void)std::fputs(help, stderr);
+    return 2;
+  }
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    (void)std::fprintf(stderr, "bench_handoff: %s\n", error.what());
+    return 1;
+  }
+}
