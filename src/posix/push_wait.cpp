@@ -19,6 +19,13 @@ namespace {
 // Behind the end of the hold in the way: its server expires it a little late, and those who wait come one by one.
 constexpr Duration expiry_jitter = std::chrono::milliseconds(20);
 
+// For what may go out a little later: TCP keeps it back until more is sent, or for 200 ms (tcp(7), TCP_CORK).
+#ifdef MSG_MORE
+constexpr int unhurried = MSG_MORE;
+#else
+constexpr int unhurried = 0;
+#endif
+
 }  // namespace
 
 class PushWait {
@@ -172,10 +179,11 @@ class PushWait {
     if (subscriber().state() != SubscriberState::closed) subscriber().handle_closed();
   }
 
-  void transmit() noexcept {
+  void transmit(int flags = 0) noexcept {
     for (ByteView bytes = subscriber().poll_transmit(now()); !bytes.empty();
          bytes = subscriber().poll_transmit(now())) {
-      const ssize_t sent = ::send(client_.push_socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      const ssize_t sent =
+          ::send(client_.push_socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL | flags);
       if (sent > 0) {
         subscriber().handle_transmitted(static_cast<std::size_t>(sent));
         continue;
@@ -223,9 +231,10 @@ class PushWait {
     if (ready > 0 && entries[1].revents != 0 && client_.push_socket_ >= 0) receive();
   }
 
+  // Who has got the lock does not wait for the UNSUBSCRIBE to make its way to the server.
   void leave(bool with_lock) noexcept {
     subscriber().leave(*waiter_, with_lock);
-    if (client_.push_socket_ >= 0) transmit();
+    if (client_.push_socket_ >= 0) transmit(with_lock ? unhurried : 0);
     if (subscriber().state() == SubscriberState::failed) close();
   }
 
