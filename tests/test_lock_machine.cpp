@@ -618,7 +618,7 @@ TEST(test_release_of_an_expired_hold_should_say_lock_lost_and_send_a_compensatio
 
 // ---- Reentrant holds: up ------------------------------------------------------------------------------------------
 
-// [rule 9] The count travels as an absolute number.
+// [rule 17] The count travels as an absolute number.
 TEST(test_reentry_should_tell_the_server_the_new_count) {
   Desk desk(reentrant_kind);
   desk.hold(start);
@@ -712,7 +712,7 @@ TEST(test_refused_reentry_should_tell_the_count_that_was_not_known_to_be_told) {
   TEST_ASSERT_FALSE(desk.compensation());
 }
 
-// [rule 9] What the session gave up it takes back by the count still held, and not a second time.
+// [rule 17] What the session gave up it takes back by the count still held, and not a second time.
 TEST(test_unknown_reentry_should_be_compensated_by_the_count_still_held) {
   for (const Status outcome : {Status::timed_out, Status::transport_closed, Status::cancelled})
     for (const std::uint32_t count : {1U, 2U, 3U}) {
@@ -731,7 +731,7 @@ TEST(test_unknown_reentry_should_be_compensated_by_the_count_still_held) {
     }
 }
 
-// [rule 9] An error that proves nothing is taken back by the machine.
+// [rule 17] An error that proves nothing is taken back by the machine.
 TEST(test_reentry_that_may_have_run_should_be_compensated_by_the_count_still_held) {
   Desk desk(reentrant_kind);
   desk.hold_times(2, start);
@@ -804,7 +804,7 @@ TEST(test_step_down_should_tell_the_server_the_count_that_is_left) {
   TEST_ASSERT_EQUAL(start + 4s + lease - drift, desk.machine.valid_until());  // [rule 3]
 }
 
-// [rule 9] Never a delete while it is held.
+// [rule 17] Never a delete while it is held.
 TEST(test_unknown_step_down_should_be_compensated_by_the_count_that_is_left) {
   for (const Status outcome : {Status::timed_out, Status::transport_closed, Status::cancelled}) {
     Desk desk(reentrant_kind);
@@ -853,7 +853,7 @@ TEST(test_posted_step_down_should_be_a_compensation) {
   TEST_ASSERT_EQUAL(step_of("1"), desk.bytes);
 }
 
-// [rule 9] Whatever is polled first: a compensation that waits is not made a delete.
+// [rule 17] Whatever is polled first: a compensation that waits is not made a delete.
 TEST(test_renewal_should_leave_a_compensation_that_waits_as_it_is) {
   Desk desk(reentrant_kind);
   desk.hold_times(2, start);

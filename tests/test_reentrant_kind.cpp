@@ -52,7 +52,7 @@ TEST(test_renewal_should_name_key_owner_and_lease) {
     }
 }
 
-// [rule 9] The count travels as an absolute number.
+// [rule 17] The count travels as an absolute number.
 TEST(test_step_should_name_key_owner_count_and_lease) {
   for (const LockKind* const kind : kinds)
     for (const RequestForm form : script_forms) {

@@ -191,7 +191,7 @@ TEST_ON_SERVER(test_flood_of_oversized_messages_should_be_survived_at_the_same_p
 }
 
 // The message comes between the server's answer to a try and the waiter's going to sleep.
-TEST_ON_SERVER(test_release_during_a_try_should_not_be_slept_over) {  // [rule 15]
+TEST_ON_SERVER(test_release_during_a_try_should_not_be_slept_over) {  // [rule 18]
   Proxy proxy(proxy_path(server), server.socket_path());
   Waiting waiter(patient_config(proxy.url()));
   for (int turn = 0; turn < 3; ++turn) {

@@ -286,7 +286,7 @@ TEST_ON_SERVER(test_requests_of_a_dead_connection_that_run_late_should_change_no
   }
 }
 
-TEST_ON_SERVER(test_late_reentry_should_not_create_what_was_lost) {  // [rule 9]
+TEST_ON_SERVER(test_late_reentry_should_not_create_what_was_lost) {  // [rule 17]
   Proxy proxy(proxy_path(server), server.socket_path());
   Scene<ReentrantLock> scene(server, quick_config(proxy.url()));
   scene.prepare(Step::reenter);
