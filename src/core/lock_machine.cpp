@@ -506,6 +506,7 @@ ByteView LockMachine::poll_prepared(Request& request) noexcept {
 }
 
 Status LockMachine::poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept {
+  HOLDFAST_ASSERT(wants_request());
   const Operation operation = wanted_ == Wanted::acquire ? Operation::acquire
                               : wanted_ == Wanted::renew ? Operation::renew
                               : wanted_ == Wanted::step  ? Operation::step

@@ -160,7 +160,10 @@ Status Client::connect_once(Instant deadline) noexcept {
   if (reconnect_delay_ < reconnect_delay_min) reconnect_delay_ = reconnect_delay_min;
   if (reconnect_delay_ > reconnect_delay_max) reconnect_delay_ = reconnect_delay_max;
   next_connect_at_ = now_ + jittered(reconnect_delay_);
-  return failure_;
+  const Status status = failure_;
+  // It ends this call, and none of those that come before the next attempt.
+  if (status == Status::cancelled) failure_ = Status::not_connected;
+  return status;
 }
 
 // ---- Randomness and fork -----------------------------------------------------------------------------------------

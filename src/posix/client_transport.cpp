@@ -227,7 +227,11 @@ void Client::close_transport() noexcept {
 void Client::probe_idle_connection() noexcept {
   const MutableBytes space = session_.receive_space();
   const Received received = take_received(::recv(socket_, space.data, space.size, MSG_DONTWAIT));
-  if (received == Received::closed) close_transport();
+  dispatch();
+  // With nobody waiting for a reply, nobody else notices a stall; and as long as its places are taken by what is given up,
+  // nobody can wait for one.
+  session_.handle_timeout(now_);
+  if (received == Received::closed || session_.state() == SessionState::failed) close_transport();
   dispatch();
   last_used_ = now_;
 }
@@ -354,7 +358,8 @@ void Client::ask(HoldRecord& lock) noexcept {
       [[likely]]
     bytes = machine.poll_prepared(session_.quiet_request());
   if (!fast_paths || bytes.empty()) [[unlikely]] {
-    lock.submit();
+    // A reply of before, read on the way here, may have had it submitted already.
+    if (machine.wants_request()) lock.submit();
     if (ttl_wanted_)
       if (const Status status = ask_ttl(machine.key(), ttl_); status != Status::ok) query_outcome_ = status;
     pump(&lock);

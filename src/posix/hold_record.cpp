@@ -383,11 +383,16 @@ Status HoldRecord::post_release() noexcept {
 
 Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
   if (const Status status = begin_anew(); status != Status::ok) return status;
-  if (client_->take_cancel()) return Status::cancelled;
-  if (const Status status = client_->ensure_ready(Instant::max()); status != Status::ok) return status;
-  if (client_->query_waiting_) client_->pump(nullptr);  // One at a time.
   std::int64_t milliseconds = 0;
-  if (const Status status = client_->ask_ttl(machine_.key(), milliseconds); status != Status::ok) return status;
+  Status status = client_->take_cancel() ? Status::cancelled : client_->ensure_ready(Instant::max());
+  if (status == Status::ok) {
+    if (client_->query_waiting_) client_->pump(nullptr);  // One at a time.
+    status = client_->ask_ttl(machine_.key(), milliseconds);
+  }
+  if (status != Status::ok) {
+    tell();
+    return status;
+  }
   client_->pump(nullptr);
   client_->query_waiting_ = false;
   tell();

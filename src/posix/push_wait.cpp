@@ -113,7 +113,8 @@ class PushWait {
         plan(outcome);
         continue;
       }
-      Instant until = earlier(due ? floor_ : next_try_, deadline_);
+      // A deadline that has passed waits for the floor, too.
+      Instant until = due ? floor_ : earlier(next_try_, deadline_);
       until = earlier(until, earlier(client_.tend_next(), subscriber().poll_timeout()));
       if (client_.push_socket_ < 0) until = earlier(until, later(client_.push_connect_at_, floor_));
       sleep_until(until);

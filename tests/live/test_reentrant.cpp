@@ -181,6 +181,24 @@ TEST_ON_SERVER(test_posted_release_that_found_nothing_should_say_so_behind_a_pos
   TEST_ASSERT_EQUAL(Status::lock_lost, lock.post_outcome());
 }
 
+// Found by the simulator: the reply to a posted step, read while an idle connection was looked at, had the next step
+// submitted; what was submitted once more was a release.
+TEST_ON_SERVER(test_release_should_step_down_once_on_a_connection_that_was_idle) {
+  Client client;
+  Owner owner(connected(client, server));
+  ReentrantLock lock(owner, "k", {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());  // The server knows the script.
+  for (int turn = 0; turn < 3; ++turn) TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.post_release());
+  ::poll(nullptr, 0, 1100);  // From a second on a connection is idle.
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL(1U, lock.hold_count());
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(server, lock));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
+
 TEST_ON_SERVER(test_reentry_after_loss_should_be_refused_until_it_is_unwound) {
   Client client;
   Owner owner(connected(client, server));

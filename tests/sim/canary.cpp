@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "canary.hpp"
+
+#include <string>
+
+#include "holdfast/client.hpp"
+#include "holdfast/derived_name.hpp"
+#include "holdfast/mutex_kind.hpp"
+#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/script.hpp"
+#include "kind_replies.hpp"
+#include "scripts.hpp"
+#include "world.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+constexpr Canary all[] = {
+    {"validity_from_reply", "counts its validity from the reply instead of from the send", Sin::validity_from_reply,
+     "validity,exclusion"},
+    {"drift_added", "adds the drift that it should subtract", Sin::drift_added, "validity,exclusion"},
+    {"no_drift", "believes for its whole lease", Sin::no_drift, "validity,exclusion"},
+    {"held_is_a_flag", "believes until it releases, whatever time it is", Sin::held_is_a_flag, "validity,exclusion"},
+    {"held_until_released", "believes while its release is on its way", Sin::held_until_released,
+     "validity,exclusion,ownership"},
+    {"unknown_is_yes", "takes a lost reply for a grant", Sin::unknown_is_yes, "ledger,validity,exclusion,ownership"},
+    {"clock_stands_still", "reads a clock that stands still while it is stopped", Sin::clock_stands_still,
+     "validity,exclusion,ownership"},
+    {"loss_not_told", "is told of no loss", Sin::loss_not_told, "loss told"},
+    {"release_without_compare", "releases by DEL", Sin::release_without_compare, "ownership,validity"},
+    {"blind_renewal", "renews by PEXPIRE, whosever it is", Sin::blind_renewal, "ownership,validity,never shortened"},
+    {"set_without_nx", "acquires by SET without NX", Sin::set_without_nx, "ownership"},
+    {"no_lease", "acquires by SET NX and forgets the lease", Sin::no_lease, "lease"},
+    {"lease_in_seconds", "rounds its lease down to whole seconds", Sin::lease_in_seconds, "validity"},
+    {"renewal_shortens", "renews for half of what it believes", Sin::renewal_shortens, "never shortened,validity"},
+    {"renewal_revives", "renews by SET, and makes again what was lost", Sin::renewal_revives,
+     "no resurrection,ownership,fresh tokens"},
+    {"reentry_without_owner", "adds its field to a hash that is another's", Sin::reentry_without_owner,
+     "ownership,exclusion"},
+    {"reentry_creates", "steps a count that is not there", Sin::reentry_creates,
+     "no resurrection,fresh tokens,lease,ownership"},
+    {"step_deletes", "takes back a step by a delete", Sin::step_deletes, "ownership"},
+    {"fence_stands_still", "reads the fence and does not count it on", Sin::fence_stands_still, "fences"},
+    {"fence_is_a_counter", "counts its fence from one after the data were lost", Sin::fence_is_a_counter,
+     "fences,resource"},
+    {"key_as_token", "passes the key where the token belongs as it compensates", Sin::key_as_token, "compensated"},
+    {"busy_is_granted", "takes what is not listed for a grant", Sin::busy_is_granted, "ledger"},
+    {"not_ours_is_renewed", "takes \"not yours\" for a renewal", Sin::not_ours_is_renewed, "validity,exclusion,ledger"},
+    {"not_ours_is_released", "says ok to a release that found nothing", Sin::not_ours_is_released, "ledger"},
+    {"reply_twice", "reads a reply twice, so that the next request gets another's", Sin::reply_twice,
+     "ledger,validity,fences"},
+    {"token_used_again", "uses a token for two holds", Sin::token_used_again, "fresh tokens,no resurrection,ledger"},
+    {"token_of_the_lock", "has one token for all holders", Sin::token_of_the_lock,
+     "fresh tokens,no resurrection,ledger,ownership"},
+    {"wake_is_a_grant", "takes the end of another's lease for its own grant", Sin::wake_is_a_grant, "ledger"},
+    {"no_floor", "asks again at once", Sin::no_floor, "floor"},
+    {"sleeps_on", "sleeps until its deadline, whatever is released", Sin::sleeps_on, "liveness"},
+    {"deadline_ignored", "waits longer than it was asked", Sin::deadline_ignored, "bounded waits"},
+};
+
+// ---- Wrong scripts -----------------------------------------------------------------------------------------------
+
+constexpr Script blind_release = make_script("return redis.call('DEL', KEYS[1])");
+constexpr Script blind_renew = make_script("return redis.call('PEXPIRE', KEYS[1], ARGV[2])");
+constexpr Script blind_renew_batch = make_script(
+    "local answers = {} for index, key in ipairs(KEYS) do answers[index] = redis.call('PEXPIRE', key, ARGV[2 * index]) "
+    "end return answers");
+constexpr Script half_renew_batch = make_script(
+    "local answers = {} for index, key in ipairs(KEYS) do answers[index] = 0 "
+    "if redis.call('GET', key) == ARGV[2 * index - 1] then "
+    "answers[index] = redis.call('PEXPIRE', key, math.ceil(ARGV[2 * index] / 2)) end end return answers");
+constexpr Script reviving_renew_batch = make_script(
+    "local answers = {} for index, key in ipairs(KEYS) do "
+    "redis.call('SET', key, ARGV[2 * index - 1], 'PX', ARGV[2 * index]) answers[index] = 1 end return answers");
+constexpr Script always_renewed_batch =
+    make_script("local answers = {} for index, key in ipairs(KEYS) do answers[index] = 1 end return answers");
+constexpr Script adding_acquire = make_script(
+    "redis.call('HINCRBY', KEYS[1], ARGV[1], 1) redis.call('PEXPIRE', KEYS[1], ARGV[2]) return "
+    "redis.status_reply('OK')");
+constexpr Script creating_step =
+    make_script("redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) redis.call('PEXPIRE', KEYS[1], ARGV[3]) return 1");
+constexpr Script still_fence = make_script(
+    "if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('PTTL', KEYS[1]) end "
+    "local fence = redis.call('GET', KEYS[2]) or '1' redis.call('SET', KEYS[2], fence) "
+    "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return fence");
+constexpr Script counted_fence = make_script(
+    "if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('PTTL', KEYS[1]) end "
+    "redis.call('INCR', KEYS[2]) local fence = redis.call('GET', KEYS[2]) "
+    "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return fence");
+
+// ---- Wrong kinds -------------------------------------------------------------------------------------------------
+
+// A table has no room for what it was made of: there is one canary at a time.
+Sin sin_now = Sin::none;
+
+const LockKind& right_kind(const LockKind& kind) noexcept {
+  if (kind.reentrant) return kind.fenced ? fenced_kind : reentrant_kind;
+  if (kind.announces) return kind.fenced ? announced_fenced_mutex_kind : announced_mutex_kind;
+  return kind.fenced ? fenced_mutex_kind : mutex_kind;
+}
+
+CommandLine& ask_wrong(CommandLine& line, const Script& script, const HoldView& hold) noexcept {
+  return line.add_script(script, RequestForm::by_text).add("1").add(hold.key.bytes()).add_token(*hold.token);
+}
+
+void fill_wrong(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
+                const HoldView& hold) noexcept {
+  const LockKind& right = right_kind(kind);
+  const bool plain_acquire = operation == Operation::acquire && !kind.fenced && !kind.reentrant;
+  switch (sin_now) {
+    case Sin::release_without_compare:
+      if (operation != Operation::release) break;
+      ask_wrong(line, blind_release, hold);
+      return;
+    case Sin::blind_renewal:
+      if (operation != Operation::renew || kind.reentrant) break;
+      ask_wrong(line, blind_renew, hold).add(hold.lease.count());
+      return;
+    case Sin::set_without_nx:
+      if (!plain_acquire) break;
+      line.add("SET").add(hold.key.bytes()).add_token(*hold.token).add("PX").add(hold.lease.count());
+      return;
+    case Sin::no_lease:
+      if (!plain_acquire) break;
+      line.add("SET").add(hold.key.bytes()).add_token(*hold.token).add("NX");
+      return;
+    case Sin::lease_in_seconds: {
+      if (!plain_acquire) break;
+      const std::int64_t seconds = hold.lease.count() / 1000;
+      line.add("SET").add(hold.key.bytes()).add_token(*hold.token).add("NX").add("EX").add(seconds < 1 ? 1 : seconds);
+      return;
+    }
+    case Sin::reentry_without_owner:
+      if (operation != Operation::acquire || !kind.reentrant || kind.fenced) break;
+      ask_wrong(line, adding_acquire, hold).add(hold.lease.count());
+      return;
+    case Sin::reentry_creates:
+      if (operation != Operation::step) break;
+      ask_wrong(line, creating_step, hold).add(std::int64_t{hold.count}).add(hold.lease.count());
+      return;
+    case Sin::step_deletes:
+      if (operation != Operation::step || form != RequestForm::by_text) break;
+      right.fill(line, right, Operation::release, form, hold);
+      return;
+    case Sin::fence_stands_still:
+    case Sin::fence_is_a_counter: {
+      if (operation != Operation::acquire || !kind.fenced || kind.reentrant) break;
+      const Script& script = sin_now == Sin::fence_stands_still ? still_fence : counted_fence;
+      line.add_script(script, RequestForm::by_text).add("2").add(hold.key.bytes()).add_derived(fence_prefix, hold.key);
+      line.add_token(*hold.token).add(hold.lease.count());
+      return;
+    }
+    case Sin::key_as_token: {
+      if (operation != Operation::release || form != RequestForm::by_text || kind.announces) break;
+      line.add_script(scripts::mutex_release, form).add("1").add(hold.key.bytes()).add(hold.key.bytes());
+      return;
+    }
+    default: break;
+  }
+  right.fill(line, right, operation, form, hold);
+}
+
+Verdict decode_wrong(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
+  const LockKind& right = right_kind(kind);
+  const Verdict verdict = right.decode(right, operation, reply, facts);
+  if (sin_now == Sin::busy_is_granted && operation == Operation::acquire && verdict == Verdict::busy)
+    return Verdict::granted;
+  if (sin_now == Sin::not_ours_is_renewed && operation == Operation::renew && verdict == Verdict::not_ours)
+    return Verdict::granted;
+  if (sin_now == Sin::not_ours_is_released && operation == Operation::release && verdict == Verdict::not_ours)
+    return Verdict::granted;
+  return verdict;
+}
+
+// ---- Wrong tokens and wrong waiting ------------------------------------------------------------------------------
+
+Status draw_again(Client&, Token& token) noexcept {
+  // One for the client, for ever.
+  const std::string text = "the same token of client " + std::to_string(World::current()->process().index) + "." +
+                           std::to_string(World::current()->process().life);
+  token = Token(ByteView(text.data(), text.size()));
+  return Status::ok;
+}
+
+Status draw_one_for_all(Client&, Token& token) noexcept {
+  token = Token(ByteView("locked"));
+  return Status::ok;
+}
+
+Status wait_without_floor(HoldRecord& record, Instant deadline, Status outcome) noexcept {
+  while (outcome == Status::lock_busy && Client::now() < deadline) outcome = record.try_acquire();
+  return outcome;
+}
+
+void sleep_of(Duration length) { World::current()->sleep(length.count()); }
+
+Status wait_asleep(HoldRecord& record, Instant deadline, Status) noexcept {
+  while (Client::now() < deadline) sleep_of(deadline - Client::now());
+  return record.try_acquire();
+}
+
+Status wait_too_long(HoldRecord& record, Instant deadline, Status outcome) noexcept {
+  const Instant late = deadline + std::chrono::seconds(60);
+  while (outcome == Status::lock_busy && Client::now() < late) {
+    sleep_of(std::chrono::milliseconds(50));
+    outcome = record.try_acquire();
+  }
+  return outcome;
+}
+
+Status wait_for_wake(HoldRecord&, Instant deadline, Status) noexcept {
+  const Instant now = Client::now();
+  sleep_of((deadline - now) / 2);
+  return Status::ok;
+}
+
+}  // namespace
+
+// ---- The list ----------------------------------------------------------------------------------------------------
+
+std::span<const Canary> canaries() noexcept { return all; }
+
+const Canary* find_canary(std::string_view name) noexcept {
+  for (const Canary& canary : all)
+    if (canary.name == name) return &canary;
+  return nullptr;
+}
+
+Sin sin_of(const World& world) noexcept { return world.canary() == nullptr ? Sin::none : world.canary()->sin; }
+
+const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept {
+  sin_now = sin;
+  if (sin == Sin::none) return kind;
+  // A table a kind, as long as the program runs.
+  static LockKind tables[6];
+  const std::size_t index = (kind.reentrant ? 4U : kind.announces ? 2U : 0U) + (kind.fenced ? 1U : 0U);
+  LockKind& wrong = tables[index];
+  wrong = kind;
+  wrong.fill = fill_wrong;
+  wrong.decode = decode_wrong;
+  if (sin == Sin::release_without_compare) wrong.native_release = false;
+  if (sin == Sin::key_as_token) wrong.native_release = false;
+  if (sin == Sin::blind_renewal && !kind.reentrant) wrong.renew_batch = &blind_renew_batch;
+  if (sin == Sin::renewal_shortens && !kind.reentrant) wrong.renew_batch = &half_renew_batch;
+  if (sin == Sin::renewal_revives && !kind.reentrant) wrong.renew_batch = &reviving_renew_batch;
+  if (sin == Sin::not_ours_is_renewed) wrong.renew_batch = &always_renewed_batch;
+  return wrong;
+}
+
+HoldRecord::Ways ways_as_canary(Sin sin, const HoldRecord::Ways& ways) noexcept {
+  HoldRecord::Ways wrong = ways;
+  if (sin == Sin::token_used_again) wrong.draw = draw_again;
+  if (sin == Sin::token_of_the_lock) wrong.draw = draw_one_for_all;
+  if (sin == Sin::no_floor) wrong.wait = wait_without_floor;
+  if (sin == Sin::sleeps_on) wrong.wait = wait_asleep;
+  if (sin == Sin::deadline_ignored) wrong.wait = wait_too_long;
+  if (sin == Sin::wake_is_a_grant) wrong.wait = wait_for_wake;
+  return wrong;
+}
+
+bool reads_twice(World& world) { return sin_of(world) == Sin::reply_twice && world.random().chance(20'000); }
+
+}  // namespace holdfast::sim

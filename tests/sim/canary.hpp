@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//
+// A canary is a wrong client, as somebody would write it: what a simulated world must find. The sin is in the simulated
+// application, in a table of its own that stands for a lock kind, or in the way it moves bytes; never in holdfast.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "holdfast/hold_record.hpp"
+#include "holdfast/lock_kind.hpp"
+
+namespace holdfast::sim {
+
+class World;
+
+enum class Sin : std::uint8_t {
+  none,
+  // What it believes.
+  validity_from_reply,
+  drift_added,
+  no_drift,
+  held_is_a_flag,
+  held_until_released,
+  unknown_is_yes,
+  clock_stands_still,
+  loss_not_told,
+  // What it asks.
+  release_without_compare,
+  blind_renewal,
+  set_without_nx,
+  no_lease,
+  lease_in_seconds,
+  renewal_shortens,
+  renewal_revives,
+  reentry_without_owner,
+  reentry_creates,
+  step_deletes,
+  fence_stands_still,
+  fence_is_a_counter,
+  key_as_token,
+  no_announcement_but_push,
+  // How it reads the answer.
+  busy_is_granted,
+  not_ours_is_renewed,
+  not_ours_is_released,
+  reply_twice,
+  // Its tokens.
+  token_used_again,
+  token_of_the_lock,
+  // How it waits.
+  wake_is_a_grant,
+  no_floor,
+  sleeps_on,
+  deadline_ignored,
+};
+
+struct Canary {
+  std::string_view name;
+  std::string_view what;  // A sentence.
+  Sin sin = Sin::none;
+  std::string_view checkers;  // Those that may find it, separated by a comma.
+};
+
+[[nodiscard]] std::span<const Canary> canaries() noexcept;
+[[nodiscard]] const Canary* find_canary(std::string_view name) noexcept;
+
+[[nodiscard]] Sin sin_of(const World& world) noexcept;
+// The kind as the sinner has it; `kind` itself where it does nothing wrong.
+[[nodiscard]] const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept;
+[[nodiscard]] HoldRecord::Ways ways_as_canary(Sin sin, const HoldRecord::Ways& ways) noexcept;
+// True if what was received is left to be received again.
+[[nodiscard]] bool reads_twice(World& world);
+
+}  // namespace holdfast::sim

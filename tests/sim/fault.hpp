@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// What can go wrong in a simulated world, one name each. A world draws how likely each is, and counts how often it was.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace holdfast::sim {
+
+enum class Fault : std::uint8_t {
+  // A client's process.
+  client_pause,          // SIGSTOP while it waits.
+  client_pause_at_call,  // SIGSTOP at its next system call: between any two steps.
+  client_crash,          // Killed; the kernel closes its sockets.
+  client_power_loss,     // Killed, and nobody says goodbye to the server.
+  timer_starvation,      // Its timers come late for a while.
+  thread_starvation,     // One thread does not run while the others do.
+  signal_interruption,   // A system call is interrupted.
+  wrong_password,        // Started with a password that the server refuses.
+  // A server's process.
+  server_pause,
+  restart,         // With its data.
+  restart_empty,   // Without.
+  stale_failover,  // A replica that lags takes over.
+  server_down,     // Nothing listens for a while.
+  script_flush,
+  client_kill,  // CLIENT KILL of one of our connections by somebody else.
+  max_clients,
+  // A server's refusals.
+  loading,
+  read_only,
+  out_of_memory,
+  busy_script,
+  too_few_replicas,
+  master_down,
+  disk_error,
+  no_permission,
+  // The data, by somebody else's hand.
+  eviction,
+  flush_all,
+  foreign_delete,
+  foreign_set,
+  foreign_field,
+  foreign_type,
+  foreign_persist,
+  foreign_expire,
+  foreign_fence,
+  // Time.
+  clock_forward,
+  clock_back,
+  clock_rate,  // A client's clock runs at the bound of the drift.
+  // The network.
+  reset,
+  reset_at_stage,  // After so many bytes of a connection.
+  half_open_up,    // What the client sends does not arrive any more.
+  half_open_down,  // What the server sends does not.
+  stall,
+  latency_spike,
+  refused_connect,
+  black_hole,  // A connect that is not answered.
+  dribble,     // One byte at a time.
+  short_write,
+  full_socket,    // A send takes nothing for a while.
+  late_delivery,  // Bytes that were on their way arrive long after the client has closed.
+  // What a server must not say.
+  hostile_bytes,
+  wrong_shape,
+  unasked_reply,
+  lost_message,
+  duplicated_message,
+  forged_message,
+  output_limit,  // A slow subscriber is closed.
+};
+
+inline constexpr int fault_count = static_cast<int>(Fault::output_limit) + 1;
+using FaultCounts = std::array<std::uint64_t, fault_count>;
+
+[[nodiscard]] std::string_view to_string(Fault fault) noexcept;
+// True if exclusion cannot be promised to those who hold a lock while it happens.
+[[nodiscard]] bool outside_model(Fault fault) noexcept;
+
+}  // namespace holdfast::sim

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: MIT
+//
+// The network of a world, and the server at its end.
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+
+#include "checkers.hpp"
+#include "world.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+constexpr std::size_t socket_buffer = 16 * 1024;
+// What a server sends and a client does not read stays with the server from here on.
+constexpr std::size_t unread_max = 64 * 1024;
+// A connection whose client has vanished: the server's keep-alive finds out.
+constexpr SimTime keep_alive = 60 * second;
+
+}  // namespace
+
+// ---- Descriptors -------------------------------------------------------------------------------------------------
+
+int World::add_descriptor(Descriptor descriptor) {
+  descriptors_.push_back(descriptor);
+  const int number = descriptor_base + static_cast<int>(descriptors_.size() - 1);
+  process().descriptors.push_back(number);
+  return number;
+}
+
+Descriptor* World::descriptor(int number) noexcept {
+  const auto index = static_cast<std::size_t>(number - descriptor_base);
+  return number < descriptor_base || index >= descriptors_.size() ? nullptr : &descriptors_[index];
+}
+
+int World::open_socket() {
+  Link& link = links_.emplace_back();
+  link.process = process().index;
+  link.life = process().life;
+  link.index = links_.size() - 1;
+  link.number = add_descriptor({Descriptor::Kind::socket, link.index});
+  return link.number;
+}
+
+void World::open_pipe(int* ends) {
+  pipes_.emplace_back();
+  ends[0] = add_descriptor({Descriptor::Kind::pipe, pipes_.size() - 1});
+  ends[1] = add_descriptor({Descriptor::Kind::pipe, pipes_.size() - 1});
+}
+
+void World::close(int number) {
+  Descriptor* const open = descriptor(number);
+  if (open == nullptr || open->kind == Descriptor::Kind::closed) {
+    fail("descriptors", "closed twice");
+    return;
+  }
+  if (open->kind == Descriptor::Kind::socket) close_link(links_[open->index], false);
+  open->kind = Descriptor::Kind::closed;
+  std::erase(process().descriptors, number);
+}
+
+const Link* World::link_of(ModelRedis::ConnectionId id) const noexcept {
+  for (const std::size_t index : live_links_)
+    if (links_[index].server_id == id) return &links_[index];
+  return nullptr;
+}
+
+// ---- From the client to the server -------------------------------------------------------------------------------
+
+SimTime World::latency() {
+  SimTime length = random_.between(plan_.latency_min, plan_.latency_max);
+  if (now_ < spike_until_) length += random_.between(0, spike_);
+  return length;
+}
+
+void World::connect(std::size_t index) {
+  links_[index].state = Link::State::connecting;
+  trace_.add(now_, "connect", links_[index].process, index);
+  if (black()) return;
+  push(now_ + latency() * 2, EventKind::connected, index);
+}
+
+void World::finish_connect(std::size_t index) {
+  Link& link = links_[index];
+  if (link.client_closed || link.state != Link::State::connecting) return;
+  if (refuses()) {
+    link.state = Link::State::failed;
+    link.error = ECONNREFUSED;
+  } else {
+    link.state = Link::State::established;
+    link.server_id = redis_.accept();
+    live_links_.push_back(index);
+  }
+  trace_.add(now_, "connected", link.process, index, link.error == 0 ? "" : "refused");
+  wake_waiters(link.number);
+  flush_server();
+}
+
+void World::schedule_up(Link& link, std::string bytes) {
+  const SimTime at = std::max(link.up_last, now_ + latency());
+  link.up_last = at;
+  link.up_bytes += bytes.size();
+  link.up.push_back(std::move(bytes));
+  push(at, EventKind::up, link.index);
+}
+
+std::size_t World::send(std::size_t index, std::string_view bytes) {
+  Link& link = links_[index];
+  if (now_ < link.full_until || link.up_bytes >= socket_buffer) return 0;
+  std::size_t size = std::min(bytes.size(), socket_buffer - link.up_bytes);
+  if (link.dribbles) size = 1;
+  if (link.short_writes != 0) {
+    --link.short_writes;
+    size = 1 + random_.index(size);
+  }
+  bytes = bytes.substr(0, size);
+  trace_.add(now_, "send", link.process, index, bytes);
+  // A command begins with its number of words.
+  for (std::size_t at = 0; at + 1 < bytes.size(); ++at)
+    if (bytes[at] == '*' && bytes[at + 1] >= '1' && bytes[at + 1] <= '9' && (at == 0 || bytes[at - 1] == '\n'))
+      ++processes_[link.process].commands;
+  if (bytes.find("SUBSCRIBE") != std::string_view::npos) link.subscribed = true;
+  if (link.reset_after >= 0) {
+    link.reset_after -= static_cast<std::int64_t>(size);
+    if (link.reset_after < 0) {
+      // Some of it still arrives, and nothing behind it.
+      schedule_up(link, std::string(bytes.substr(0, random_.index(size + 1))));
+      count(Fault::reset_at_stage, "client " + std::to_string(link.process));
+      link.up_swallowed = true;
+      after(random_.between(0, 2 * millisecond), [this, index] { reset(links_[index]); });
+      return size;
+    }
+  }
+  if (link.up_swallowed) return size;
+  while (!bytes.empty()) {
+    const std::size_t most = std::min(plan_.chunk_max, bytes.size());
+    const std::size_t chunk = most == bytes.size() ? most : 1 + random_.index(most);
+    schedule_up(link, std::string(bytes.substr(0, chunk)));
+    bytes.remove_prefix(chunk);
+  }
+  return size;
+}
+
+void World::deliver_up(std::size_t index) {
+  Link& link = links_[index];
+  if (link.up.empty()) return;  // Reset.
+  if (now_ < link.up_stalled_until) {
+    push(link.up_stalled_until, EventKind::up, index);
+    return;
+  }
+  const std::string bytes = std::move(link.up.front());
+  link.up.pop_front();
+  const bool was_full = link.up_bytes >= socket_buffer;
+  link.up_bytes -= bytes.size();
+  if (was_full && !link.client_closed) wake_waiters(link.number);
+  if (link.server_id == 0) return;
+  if (server_paused()) {
+    link.pending += bytes;
+    link.pending_end = link.pending_end || bytes.empty();
+    return;
+  }
+  give_to_server(link, bytes, bytes.empty());
+}
+
+void World::give_to_server(Link& link, std::string_view bytes, bool end) {
+  if (link.server_id == 0) return;
+  trace_.add(now_, end ? "end" : "receive", link.process, link.server_id, bytes);
+  if (!bytes.empty()) {
+    checkers_->before_receive(link);
+    checkers_->after_receive(redis_.receive(link.server_id, bytes, wall()));
+  }
+  if (end) {
+    redis_.receive_end(link.server_id);
+    drop_server_side(link);
+  }
+  flush_server();
+}
+
+void World::drop_server_side(Link& link) {
+  link.server_id = 0;
+  link.pending.clear();
+  link.pending_end = false;
+  std::erase(live_links_, link.index);
+}
+
+// ---- From the server to the client -------------------------------------------------------------------------------
+
+void World::flush_server() {
+  for (std::size_t at = 0; at < live_links_.size(); ++at) {
+    const std::size_t index = live_links_[at];
+    Link& link = links_[index];
+    const bool closed = redis_.closed(link.server_id);
+    if (redis_.output_size(link.server_id) != 0) {
+      if (link.client_closed) {
+        (void)redis_.take_output(link.server_id);
+      } else if (!link.down_swallowed && now_ >= link.down_stalled_until && link.received.size() < unread_max) {
+        std::string bytes = redis_.take_output(link.server_id);
+        if (tamper_ != Tamper::nothing) tamper_with(link, bytes);
+        if (!bytes.empty()) send_down(link, std::move(bytes));
+      } else if (!closed) {
+        continue;
+      }
+    }
+    if (!closed) continue;
+    if (!link.end_sent && !link.client_closed && !link.down_swallowed) send_down(link, {});
+    link.end_sent = true;
+    redis_.receive_end(link.server_id);
+    drop_server_side(link);
+    --at;
+  }
+}
+
+void World::send_down(Link& link, std::string bytes) {
+  const std::size_t index = link.index;
+  trace_.add(now_, bytes.empty() ? "close" : "reply", link.process, index, bytes);
+  if (link.reset_after >= 0) {
+    link.reset_after -= static_cast<std::int64_t>(bytes.size());
+    if (link.reset_after < 0) {
+      count(Fault::reset_at_stage, "client " + std::to_string(link.process));
+      bytes.resize(random_.index(bytes.size()));
+      link.down_swallowed = true;
+      after(latency() + millisecond, [this, index] { reset(links_[index]); });
+      if (bytes.empty()) return;
+    }
+  }
+  std::string_view left = bytes;
+  do {
+    const std::size_t most = std::min(link.dribbles ? 1 : plan_.chunk_max, left.size());
+    const std::size_t chunk = most == left.size() || most <= 1 ? most : 1 + random_.index(most);
+    const SimTime at = std::max({link.down_last, now_ + latency(), link.down_stalled_until});
+    link.down_last = at;
+    link.down.emplace_back(left.substr(0, chunk));
+    push(at, EventKind::down, index);
+    left.remove_prefix(chunk);
+  } while (!left.empty());
+}
+
+void World::deliver_down(std::size_t index) {
+  Link& link = links_[index];
+  if (link.down.empty()) return;
+  if (now_ < link.down_stalled_until) {
+    push(link.down_stalled_until, EventKind::down, index);
+    return;
+  }
+  const std::string bytes = std::move(link.down.front());
+  link.down.pop_front();
+  if (link.client_closed) return;
+  trace_.add(now_, "arrive", link.process, index, bytes);
+  if (bytes.empty())
+    link.end_received = true;
+  else
+    link.received += bytes;
+  wake_waiters(link.number);
+}
+
+// ---- The end of connections --------------------------------------------------------------------------------------
+
+void World::close_link(Link& link, bool silently) {
+  if (link.client_closed) return;
+  link.client_closed = true;
+  trace_.add(now_, "closes", link.process, link.index);
+  if (link.server_id != 0) redis_.close(link.server_id);
+  if (link.state != Link::State::established) return;
+  const std::size_t index = link.index;
+  if (silently || link.up_swallowed) {
+    after(keep_alive, [this, index] {
+      Link& silent = links_[index];
+      if (silent.server_id != 0) give_to_server(silent, {}, true);
+    });
+    return;
+  }
+  schedule_up(link, {});
+}
+
+void World::reset(Link& link) {
+  if (link.state != Link::State::established || link.client_closed) return;
+  trace_.add(now_, "reset", link.process, link.index);
+  link.error = ECONNRESET;
+  link.down.clear();
+  link.up.clear();
+  link.up_bytes = 0;
+  if (link.server_id != 0) {
+    redis_.close(link.server_id);
+    // What the server has in its socket it reads before it finds the end.
+    if (server_paused()) {
+      link.pending_end = true;
+    } else {
+      redis_.receive_end(link.server_id);
+      drop_server_side(link);
+    }
+  }
+  wake_waiters(link.number);
+}
+
+// ---- The server's process ----------------------------------------------------------------------------------------
+
+void World::pause_server(SimTime length) {
+  server_paused_until_ = std::max(server_paused_until_, now_ + length);
+  if (trace_.recorded()) trace_.items().push_back({"server", "stopped", now_, now_ + length, false});
+  after(length, [this] { resume_server(); });
+}
+
+void World::resume_server() {
+  if (server_paused()) return;
+  // It reads its sockets one by one, in an order of its own, each as far as it has filled.
+  std::vector<std::size_t> waiting;
+  for (const std::size_t index : live_links_)
+    if (!links_[index].pending.empty() || links_[index].pending_end) waiting.push_back(index);
+  while (!waiting.empty()) {
+    const std::size_t chosen = random_.index(waiting.size());
+    Link& link = links_[waiting[chosen]];
+    waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(chosen));
+    const std::string bytes = std::move(link.pending);
+    link.pending.clear();
+    give_to_server(link, bytes, link.pending_end);
+  }
+}
+
+void World::restart_server(ModelRedis::Data data, SimTime down) {
+  ++restarts_;
+  std::string run_id = std::to_string(restarts_);
+  run_id.insert(0, 40 - run_id.size(), '0');
+  const std::vector<std::size_t> cut = live_links_;
+  redis_.restart(data, run_id);
+  for (const std::size_t index : cut) {
+    Link& link = links_[index];
+    link.server_id = 0;
+    link.pending.clear();
+    link.pending_end = false;
+    link.end_sent = true;
+    if (!link.client_closed && !link.down_swallowed) send_down(link, {});
+  }
+  live_links_.clear();
+  redis_.set_now(wall());
+  foreign_ = redis_.accept();
+  if (plan_.password) (void)foreign({"AUTH", "right"});
+  if (down != 0) refuse_connects(down);
+}
+
+std::string World::foreign(const std::vector<std::string>& words) {
+  std::string request = "*" + std::to_string(words.size()) + "\r\n";
+  for (const std::string& word : words) request += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+  if (redis_.closed(foreign_)) {
+    foreign_ = redis_.accept();
+    if (plan_.password && words[0] != "AUTH") (void)foreign({"AUTH", "right"});
+  }
+  (void)redis_.receive(foreign_, request, wall());
+  std::string reply = redis_.take_output(foreign_);
+  trace_.add(now_, "foreign", 0, 0, request + reply);
+  flush_server();
+  return reply;
+}
+
+// ---- What a server must not say ----------------------------------------------------------------------------------
+
+void World::tamper_with(Link& link, std::string& bytes) {
+  const std::string lane = "client " + std::to_string(link.process);
+  const bool message = bytes.find("$7\r\nmessage\r\n") != std::string::npos;
+  switch (tamper_) {
+    case Tamper::nothing: return;
+    case Tamper::lose_message:
+    case Tamper::double_message:
+      // Only where the output is one message and nothing else, so that no reply goes with it.
+      if (!message || !bytes.starts_with("*3\r\n$7\r\nmessage\r\n") || bytes.find("*3", 1) != std::string::npos) return;
+      count(tamper_ == Tamper::lose_message ? Fault::lost_message : Fault::duplicated_message, lane);
+      if (tamper_ == Tamper::lose_message)
+        bytes.clear();
+      else
+        bytes += bytes;
+      break;
+    case Tamper::hostile: {
+      static constexpr std::string_view rubbish[] = {
+          "HTTP/1.1 400 Bad Request\r\n\r\n", "$99999999999\r\n", "*1000\r\n", ":12x\r\n", "\r\n", "$-2\r\n",
+          std::string_view("\0", 1)};
+      count(Fault::hostile_bytes, lane);
+      bytes.insert(0, rubbish[random_.index(std::size(rubbish))]);
+      break;
+    }
+    case Tamper::shape: {
+      // One whole reply of a shape that no command of ours has.
+      if (message) return;
+      static constexpr std::string_view shapes[] = {"+HELLO\r\n", "*1\r\n*1\r\n+OK\r\n", "$5\r\nhello\r\n", ":-77\r\n"};
+      const bool simple = bytes.size() > 2 && (bytes[0] == '+' || bytes[0] == ':' || bytes[0] == '-') &&
+                          bytes.find("\r\n") == bytes.size() - 2;
+      if (!simple && bytes != "$-1\r\n") return;
+      count(Fault::wrong_shape, lane);
+      bytes = shapes[random_.index(std::size(shapes))];
+      break;
+    }
+    case Tamper::unasked:
+      // Behind a reply, so that it stands where the next one will be looked for.
+      if (message) return;
+      count(Fault::unasked_reply, lane);
+      processes_[link.process].lied_to = true;
+      bytes += random_.coin() ? "$3\r\nbad\r\n" : "-ERR unasked\r\n";
+      break;
+  }
+  tamper_ = Tamper::nothing;
+}
+
+}  // namespace holdfast::sim

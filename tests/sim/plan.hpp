@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+//
+// Plan is what a seed makes of a world before it begins: how many clients, with which clocks, locks and habits, and how
+// likely each fault is.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fault.hpp"
+#include "model_redis.hpp"
+#include "random.hpp"
+#include "trace.hpp"
+
+namespace holdfast::sim {
+
+// Which worlds to draw. All but `any` narrow the faults.
+enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, data, clocks };
+inline constexpr std::array<std::string_view, 7> world_kind_names = {"any",       "calm", "network", "servers",
+                                                                     "processes", "data", "clocks"};
+
+enum class KindOfLock : std::uint8_t { mutex, announced, fenced_mutex, announced_fenced, reentrant, fenced };
+
+// One lock object of a client's program.
+struct SlotPlan {
+  KindOfLock kind = KindOfLock::mutex;
+  std::size_t name = 0;
+  int owner = 0;  // Of the reentrant kinds.
+  SimTime lease = 0;
+  bool kept = false;     // By the watchdog or tend().
+  SimTime max_hold = 0;  // 0: none.
+};
+
+struct ClientPlan {
+  std::int64_t rate_ppm = 0;  // How much faster its clock runs than the server's.
+  SimTime clock_base = 0;     // What it shows when the world begins.
+  bool watchdog = false;
+  bool wrong_password = false;
+  bool native_delete = true;
+  SimTime request_timeout = 0;
+  SimTime connect_timeout = 0;
+  SimTime stall_timeout = 0;
+  SimTime max_poll = 0;
+  SimTime think = 0;           // Between two things that it does, at most.
+  SimTime hold = 0;            // How long it works under a lock, at most.
+  SimTime wait = 0;            // How long it waits for a lock, at most.
+  std::uint32_t careless = 0;  // How often it forgets to release, in a million.
+  std::vector<SlotPlan> slots;
+};
+
+struct Plan {
+  std::uint64_t seed = 0;
+  ServerKind server = ServerKind::redis_7_0;
+  bool password = false;
+  std::vector<std::string> names;
+  std::vector<ClientPlan> clients;
+  std::array<std::uint32_t, fault_count> weights{};  // 0: never.
+  SimTime fault_interval = 0;                        // Between two faults, at most.
+  SimTime length = 0;                                // Of the time with faults.
+  std::uint64_t events_max = 0;                      // Of that time.
+  SimTime latency_min = 0;
+  SimTime latency_max = 0;
+  std::size_t chunk_max = 0;  // What arrives at once, at most.
+  SimTime lease_max = 0;
+  std::size_t output_max = 0;
+};
+
+[[nodiscard]] Plan draw_plan(std::uint64_t seed, WorldKind kind);
+
+}  // namespace holdfast::sim

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// Random is where every decision of a simulated world comes from: xoshiro256**, seeded by splitmix64 (both public domain,
+// Blackman and Vigna). Integers only, so that each compiler draws the same.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace holdfast::sim {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) noexcept {
+    for (std::uint64_t& word : state_) {
+      seed += 0x9e3779b97f4a7c15;
+      std::uint64_t mixed = seed;
+      mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+      mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+      word = mixed ^ (mixed >> 31);
+    }
+  }
+
+  std::uint64_t next() noexcept {
+    const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
+    const std::uint64_t shifted = state_[1] << 17;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= shifted;
+    state_[3] = std::rotl(state_[3], 45);
+    return result;
+  }
+  // In [0, bound). The bias of a multiplication is far below what a simulation sees.
+  std::uint64_t below(std::uint64_t bound) noexcept {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((Wide{next()} * bound) >> 64);
+  }
+  std::size_t index(std::size_t size) noexcept { return static_cast<std::size_t>(below(size)); }
+  // In [least, most].
+  std::int64_t between(std::int64_t least, std::int64_t most) noexcept {
+    return least + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most - least) + 1));
+  }
+  // In [least, most], each magnitude as likely as the other. REQUIRES: least > 0.
+  std::int64_t magnitude(std::int64_t least, std::int64_t most) noexcept {
+    const auto first = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(least)));
+    const auto last = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(most)));
+    const auto bits = between(first, last);
+    const std::int64_t low = std::int64_t{1} << (bits - 1);
+    const std::int64_t high = low * 2 - 1;
+    return between(low < least ? least : low, high > most ? most : high);
+  }
+  bool chance(std::uint32_t per_million) noexcept { return below(1'000'000) < per_million; }
+  bool coin() noexcept { return (next() >> 63) != 0; }
+
+ private:
+  std::uint64_t state_[4];
+};
+
+}  // namespace holdfast::sim

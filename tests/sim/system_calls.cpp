@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+//
+// The system calls of a simulated process. The linker puts them in the place of libc's (--wrap) for all that is linked
+// statically, the blocking client first of all. Outside of a fiber, and for descriptors that are none of a world's,
+// libc is called.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstring>
+#include <string_view>
+
+#include "application.hpp"
+#include "canary.hpp"
+#include "world.hpp"
+
+using holdfast::sim::Descriptor;
+using holdfast::sim::Fiber;
+using holdfast::sim::Link;
+using holdfast::sim::never;
+using holdfast::sim::Pipe;
+using holdfast::sim::Process;
+using holdfast::sim::second;
+using holdfast::sim::SimTime;
+using holdfast::sim::Thread;
+using holdfast::sim::World;
+
+namespace {
+
+bool simulated() noexcept { return Fiber::current() != nullptr; }
+World& world() noexcept { return *World::current(); }
+
+Descriptor* simulated_descriptor(int number) noexcept {
+  return number >= holdfast::sim::descriptor_base && World::current() != nullptr ? world().descriptor(number) : nullptr;
+}
+
+int refuse(int error) noexcept {
+  errno = error;
+  return -1;
+}
+
+short ready_events(const Descriptor& open) noexcept {
+  if (open.kind == Descriptor::Kind::pipe) return world().pipe(open.index).count != 0 ? POLLIN : short{0};
+  if (open.kind != Descriptor::Kind::socket) return POLLNVAL;
+  const Link& link = world().link(open.index);
+  int events = 0;
+  if (!link.received.empty() || link.end_received) events |= POLLIN;
+  if (link.state == Link::State::established && link.up_bytes < 16 * 1024 && world().now() >= link.full_until)
+    events |= POLLOUT;
+  if (link.state == Link::State::failed || link.error != 0) events |= POLLIN | POLLOUT | POLLERR;
+  return static_cast<short>(events);
+}
+
+// A mutex of a simulated process: locked or not, in its first word, as PTHREAD_MUTEX_INITIALIZER leaves it at zero.
+int& word_of(pthread_mutex_t* mutex) noexcept { return *reinterpret_cast<int*>(mutex); }
+
+}  // namespace
+
+extern "C" {
+
+int __real_socket(int, int, int);
+int __real_connect(int, const sockaddr*, socklen_t);
+int __real_getsockopt(int, int, int, void*, socklen_t*);
+int __real_setsockopt(int, int, int, const void*, socklen_t);
+ssize_t __real_send(int, const void*, size_t, int);
+ssize_t __real_recv(int, void*, size_t, int);
+int __real_ppoll(pollfd*, nfds_t, const timespec*, const sigset_t*);
+int __real_pipe2(int[2], int);
+int __real_fcntl(int, int, ...);
+int __real_close(int);
+ssize_t __real_read(int, void*, size_t);
+ssize_t __real_write(int, const void*, size_t);
+void* __real_mmap(void*, size_t, int, int, int, off_t);
+int __real_munmap(void*, size_t);
+int __real_madvise(void*, size_t, int);
+ssize_t __real_getrandom(void*, size_t, unsigned);
+int __real_clock_gettime(clockid_t, timespec*);
+int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+int __real_pthread_join(pthread_t, void**);
+pthread_t __real_pthread_self();
+int __real_pthread_sigmask(int, const sigset_t*, sigset_t*);
+int __real_pthread_mutex_lock(pthread_mutex_t*);
+int __real_pthread_mutex_unlock(pthread_mutex_t*);
+int __real_pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*);
+int __real_pthread_cond_broadcast(pthread_cond_t*);
+
+int __wrap_socket(int domain, int type, int protocol) {
+  if (!simulated()) return __real_socket(domain, type, protocol);
+  world().enter_call();
+  return world().open_socket();
+}
+
+int __wrap_connect(int number, const sockaddr* address, socklen_t size) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_connect(number, address, size);
+  world().enter_call();
+  world().connect(open->index);
+  return refuse(EINPROGRESS);
+}
+
+int __wrap_getsockopt(int number, int level, int name, void* value, socklen_t* size) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_getsockopt(number, level, name, value, size);
+  const int error = world().link(open->index).error;
+  std::memcpy(value, &error, sizeof error);
+  return 0;
+}
+
+int __wrap_setsockopt(int number, int level, int name, const void* value, socklen_t size) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_setsockopt(number, level, name, value, size);
+  if (level == SOL_SOCKET && name == SO_RCVTIMEO) {
+    timeval limit{};
+    std::memcpy(&limit, value, sizeof limit);
+    world().link(open->index).receive_timeout = limit.tv_sec * second + limit.tv_usec * 1000;
+  }
+  return 0;
+}
+
+ssize_t __wrap_send(int number, const void* bytes, size_t size, int flags) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_send(number, bytes, size, flags);
+  world().enter_call();
+  Link& link = world().link(open->index);
+  if (link.error != 0) return refuse(link.error);
+  if (link.end_received) {
+    link.error = EPIPE;  // What is sent after the end is answered by a reset.
+    return static_cast<ssize_t>(size);
+  }
+  std::string_view view(static_cast<const char*>(bytes), size);
+  const std::size_t sent = world().send(link.index, view);
+  return sent == 0 ? refuse(EAGAIN) : static_cast<ssize_t>(sent);
+}
+
+ssize_t __wrap_recv(int number, void* bytes, size_t size, int flags) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_recv(number, bytes, size, flags);
+  world().enter_call();
+  Link& link = world().link(open->index);
+  const SimTime deadline = link.receive_timeout == 0 ? never : world().deadline_after(link.receive_timeout);
+  for (;;) {
+    if (!link.received.empty()) {
+      const std::size_t count = std::min(size, link.received.size());
+      std::memcpy(bytes, link.received.data(), count);
+      if (!holdfast::sim::reads_twice(world())) link.received.erase(0, count);
+      return static_cast<ssize_t>(count);
+    }
+    if (link.error != 0) return link.error == EPIPE ? 0 : refuse(link.error);
+    if (link.end_received) return 0;
+    if ((flags & MSG_DONTWAIT) != 0 || world().now() >= deadline) return refuse(EAGAIN);
+    Thread& self = world().thread();
+    self.descriptors = {number, -1};
+    self.interrupted = false;
+    (void)world().block(deadline);
+    self.descriptors = {-1, -1};
+    if (self.interrupted && link.received.empty()) {
+      self.interrupted = false;
+      return refuse(EINTR);
+    }
+  }
+}
+
+int __wrap_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const sigset_t* mask) {
+  if (!simulated()) return __real_ppoll(entries, count, timeout, mask);
+  world().enter_call();
+  const SimTime deadline =
+      timeout == nullptr ? never : world().deadline_after(timeout->tv_sec * second + timeout->tv_nsec);
+  Thread& self = world().thread();
+  self.interrupted = false;
+  for (;;) {
+    int ready = 0;
+    for (nfds_t index = 0; index < count; ++index) {
+      pollfd& entry = entries[index];
+      entry.revents = 0;
+      const Descriptor* const open = simulated_descriptor(entry.fd);
+      if (open == nullptr) continue;
+      entry.revents = static_cast<short>(ready_events(*open) & (entry.events | POLLERR | POLLHUP | POLLNVAL));
+      if (entry.revents != 0) ++ready;
+    }
+    if (ready != 0) return ready;
+    if (world().now() >= deadline) return 0;
+    self.descriptors = {entries[0].fd, count > 1 ? entries[1].fd : -1};
+    SimTime until = deadline;
+    // A socket that takes nothing for a while wakes nobody when it does again.
+    for (nfds_t index = 0; index < count; ++index) {
+      const Descriptor* const open = simulated_descriptor(entries[index].fd);
+      if (open == nullptr || open->kind != Descriptor::Kind::socket || (entries[index].events & POLLOUT) == 0) continue;
+      const SimTime full = world().link(open->index).full_until;
+      if (full > world().now()) until = std::min(until, full);
+    }
+    (void)world().block(until);
+    self.descriptors = {-1, -1};
+    if (self.interrupted) {
+      self.interrupted = false;
+      return refuse(EINTR);
+    }
+  }
+}
+
+int __wrap_pipe2(int ends[2], int flags) {
+  if (!simulated()) return __real_pipe2(ends, flags);
+  world().open_pipe(ends);
+  return 0;
+}
+
+int __wrap_fcntl(int number, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  void* const argument = va_arg(list, void*);
+  va_end(list);
+  return simulated_descriptor(number) == nullptr ? __real_fcntl(number, command, argument) : 0;
+}
+int __wrap_fcntl64(int number, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  void* const argument = va_arg(list, void*);
+  va_end(list);
+  return simulated_descriptor(number) == nullptr ? __real_fcntl(number, command, argument) : 0;
+}
+
+int __wrap_close(int number) {
+  if (simulated_descriptor(number) == nullptr) return __real_close(number);
+  if (!simulated()) return 0;  // Its process is gone, and the descriptor with it.
+  world().enter_call();
+  world().close(number);
+  return 0;
+}
+
+ssize_t __wrap_read(int number, void* bytes, size_t size) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_read(number, bytes, size);
+  Pipe& pipe = world().pipe(open->index);
+  if (pipe.count == 0) return refuse(EAGAIN);
+  const std::size_t count = std::min(size, pipe.count);
+  pipe.count -= count;
+  return static_cast<ssize_t>(count);
+}
+
+ssize_t __wrap_write(int number, const void* bytes, size_t size) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_write(number, bytes, size);
+  Pipe& pipe = world().pipe(open->index);
+  if (pipe.count >= 65536) return refuse(EAGAIN);
+  pipe.count += size;
+  // The other end is the one that was opened before it.
+  world().wake_waiters(number - 1);
+  return static_cast<ssize_t>(size);
+}
+
+void* __wrap_mmap(void* address, size_t size, int protection, int flags, int number, off_t offset) {
+  if (!simulated()) return __real_mmap(address, size, protection, flags, number, offset);
+  auto& page = world().process().pages.emplace_back();
+  page.fill(0);
+  return size <= sizeof page ? page.data() : MAP_FAILED;
+}
+void* __wrap_mmap64(void* address, size_t size, int protection, int flags, int number, off_t offset) {
+  return __wrap_mmap(address, size, protection, flags, number, offset);
+}
+
+int __wrap_munmap(void* address, size_t size) { return simulated() ? 0 : __real_munmap(address, size); }
+
+int __wrap_madvise(void* address, size_t size, int advice) {
+  return simulated() ? 0 : __real_madvise(address, size, advice);
+}
+
+ssize_t __wrap_getrandom(void* bytes, size_t size, unsigned flags) {
+  if (!simulated()) return __real_getrandom(bytes, size, flags);
+  auto* out = static_cast<unsigned char*>(bytes);
+  for (std::size_t index = 0; index < size; index += 8) {
+    const std::uint64_t word = world().process().random.next();
+    for (std::size_t byte = 0; byte < 8 && index + byte < size; ++byte)
+      out[index + byte] = static_cast<unsigned char>(word >> (8 * byte));
+  }
+  return static_cast<ssize_t>(size);
+}
+
+int __wrap_clock_gettime(clockid_t clock, timespec* time) {
+  if (!simulated()) return __real_clock_gettime(clock, time);
+  world().enter_call();
+  const SimTime now = world().local_time(world().process());
+  time->tv_sec = now / second;
+  time->tv_nsec = now % second;
+  return 0;
+}
+
+// ---- Threads -----------------------------------------------------------------------------------------------------
+
+int __wrap_pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
+  if (!simulated()) return __real_pthread_create(id, attributes, start, argument);
+  *id = static_cast<pthread_t>(world().add_thread(world().process(), start, argument));
+  return 0;
+}
+
+int __wrap_pthread_join(pthread_t id, void** result) {
+  if (!simulated()) return __real_pthread_join(id, result);
+  Thread& self = world().thread();
+  while (!world().thread_done(id)) {
+    self.object = world().thread_pointer(id);
+    (void)world().block(never);
+    self.object = nullptr;
+  }
+  return 0;
+}
+
+pthread_t __wrap_pthread_self() {
+  return simulated() ? static_cast<pthread_t>(world().thread().id) : __real_pthread_self();
+}
+
+int __wrap_pthread_sigmask(int how, const sigset_t* set, sigset_t* before) {
+  return simulated() ? 0 : __real_pthread_sigmask(how, set, before);
+}
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) {
+  if (!simulated()) return __real_pthread_mutex_lock(mutex);
+  Thread& self = world().thread();
+  while (word_of(mutex) != 0) {
+    self.object = mutex;
+    (void)world().block(never);
+    self.object = nullptr;
+  }
+  word_of(mutex) = 1;
+  return 0;
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  if (!simulated()) return __real_pthread_mutex_unlock(mutex);
+  word_of(mutex) = 0;
+  world().wake_object(world().process(), mutex);
+  return 0;
+}
+
+int __wrap_pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  if (!simulated()) return __real_pthread_cond_wait(condition, mutex);
+  (void)__wrap_pthread_mutex_unlock(mutex);
+  Thread& self = world().thread();
+  self.object = condition;
+  (void)world().block(never);
+  self.object = nullptr;
+  return __wrap_pthread_mutex_lock(mutex);
+}
+
+int __wrap_pthread_cond_broadcast(pthread_cond_t* condition) {
+  if (!simulated()) return __real_pthread_cond_broadcast(condition);
+  world().wake_object(world().process(), condition);
+  return 0;
+}
+
+}  // extern "C"

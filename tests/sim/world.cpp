@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+//
+// The world's clock, its queue, its processes and threads. Its network is in network.cpp.
+#include "world.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "application.hpp"
+#include "canary.hpp"
+#include "checkers.hpp"
+#include "fault_injector.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+__extension__ using Wide = __int128;
+constexpr std::int64_t million = 1'000'000;
+
+World* the_world = nullptr;
+
+// A program that spins is stuck: no virtual time passes while it runs.
+constexpr std::uint32_t calls_at_once_max = 40'000;  // A whole send buffer, byte by byte, is no loop.
+// What is left behind when all is over is looked at so long after the last process has gone.
+constexpr SimTime aftermath = 2 * second;
+
+void note_assertion(const char* file, int line) noexcept {
+  if (the_world == nullptr || Fiber::current() == nullptr) return;
+  the_world->fail("assertion", std::string(file) + ":" + std::to_string(line));
+  for (;;) Fiber::suspend();  // It is never resumed.
+}
+
+ModelRedis::Settings settings_of(const Plan& plan) {
+  ModelRedis::Settings settings;
+  settings.kind = plan.server;
+  settings.run_id = std::string(40, '0');
+  settings.password = plan.password ? "right" : "";
+  settings.clients_max = 64;
+  settings.subscriber_output_max = plan.output_max;
+  settings.now = World::wall_base;
+  return settings;
+}
+
+void body_of_thread(void* argument) {
+  auto& thread = *static_cast<Thread*>(argument);
+  (void)thread.start(thread.argument);
+}
+
+}  // namespace
+
+World* World::current() noexcept { return the_world; }
+
+World::World(const Plan& plan, const WorldOptions& options)
+    : plan_(plan), options_(options), random_(plan.seed ^ 0x5eed), trace_(options.recorded), redis_(settings_of(plan)) {
+  the_world = this;
+  set_assertion_handler(note_assertion);
+  checkers_ = std::make_unique<Checkers>(*this);
+  injector_ = std::make_unique<FaultInjector>(*this);
+  foreign_ = redis_.accept();
+  if (plan.password) (void)foreign({"AUTH", "right"});
+  processes_.resize(plan_.clients.size());
+  for (std::size_t index = 0; index < processes_.size(); ++index) {
+    Process& process = processes_[index];
+    process.index = index;
+    process.plan = &plan_.clients[index];
+    if (process.plan->rate_ppm == 10'000 || process.plan->rate_ppm == -10'000)
+      count(Fault::clock_rate, "client " + std::to_string(index));
+    after(random_.between(0, 20 * millisecond), [this, index] { start(processes_[index]); });
+  }
+  injector_->begin();
+  after(plan_.length, [this] { begin_liveness(); });
+}
+
+World::~World() {
+  for (Process& process : processes_) process.application.reset();
+  threads_.clear();
+  the_world = nullptr;
+  set_assertion_handler(nullptr);
+}
+
+// ---- Outcome -----------------------------------------------------------------------------------------------------
+
+void World::fail(std::string_view checker, const std::string& text) {
+  if (failed()) return;
+  failure_ = {std::string(checker), text, now_, events_};
+  trace_.add(now_, "FAILED", 0, 0, failure_.checker + ": " + text);
+  if (trace_.recorded()) trace_.items().push_back({"checkers", failure_.checker, now_, now_, false});
+}
+
+void World::count(Fault fault, std::string_view lane, std::string_view label) {
+  ++fault_counts_[static_cast<std::size_t>(fault)];
+  trace_.add(now_, to_string(fault), 0, 0, label.empty() ? lane : label);
+  if (trace_.recorded())
+    trace_.items().push_back({std::string(lane), std::string(to_string(fault)), now_, now_, false});
+}
+
+// ---- Time --------------------------------------------------------------------------------------------------------
+
+SimTime World::local_time(const Process& process) const noexcept {
+  // Nothing that is true of time is true for this one.
+  const SimTime stood = sin_of(*this) == Sin::clock_stands_still ? process.stood_still : 0;
+  return process.plan->clock_base - stood +
+         static_cast<SimTime>(Wide{now_} * (million + process.plan->rate_ppm) / million);
+}
+
+SimTime World::true_time(const Process& process, SimTime local) const noexcept {
+  const std::int64_t rate = million + process.plan->rate_ppm;
+  const SimTime stood = sin_of(*this) == Sin::clock_stands_still ? process.stood_still : 0;
+  const Wide shown = Wide{local} + stood - process.plan->clock_base;
+  if (shown <= 0) return 0;
+  return static_cast<SimTime>((shown * million + rate - 1) / rate);
+}
+
+SimTime World::deadline_after(SimTime local) noexcept {
+  if (local <= 0) return now_;
+  if (local > 1'000'000 * second) return never;
+  return std::max(now_ + 1, true_time(process(), local_time(process()) + local));
+}
+
+void World::step_wall(WallMicros by) {
+  wall_offset_ += by;
+  wall_offset_max_ = std::max(wall_offset_max_, wall_offset_);
+  redis_.set_now(wall());
+}
+
+// ---- The queue ---------------------------------------------------------------------------------------------------
+
+void World::push(SimTime at, EventKind kind, std::size_t who, std::uint64_t detail) {
+  queue_.push_back({at, ++numbers_, kind, static_cast<std::uint32_t>(who), detail});
+  std::push_heap(queue_.begin(), queue_.end());
+}
+
+void World::after(SimTime delay, std::function<void()> action) {
+  std::size_t index = actions_.size();
+  if (free_actions_.empty()) {
+    actions_.push_back(std::move(action));
+  } else {
+    index = free_actions_.back();
+    free_actions_.pop_back();
+    actions_[index] = std::move(action);
+  }
+  push(now_ + delay, EventKind::action, index);
+}
+
+void World::run() {
+  while (!failed() && phase_ != Phase::over && !queue_.empty() && events_ < options_.events_max) {
+    std::pop_heap(queue_.begin(), queue_.end());
+    const Event event = queue_.back();
+    queue_.pop_back();
+    now_ = event.at;
+    ++events_;
+    handle(event);
+    if (phase_ == Phase::faults && events_ >= plan_.events_max) begin_liveness();
+  }
+  if (!failed() && phase_ != Phase::over && queue_.empty()) fail("liveness", "nothing happens any more");
+}
+
+void World::handle(const Event& event) {
+  switch (event.kind) {
+    case EventKind::wake: {
+      Thread* const thread = threads_[event.who].get();
+      if (thread != nullptr && thread->blocked && thread->wake_number == event.detail) run_thread(*thread);
+      return;
+    }
+    case EventKind::up: deliver_up(event.who); return;
+    case EventKind::down: deliver_down(event.who); return;
+    case EventKind::connected: finish_connect(event.who); return;
+    case EventKind::action: {
+      const std::function<void()> action = std::move(actions_[event.who]);
+      actions_[event.who] = nullptr;
+      free_actions_.push_back(event.who);
+      action();
+      return;
+    }
+  }
+}
+
+// ---- Phases ------------------------------------------------------------------------------------------------------
+
+// Nothing new goes wrong from here on, and what did is put right: now everybody must get what is free.
+void World::begin_liveness() {
+  if (phase_ != Phase::faults) return;
+  phase_ = Phase::liveness;
+  trace_.add(now_, "liveness");
+  // The network is one on which the shortest lease outlives a request, and the shortest timeout its reply.
+  plan_.latency_min = std::min(plan_.latency_min, 100 * microsecond);
+  plan_.latency_max = std::min(plan_.latency_max, 500 * microsecond);
+  do_faults_end();
+  injector_->end();
+  checkers_->faults_ended();
+  // Nobody sleeps into it with a lock.
+  for (const std::unique_ptr<Thread>& thread : threads_)
+    if (thread != nullptr && thread->sleeping) wake(*thread);
+  for (Process& process : processes_)
+    if (!process.alive) after(millisecond, [this, index = process.index] { start(processes_[index]); });
+  // Whoever hangs now hangs for ever.
+  after(3600 * second, [this] {
+    if (phase_ == Phase::liveness) fail("liveness", "not over an hour after the last fault");
+  });
+}
+
+void World::do_faults_end() {
+  server_paused_until_ = std::min(server_paused_until_, now_);
+  resume_server();
+  refused_until_ = std::min(refused_until_, now_);
+  black_until_ = std::min(black_until_, now_);
+  spike_until_ = std::min(spike_until_, now_);
+  tamper_ = Tamper::nothing;
+  for (Process& process : processes_) {
+    process.timers_late = 0;
+    process.stop_at_call = 0;
+  }
+  // What is half open stays so: the client must find out. A stall ends by itself.
+}
+
+void World::finish() {
+  for (const Process& process : processes_)
+    if (process.alive || !process.finished) return;
+  after(aftermath, [this] {
+    checkers_->all_over();
+    if (!failed()) phase_ = Phase::over;
+  });
+}
+
+// ---- Processes and threads ---------------------------------------------------------------------------------------
+
+void World::start(Process& process) {
+  if (process.alive || process.finished) return;
+  process.alive = true;
+  ++process.life;
+  process.lied_to = false;
+  process.random = Random(plan_.seed * 1000003 + process.index * 1009 + process.life);
+  process.stopped_until = 0;
+  process.stop_at_call = 0;
+  trace_.add(now_, "start", process.index, process.life);
+  process.application = std::make_unique<Application>(*this, process);
+  add_thread(process, Application::main, process.application.get());
+}
+
+std::size_t World::add_thread(Process& process, void* (*body)(void*), void* argument) {
+  auto thread = std::make_unique<Thread>();
+  thread->id = threads_.size();
+  thread->process = process.index;
+  thread->start = body;
+  thread->argument = argument;
+  thread->fiber = std::make_unique<Fiber>(body_of_thread, thread.get());
+  thread->blocked = true;
+  process.threads.push_back(thread->id);
+  Thread& added = *thread;
+  threads_.push_back(std::move(thread));
+  wake(added);
+  return added.id;
+}
+
+bool World::thread_done(std::size_t id) const noexcept {
+  return threads_[id] == nullptr || threads_[id]->fiber->done();
+}
+
+void World::end(Process& process, End how) {
+  if (!process.alive) return;
+  trace_.add(now_, how == End::exit ? "exit" : how == End::crash ? "crash" : "power loss", process.index, process.life);
+  process.alive = false;
+  checkers_->process_ended(process);
+  for (const int number : process.descriptors) {
+    Descriptor* const open = descriptor(number);
+    if (open == nullptr || open->kind == Descriptor::Kind::closed) continue;
+    if (open->kind == Descriptor::Kind::socket) close_link(links_[open->index], how == End::power_loss);
+    open->kind = Descriptor::Kind::closed;
+  }
+  process.descriptors.clear();
+  for (const std::size_t id : process.threads) threads_[id].reset();
+  process.threads.clear();
+  process.application.reset();
+  process.pages.clear();
+  if (phase_ != Phase::faults && how == End::exit) {
+    process.finished = true;
+    finish();
+    return;
+  }
+  const SimTime delay = random_.magnitude(millisecond, 5 * second);
+  after(delay, [this, index = process.index] { start(processes_[index]); });
+}
+
+void World::stop(Process& process, SimTime length) {
+  if (!process.alive) return;
+  process.imposed += length;
+  process.stood_still += std::max<SimTime>(0, now_ + length - std::max(process.stopped_until, now_));
+  process.stopped_until = std::max(process.stopped_until, now_ + length);
+  process.disturbed_until = std::max(process.disturbed_until, now_ + length);
+  if (trace_.recorded())
+    trace_.items().push_back({"client " + std::to_string(process.index), "stopped", now_, now_ + length, false});
+  after(length, [this, index = process.index, life = process.life] {
+    Process& stopped = processes_[index];
+    if (!stopped.alive || stopped.life != life || now_ < stopped.stopped_until) return;
+    for (const std::size_t id : stopped.threads) {
+      Thread& thread = *threads_[id];
+      if (!thread.due) continue;
+      thread.due = false;
+      thread.woken = false;
+      wake(thread);
+    }
+  });
+}
+
+void World::interrupt(Process& process) {
+  if (!process.alive || process.threads.empty()) return;
+  Thread& main = *threads_[process.threads.front()];
+  if (!main.blocked) return;
+  main.interrupted = true;
+  wake(main);
+}
+
+void World::starve_thread(Process& process, SimTime length) {
+  if (!process.alive || process.threads.empty()) return;
+  Thread& thread = *threads_[process.threads[random_.index(process.threads.size())]];
+  thread.starved_until = now_ + length;
+  process.disturbed_until = std::max(process.disturbed_until, now_ + length);
+  process.imposed += length;
+}
+
+void World::wake(Thread& thread) {
+  if (!thread.blocked || thread.woken) return;
+  thread.woken = true;
+  // The scheduler's own time: who runs first of two that are woken together is open.
+  const SimTime delay = random_.between(200, 30 * microsecond);
+  push(now_ + delay, EventKind::wake, thread.id, thread.wake_number);
+}
+
+void World::run_thread(Thread& thread) {
+  Process& process = processes_[thread.process];
+  if (now_ < process.stopped_until) {
+    thread.due = true;
+    return;
+  }
+  if (now_ < thread.starved_until) {
+    push(thread.starved_until, EventKind::wake, thread.id, thread.wake_number);
+    return;
+  }
+  if (!thread.woken && process.timers_late != 0) {
+    const SimTime late = random_.between(0, process.timers_late);
+    process.imposed += late;
+    thread.woken = true;
+    push(now_ + late, EventKind::wake, thread.id, thread.wake_number);
+    return;
+  }
+  thread.blocked = false;
+  thread.woken = false;
+  thread.due = false;
+  current_ = thread.id;
+  const std::size_t id = thread.id;
+  const std::uint32_t life = process.life;
+  thread.fiber->resume();
+  if (failed()) return;
+  Thread* const after_run = threads_[id].get();
+  if (after_run == nullptr || process.life != life) return;
+  checkers_->after_run(process);
+  if (!after_run->fiber->done()) return;
+  wake_object(process, after_run);
+  if (process.threads.front() == id) end(process, End::exit);
+}
+
+void World::enter_call() {
+  if (failed())
+    for (;;) Fiber::suspend();
+  Thread& self = thread();
+  if (self.called_at != now_) {
+    self.called_at = now_;
+    self.calls = 0;
+  }
+  if (++self.calls > calls_at_once_max) {
+    fail("no spinning", "client " + std::to_string(self.process) + " makes system calls and no time passes");
+    for (;;) Fiber::suspend();
+  }
+  Process& owner = processes_[self.process];
+  if (owner.stop_at_call == 0) return;
+  const SimTime length = owner.stop_at_call;
+  owner.stop_at_call = 0;
+  count(Fault::client_pause_at_call, "client " + std::to_string(owner.index));
+  stop(owner, length);
+  (void)block(now_ + length);
+}
+
+bool World::block(SimTime deadline) {
+  Thread& self = thread();
+  self.blocked = true;
+  self.woken = false;
+  ++self.wake_number;
+  if (deadline != never) push(std::max(deadline, now_), EventKind::wake, self.id, self.wake_number);
+  Fiber::suspend();
+  return now_ < deadline;
+}
+
+void World::sleep(SimTime local) {
+  const SimTime deadline = deadline_after(local);
+  enter_call();
+  const Phase began = phase_;
+  thread().sleeping = true;
+  while (now_ < deadline && phase_ == began) (void)block(deadline);
+  thread().sleeping = false;
+}
+
+void World::wake_object(Process& process, const void* object) {
+  for (const std::size_t id : process.threads) {
+    Thread& thread = *threads_[id];
+    if (thread.blocked && thread.object == object) wake(thread);
+  }
+}
+
+void World::wake_waiters(int number) {
+  for (Process& process : processes_)
+    for (const std::size_t id : process.threads) {
+      Thread& thread = *threads_[id];
+      if (thread.blocked && (thread.descriptors[0] == number || thread.descriptors[1] == number)) wake(thread);
+    }
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+//
+// World is one simulated world: a server, the clients' processes with their threads and sockets, the network between
+// them, true time, and a queue of what happens next. One thread, one seed; the same seed gives the same trace.
+//
+//     process: fibers that run the blocking client ---- system calls ----> World ---- bytes, late ----> ModelRedis
+//
+// The client's objects are those that ship, sockets and threads included: the linker replaces the system calls
+// (system_calls.cpp).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "application.hpp"
+#include "fault.hpp"
+#include "fiber.hpp"
+#include "model_redis.hpp"
+#include "plan.hpp"
+#include "random.hpp"
+#include "trace.hpp"
+
+namespace holdfast::sim {
+
+class Application;
+class Checkers;
+class FaultInjector;
+struct Canary;
+class World;
+
+// One connection. Bytes of each direction arrive in their order.
+struct Link {
+  enum class State : std::uint8_t { unconnected, connecting, established, failed };
+  State state = State::unconnected;
+  std::size_t index = 0;
+  int number = -1;  // Its descriptor.
+  std::size_t process = 0;
+  std::uint32_t life = 0;
+  ModelRedis::ConnectionId server_id = 0;  // 0: the server does not know it, or not any more.
+  std::deque<std::string> up;              // On their way to the server; an empty one is the end.
+  std::deque<std::string> down;
+  SimTime up_last = 0;
+  SimTime down_last = 0;
+  SimTime up_stalled_until = 0;
+  SimTime down_stalled_until = 0;
+  bool up_swallowed = false;
+  bool down_swallowed = false;
+  bool client_closed = false;
+  bool end_sent = false;      // By the server.
+  bool end_received = false;  // By the client.
+  bool dribbles = false;
+  bool subscribed = false;        // Has carried a SUBSCRIBE.
+  std::int64_t reset_after = -1;  // Bytes to come, in both directions; -1: no such fault.
+  int short_writes = 0;           // Sends to come that take a part.
+  SimTime full_until = 0;         // A send takes nothing.
+  int error = 0;
+  std::size_t up_bytes = 0;  // In `up`.
+  std::string received;      // In the client's socket.
+  std::string pending;       // At the server: bytes that it has not read, while it is paused.
+  bool pending_end = false;
+  SimTime receive_timeout = 0;  // Of the client's clock; 0: none.
+};
+
+struct Pipe {
+  std::size_t count = 0;
+};
+
+struct Descriptor {
+  enum class Kind : std::uint8_t { closed, socket, pipe };
+  Kind kind = Kind::closed;
+  std::size_t index = 0;
+};
+inline constexpr int descriptor_base = 1 << 20;  // So that none is mistaken for a real one.
+
+struct Thread {
+  std::size_t id = 0;
+  std::size_t process = 0;
+  std::unique_ptr<Fiber> fiber;
+  void* (*start)(void*) = nullptr;
+  void* argument = nullptr;
+  std::uint64_t wake_number = 0;
+  bool blocked = false;
+  bool woken = false;  // A wake-up is on its way.
+  bool interrupted = false;
+  bool sleeping = false;  // In the application's own time.
+  bool due = false;       // It would run if its process were not stopped.
+  std::array<int, 2> descriptors = {-1, -1};
+  const void* object = nullptr;  // A mutex, a condition or a thread that it waits for.
+  SimTime starved_until = 0;
+  SimTime called_at = -1;
+  std::uint32_t calls = 0;  // System calls at `called_at`.
+};
+
+struct Process {
+  std::size_t index = 0;
+  std::uint32_t life = 0;
+  bool lied_to = false;  // In this life, by a server that answers what was not asked: nothing is promised then.
+  const ClientPlan* plan = nullptr;
+  bool alive = false;
+  bool finished = false;  // Not to be started again.
+  SimTime stopped_until = 0;
+  SimTime stop_at_call = 0;     // How long the next system call is stopped; 0: not.
+  SimTime disturbed_until = 0;  // Something of it does not run, or late.
+  SimTime stood_still = 0;      // How long it was stopped, in all.
+  SimTime timers_late = 0;      // By how much at most, for now.
+  SimTime imposed = 0;          // True time that it could not run or was made late, in all.
+  std::uint64_t commands = 0;   // Sent by it.
+  std::vector<std::size_t> threads;
+  std::vector<int> descriptors;
+  std::deque<std::array<std::uint64_t, 128>> pages;
+  std::unique_ptr<Application> application;
+  Random random{0};
+
+  // Empty where it has none.
+  [[nodiscard]] std::span<Application::Slot> application_slots() noexcept {
+    return application == nullptr ? std::span<Application::Slot>() : std::span(application->slots());
+  }
+};
+
+struct Failure {
+  std::string checker;
+  std::string text;
+  SimTime at = 0;
+  std::uint64_t event = 0;
+};
+
+struct WorldOptions {
+  bool recorded = false;
+  const Canary* canary = nullptr;
+  std::uint64_t events_max = UINT64_MAX;
+};
+
+// What the last phase of a world is for.
+enum class Phase : std::uint8_t { faults, liveness, over };
+
+class World {
+ public:
+  World(const Plan& plan, const WorldOptions& options);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Until it is over, or something failed.
+  void run();
+
+  [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const Canary* canary() const noexcept { return options_.canary; }
+  [[nodiscard]] SimTime now() const noexcept { return now_; }
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+  [[nodiscard]] Phase phase() const noexcept { return phase_; }
+  [[nodiscard]] bool failed() const noexcept { return !failure_.checker.empty(); }
+  [[nodiscard]] const Failure& failure() const noexcept { return failure_; }
+  [[nodiscard]] Trace& trace() noexcept { return trace_; }
+  [[nodiscard]] Random& random() noexcept { return random_; }
+  [[nodiscard]] Checkers& checkers() noexcept { return *checkers_; }
+  [[nodiscard]] std::vector<Process>& processes() noexcept { return processes_; }
+  [[nodiscard]] std::deque<Link>& links() noexcept { return links_; }
+  [[nodiscard]] FaultCounts& fault_counts() noexcept { return fault_counts_; }
+  void count(Fault fault, std::string_view lane, std::string_view label = {});
+  // The first one counts.
+  void fail(std::string_view checker, const std::string& text);
+  void after(SimTime delay, std::function<void()> action);
+
+  // A. Time. A client's clock is its own.
+  [[nodiscard]] SimTime local_time(const Process& process) const noexcept;
+  // True time at which the client's clock shows it, at the earliest.
+  [[nodiscard]] SimTime true_time(const Process& process, SimTime local) const noexcept;
+  [[nodiscard]] WallMicros wall() const noexcept { return wall_base + now_ / microsecond + wall_offset_; }
+  [[nodiscard]] SimTime true_time_of_wall(WallMicros at) const noexcept {
+    return (at - wall_base - wall_offset_) * microsecond;
+  }
+  [[nodiscard]] WallMicros wall_offset() const noexcept { return wall_offset_; }
+  [[nodiscard]] WallMicros wall_offset_max() const noexcept { return wall_offset_max_; }
+  void step_wall(WallMicros by);
+
+  // B. The server.
+  [[nodiscard]] ModelRedis& redis() noexcept { return redis_; }
+  [[nodiscard]] bool server_paused() const noexcept { return now_ < server_paused_until_; }
+  [[nodiscard]] bool refuses() const noexcept { return now_ < refused_until_; }
+  [[nodiscard]] bool black() const noexcept { return now_ < black_until_; }
+  void pause_server(SimTime length);
+  void resume_server();
+  void restart_server(ModelRedis::Data data, SimTime down);
+  void refuse_connects(SimTime length) { refused_until_ = now_ + length; }
+  void swallow_connects(SimTime length) { black_until_ = now_ + length; }
+  // A command of somebody else's; its reply.
+  std::string foreign(const std::vector<std::string>& words);
+  void flush_server();
+  // Whose connection that is; nullptr: nobody's of ours.
+  [[nodiscard]] const Link* link_of(ModelRedis::ConnectionId id) const noexcept;
+
+  // C. The network.
+  [[nodiscard]] std::size_t links_alive() const noexcept { return live_links_.size(); }
+  void reset(Link& link);
+  void spike(SimTime latency, SimTime length) {
+    spike_ = latency;
+    spike_until_ = now_ + length;
+  }
+  // What is done to the next replies of the server.
+  enum class Tamper : std::uint8_t { nothing, hostile, shape, unasked, lose_message, double_message };
+  void tamper(Tamper how) { tamper_ = how; }
+
+  // D. Processes.
+  void start(Process& process);
+  enum class End : std::uint8_t { exit, crash, power_loss };
+  void end(Process& process, End how);
+  void stop(Process& process, SimTime length);
+  void interrupt(Process& process);
+  void starve_thread(Process& process, SimTime length);
+  void wake(Thread& thread);
+
+  // E. What system calls do. From within a fiber, but for those that cannot wait.
+  [[nodiscard]] Thread& thread() noexcept { return *threads_[current_]; }
+  [[nodiscard]] Process& process() noexcept { return processes_[threads_[current_]->process]; }
+  // At the beginning of each.
+  void enter_call();
+  // Until `deadline` (true time) or wake(). False: it has passed.
+  bool block(SimTime deadline);
+  // The same for a span of the process's own clock.
+  [[nodiscard]] SimTime deadline_after(SimTime local) noexcept;
+  void sleep(SimTime local);
+  int add_descriptor(Descriptor descriptor);
+  [[nodiscard]] Descriptor* descriptor(int number) noexcept;
+  int open_socket();
+  void open_pipe(int* ends);
+  [[nodiscard]] Link& link(std::size_t index) noexcept { return links_[index]; }
+  [[nodiscard]] Pipe& pipe(std::size_t index) noexcept { return pipes_[index]; }
+  void connect(std::size_t link);
+  [[nodiscard]] std::size_t send(std::size_t link, std::string_view bytes);
+  void close(int number);
+  void wake_waiters(int descriptor);
+  void wake_object(Process& process, const void* object);
+  std::size_t add_thread(Process& process, void* (*body)(void*), void* argument);
+  [[nodiscard]] bool thread_done(std::size_t id) const noexcept;
+  [[nodiscard]] const void* thread_pointer(std::size_t id) const noexcept { return threads_[id].get(); }
+  void note_time_lost(Process& process, SimTime length) { process.imposed += length; }
+  [[nodiscard]] SimTime cpu_time() noexcept { return cpu_; }
+  void do_faults_end();
+
+  [[nodiscard]] static World* current() noexcept;
+  static constexpr WallMicros wall_base = 1'700'000'000'000'000;
+
+ private:
+  enum class EventKind : std::uint8_t { wake, up, down, connected, action };
+  struct Event {
+    SimTime at;
+    std::uint64_t number;
+    EventKind kind;
+    std::uint32_t who;
+    std::uint64_t detail;
+    bool operator<(const Event& other) const noexcept { return at != other.at ? at > other.at : number > other.number; }
+  };
+  void push(SimTime at, EventKind kind, std::size_t who, std::uint64_t detail = 0);
+  void handle(const Event& event);
+  void run_thread(Thread& thread);
+  void deliver_up(std::size_t index);
+  void deliver_down(std::size_t index);
+  void finish_connect(std::size_t index);
+  void give_to_server(Link& link, std::string_view bytes, bool end);
+  void send_down(Link& link, std::string bytes);
+  void tamper_with(Link& link, std::string& bytes);
+  void schedule_up(Link& link, std::string bytes);
+  [[nodiscard]] SimTime latency();
+  void close_link(Link& link, bool silently);
+  void begin_liveness();
+  void finish();
+  void drop_server_side(Link& link);
+
+  Plan plan_;
+  WorldOptions options_;
+  Random random_;
+  Trace trace_;
+  FaultCounts fault_counts_{};
+  Failure failure_;
+  SimTime now_ = 0;
+  SimTime cpu_ = 0;
+  std::uint64_t events_ = 0;
+  std::uint64_t numbers_ = 0;
+  Phase phase_ = Phase::faults;
+  std::vector<Event> queue_;
+  std::vector<std::function<void()>> actions_;
+  std::vector<std::size_t> free_actions_;
+  WallMicros wall_offset_ = 0;
+  WallMicros wall_offset_max_ = 0;
+  ModelRedis redis_;
+  ModelRedis::ConnectionId foreign_ = 0;
+  SimTime server_paused_until_ = 0;
+  SimTime refused_until_ = 0;
+  SimTime black_until_ = 0;
+  SimTime spike_ = 0;
+  SimTime spike_until_ = 0;
+  std::uint32_t restarts_ = 0;
+  Tamper tamper_ = Tamper::nothing;
+  std::deque<Link> links_;
+  std::vector<std::size_t> live_links_;  // Those that the server knows.
+  std::deque<Pipe> pipes_;
+  std::deque<Descriptor> descriptors_;  // Calls that were stopped know theirs still.
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::size_t current_ = 0;
+  std::vector<Process> processes_;
+  std::unique_ptr<Checkers> checkers_;
+  std::unique_ptr<FaultInjector> injector_;
+};
+
+}  // namespace holdfast::sim
