@@ -63,10 +63,11 @@ class Client {
 
   // Renews what is due of the holds that are to be kept and that no watchdog keeps, calls on_at_risk and on_lost where
   // that is due, and says when to call again; Instant::max() when there is nothing to keep. Blocks for the request timeout at
-  // most, longer by the connect timeout when it must connect first. Every call that waits for a lock does it, too, meanwhile.
+  // most for every in_flight_max / 2 holds that are due, longer by the connect timeout when it must connect first. Every call
+  // that waits for a lock does it, too, meanwhile.
   Instant tend() noexcept;
   // Holds from the next one on are kept by this watchdog; nullptr: by tend(). REQUIRES: the keeper outlives the holds it
-  // keeps. A forked child has none.
+  // keeps, and is detached before it goes if the client acquires on. A forked child has none.
   void attach(Keeper* keeper) noexcept { keeper_ = keeper; }
 
   // Ends the call in progress with Status::cancelled, or the next call if there is none. A call that waits for a lock

@@ -42,7 +42,8 @@ class Watchdog : public Keeper {
  public:
   // The storage must outlive the watchdog.
   explicit Watchdog(const RenewalSchedule::Storage& storage) noexcept;
-  // Stops. REQUIRES: every hold that it keeps has been released, or its lock destroyed.
+  // Stops. REQUIRES: every hold that it keeps has been released, or its lock destroyed; clients that acquire on have been
+  // detached by attach(nullptr).
   ~Watchdog();
 
   // Starts the thread and attaches the client: its holds from the next one on are kept. The connection goes where the
@@ -50,7 +51,8 @@ class Watchdog : public Keeper {
   // Errors: not_connected (the client has not connected yet), already_held (it runs), system_error (no thread),
   // forked (it is the parent's: make another).
   [[nodiscard]] Status start(Client& client) noexcept;
-  // Ends the thread: holds run out unless they are renewed otherwise. Waits for it: for a call of a KeepOptions function
+  // Ends the thread: holds run out unless they are renewed otherwise, also those that its clients acquire later, unless they
+  // are detached by attach(nullptr). Waits for it: for a call of a KeepOptions function
   // in progress, or an attempt to connect.
   void stop() noexcept;
 

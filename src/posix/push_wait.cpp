@@ -19,6 +19,9 @@ namespace {
 // Behind the end of the hold in the way: its server expires it a little late, and those who wait come one by one.
 constexpr Duration expiry_jitter = std::chrono::milliseconds(20);
 
+// Receives in a row: a flood of messages must not keep the waiter from its tries.
+constexpr int receives_max = 16;
+
 // For what may go out a little later: TCP keeps it back until more is sent, or for 200 ms (tcp(7), TCP_CORK).
 #ifdef MSG_MORE
 constexpr int unhurried = MSG_MORE;
@@ -196,9 +199,9 @@ class PushWait {
     }
   }
 
-  // All that has arrived, up to a bound: a flood of messages must not keep the waiter from its tries.
+  // All that has arrived, up to a bound.
   void receive() noexcept {
-    for (int turns = 0; turns < 16 && subscriber().state() == SubscriberState::open; ++turns) {
+    for (int turns = 0; turns < receives_max && subscriber().state() == SubscriberState::open; ++turns) {
       const MutableBytes space = subscriber().receive_space();
       const ssize_t count = ::recv(client_.push_socket_, space.data, space.size, MSG_DONTWAIT);
       if (count > 0) {
