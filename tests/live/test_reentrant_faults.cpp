@@ -348,7 +348,7 @@ TEST_ON_SERVER(test_renewal_confirmed_after_the_end_should_revive_nothing) {  //
 
 // ---- Servers that go ---------------------------------------------------------------------------------------------
 
-TEST_ON_SERVER(test_restart_with_data_should_leave_the_hold, "--appendonly", "yes") {
+TEST_ON_SERVER(test_restart_with_data_should_leave_the_hold, "--appendonly", "yes", "--appendfsync", "no") {
   Client client;
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
   Owner owner(client);

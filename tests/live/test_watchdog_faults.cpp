@@ -367,7 +367,7 @@ TEST_ON_SERVER(test_stalled_connection_of_the_watchdog_should_be_replaced_in_tim
   TEST_ASSERT_EQUAL(0, told.lost);
 }
 
-TEST_ON_SERVER(test_restart_with_data_should_leave_the_hold, "--appendonly", "yes") {
+TEST_ON_SERVER(test_restart_with_data_should_leave_the_hold, "--appendonly", "yes", "--appendfsync", "no") {
   Kept kept(server, server.tcp_url());
   Told told;
   FencedLock lock(kept.owner, "k", {.lease = 3s});
