@@ -155,7 +155,7 @@ class World {
     const std::string run_id(40, static_cast<char>('a' + n % 2));
     static const char* const versions[] = {"$6\r\n7.0.15\r\n$0\r\n\r\n", "$5\r\n8.4.0\r\n$0\r\n\r\n",
                                            "$5\r\n7.2.4\r\n$5\r\n9.0.0\r\n", "$3\r\nx.y\r\n$3\r\n...\r\n"};
-    return "*4\r\n$40\r\n" + run_id + "\r\n$2\r\n99\r\n" + versions[n / 2 % 4];
+    return "*5\r\n$40\r\n" + run_id + "\r\n$2\r\n99\r\n" + versions[n / 2 % 4] + "$40\r\n" + run_id + "\r\n";
   }
 
   // ---- The driver

@@ -119,6 +119,12 @@
   ENTRY(lock_lost,\
         "The hold ended before it was released.",\
         "Treat the work as unprotected; renew, lease longer, or check a fence.") \
+  ENTRY(no_quorum,\
+        "Fewer than a majority of the nodes answered, or may vote.",\
+        "Ask each node's status; a restarted one votes when max_lease is over.") \
+  ENTRY(same_machine,\
+        "Two of the nodes are one server, or a master and its replica.",\
+        "Give independent masters: a quorum of one machine is none.") \
   ENTRY(system_error,\
         "A system call failed.",\
         "Read errno.") \

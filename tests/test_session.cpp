@@ -24,7 +24,8 @@ const std::string run_id(40, 'f');
 std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
 
 std::string identity_reply(const std::string& id, const std::string& version, const std::string& valkey = "") {
-  return "*4\r\n" + bulk(id) + bulk("100") + bulk(version) + bulk(valkey);
+  return "*5\r\n" + bulk(id) + bulk("100") + bulk(version) + bulk(valkey) +
+         bulk("00000000000000ff" + std::string(24, 'f'));
 }
 std::string good_handshake(int client_id = 7, const std::string& id = run_id) {
   return ":" + std::to_string(client_id) + "\r\n" + identity_reply(id, "7.0.15");
@@ -183,6 +184,7 @@ TEST(test_handshake_should_log_in_select_and_ask_who_the_server_is) {
   TEST_ASSERT_TRUE(wire.session.identity().run_id_known);
   TEST_ASSERT_EQUAL(70015U, wire.session.identity().version);
   TEST_ASSERT_EQUAL(100U, wire.session.identity().uptime_seconds);
+  TEST_ASSERT_EQUAL(0xffU, wire.session.identity().replication_id);
   TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
 }
 
@@ -232,7 +234,7 @@ TEST(test_handshake_should_do_without_what_the_acl_refuses) {
 }
 
 TEST(test_handshake_should_do_without_an_identity_of_an_odd_shape) {
-  for (const std::string odd : {"+OK\r\n", "*0\r\n", "*4\r\n:1\r\n:2\r\n:3\r\n:4\r\n", "$-1\r\n", ":1\r\n"}) {
+  for (const std::string odd : {"+OK\r\n", "*0\r\n", "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", "$-1\r\n", ":1\r\n"}) {
     Wire wire;
     wire.connect(":1\r\n" + odd);
     TEST_ASSERT_TRUE(wire.session.ready());

@@ -28,6 +28,7 @@ namespace holdfast {
 class CommandLine;
 class HoldRecord;
 class Keeper;
+class LockMachine;
 struct LockInfo;
 
 class Client {
@@ -86,7 +87,11 @@ class Client {
 
   friend class HoldRecord;
   friend class OwnedLock;
+  friend class PushLink;
   friend class PushWait;
+  friend class QuorumClient;
+  friend class QuorumLock;
+  friend class QuorumWait;
   friend class Watchdog;
   friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;
   friend Status fenced_set(Client& client, Key resource, std::uint64_t fence, ByteView value, bool& written) noexcept;
@@ -125,17 +130,20 @@ class Client {
 
   [[nodiscard]] Status ensure_ready(Instant deadline) noexcept;
   [[nodiscard]] Status make_ready(Instant deadline) noexcept;
+  [[nodiscard]] Status prepare(const ClientConfig& config) noexcept;
   [[nodiscard]] Status connect_once(Instant deadline) noexcept;
+  Status note_connect(Status status) noexcept;
   [[nodiscard]] Status connect_transport(Instant deadline) noexcept;
   [[nodiscard]] Status connect_cached(Instant deadline) noexcept;
   // The address that socket_ goes to, or went to last.
   [[nodiscard]] Status connect_again(Instant deadline, int& socket) noexcept;
-  [[nodiscard]] Status connect_address(const void* address, std::size_t size, int family, Instant deadline,
-                                       int& connected) noexcept;
+  [[nodiscard]] int address_family() const noexcept;
+  [[nodiscard]] Status begin_connect(int& socket, bool& connected) noexcept;
+  [[nodiscard]] Status await_connect(int socket, Instant deadline) noexcept;
+  [[nodiscard]] static Status connect_outcome(int socket) noexcept;
   [[nodiscard]] bool take_literal() noexcept;
   [[nodiscard]] Status resolve() noexcept;
-  [[nodiscard]] Status connect_socket(int socket, const void* address, std::size_t size, Instant deadline) noexcept;
-  [[nodiscard]] Status set_up_socket(int socket, int family) noexcept;
+  [[nodiscard]] Status set_up_socket(int socket) noexcept;
   void close_transport() noexcept;
   void probe_idle_connection() noexcept;
 
@@ -143,6 +151,7 @@ class Client {
   void pump(const HoldRecord* lock, Instant until = Instant::max()) noexcept;
   // Sends what the lock's machine wants and waits for the answer.
   void ask(HoldRecord& lock) noexcept;
+  void submit(LockMachine& machine, void* requester) noexcept;
   void ask_on(HoldRecord& lock, ParseResult result, RespValue value) noexcept;
   [[nodiscard]] bool answered(const HoldRecord* lock) const noexcept;
   // Sends as much as the socket takes.

@@ -9,6 +9,7 @@
 #include "holdfast/inspection.hpp"
 #include "holdfast/lockable.hpp"
 #include "holdfast/mutex.hpp"
+#include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/scoped_lock.hpp"
 #include "holdfast/url.hpp"

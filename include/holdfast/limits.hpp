@@ -103,6 +103,14 @@ static_assert(renewal_batch_max + 1 <= elements_max, "its reply must fit");
 // Calls in flight at once: the next is on its way while the server works on the last.
 inline constexpr std::size_t renewal_calls_max = 4;
 
+// ---- Quorums ----------------------------------------------------------------------------------------------------
+
+// Nodes of a Redlock. Five survive two failures, and more than nine cost more than they save.
+inline constexpr std::size_t nodes_max = 9;
+// How long one node may take to answer an acquire: far less than the lease, or little of it would be left.
+inline constexpr int node_timeout_divisor = 20;
+inline constexpr Duration node_timeout_min = 5ms;
+
 // ---- Waiting ----------------------------------------------------------------------------------------------------
 
 inline constexpr Duration retry_delay_min = 2ms;    // The floor: no loop turns faster.

@@ -62,6 +62,7 @@ struct HoldView {
   const Token* token = nullptr;
   std::chrono::milliseconds lease{};
   std::uint32_t count = 1;  // Of a step: how often it is held from then on.
+  std::uint64_t fence = 0;  // Of a renewal that writes the quorum's fence back; 0: it has none.
 };
 
 // What a reply to an acquire says beside its verdict. Untouched where it does not.

@@ -112,6 +112,8 @@ class LockMachine {
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   // Of the last acquire; 0 where it was not granted, or the kind has none.
   [[nodiscard]] std::uint64_t fence() const noexcept { return facts_.fence; }
+  // Of a quorum, whose fence is the largest of its nodes': renewals of its kinds write it back.
+  void set_fence(std::uint64_t fence) noexcept { facts_.fence = fence; }
   // What the last acquire that met a busy lock was told of the other's remaining time, in milliseconds; -1 for a key
   // without a TTL, or remaining_unknown.
   [[nodiscard]] std::int64_t busy_for() const noexcept { return facts_.remaining; }

@@ -80,6 +80,7 @@ struct ServerIdentity {
   char run_id[run_id_size] = {};  // All NUL when unknown.
   bool run_id_known = false;
   std::uint64_t uptime_seconds = 0;  // At the handshake.
+  std::uint64_t replication_id = 0;  // Its first 64 bits, which a master and its replicas share; 0 when unknown.
   std::int64_t client_id = 0;        // Of this connection; 0 when unknown.
   std::uint32_t version = 0;         // Major * 10000 + minor * 100 + patch; of Valkey where it is one. 0: unknown.
   bool is_valkey = false;

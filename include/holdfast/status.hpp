@@ -58,6 +58,8 @@ enum class Status : std::uint8_t {
 
   // The world's.
   lock_lost,     // The hold ended before you released it.
+  no_quorum,     // Fewer than a majority of a quorum's nodes answered, or may vote. Nothing is held.
+  same_machine,  // Two nodes of a quorum are one server, or one is a replica of the other.
   system_error,  // A system call failed for a reason that has no value of its own.
   no_entropy,    // The system gave no random bytes.
 

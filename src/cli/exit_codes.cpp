@@ -6,7 +6,8 @@ namespace holdfast::cli {
 int exit_code_of(Status status, int not_acquired) noexcept {
   switch (status) {
     case Status::lock_busy: return not_acquired;
-    case Status::invalid_argument: return exit_usage;
+    case Status::invalid_argument:
+    case Status::same_machine: return exit_usage;
     case Status::lock_lost: return exit_lost;
     case Status::wrong_type: return exit_no_lock;
 
@@ -28,6 +29,7 @@ int exit_code_of(Status status, int not_acquired) noexcept {
     case Status::cross_slot:
     case Status::try_again:
     case Status::too_many_clients:
+    case Status::no_quorum:
     case Status::denied:
     case Status::outcome_unknown: return exit_no_server;
 

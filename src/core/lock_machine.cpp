@@ -514,7 +514,11 @@ Status LockMachine::poll_request(MutableBytes space, Request& request, std::size
   const RequestForm form = wanted_ == Wanted::renew ? renewal_form_ : form_;
   CommandLine line;
   kind_->fill(line, *kind_, operation, form,
-              {.key = key(), .token = &token_, .lease = whole_milliseconds(timing_.lease), .count = step_target_});
+              {.key = key(),
+               .token = &token_,
+               .lease = whole_milliseconds(timing_.lease),
+               .count = step_target_,
+               .fence = facts_.fence});
   if (const Status status = encode_command(space, line.view(), size); status != Status::ok) return status;
   describe(request, operation, form);
   if (operation == Operation::renew) {

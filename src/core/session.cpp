@@ -39,6 +39,18 @@ std::uint32_t read_version(ByteView text) noexcept {
   return version;
 }
 
+// The first 64 bits; 0 of what is no hexadecimal number.
+std::uint64_t read_hexadecimal(ByteView text) noexcept {
+  std::uint64_t number = 0;
+  for (std::size_t index = 0; index < 16; ++index) {
+    const char digit = text[index];
+    const bool decimal = digit >= '0' && digit <= '9';
+    if (!decimal && (digit < 'a' || digit > 'f')) return 0;
+    number = number << 4 | static_cast<std::uint64_t>(decimal ? digit - '0' : digit - 'a' + 10);
+  }
+  return number;
+}
+
 // Refusals that pass by themselves.
 bool transient(Status status) noexcept {
   return status == Status::loading || status == Status::busy_script || status == Status::read_only ||
@@ -386,19 +398,20 @@ void Session::handshake_reply(Purpose purpose, const RespValue& value, Instant n
 }
 
 void Session::read_identity(const RespValue& value) noexcept {
-  if (!value.is(RespKind::array) || value.count() != 4) return;
-  ByteView fields[4];
-  for (std::uint32_t index = 0; index < 4; ++index) {
+  if (!value.is(RespKind::array) || value.count() != 5) return;
+  ByteView fields[5];
+  for (std::uint32_t index = 0; index < 5; ++index) {
     const RespValue& field = value.at(index);
     if (!field.is(RespKind::bulk)) return;
     fields[index] = field.text();
   }
-  const auto& [run_id, uptime, redis_version, valkey_version] = fields;
+  const auto& [run_id, uptime, redis_version, valkey_version, replication_id] = fields;
   if (run_id.size() == run_id_size) {
     std::memcpy(identity_.run_id, run_id.data(), run_id_size);
     identity_.run_id_known = true;
   }
   (void)read_decimal(uptime, UINT64_MAX / 2, identity_.uptime_seconds);
+  if (replication_id.size() == run_id_size) identity_.replication_id = read_hexadecimal(replication_id);
   identity_.is_valkey = !valkey_version.empty();
   identity_.version = read_version(identity_.is_valkey ? valkey_version : redis_version);
   if (!settings_.native_delete) return;

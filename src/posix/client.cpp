@@ -73,6 +73,12 @@ Status Client::connect(ByteView url) noexcept {
 }
 
 Status Client::connect(const ClientConfig& config) noexcept {
+  if (const Status status = prepare(config); status != Status::ok) return status;
+  return connect_once(now_ + config_.connect_timeout);
+}
+
+// All of connect() but the connection.
+Status Client::prepare(const ClientConfig& config) noexcept {
   problem_ = validate(config);
   if (problem_.found()) return Status::invalid_argument;
   if (const Status status = ensure_page(); status != Status::ok) return status;
@@ -86,7 +92,7 @@ Status Client::connect(const ClientConfig& config) noexcept {
   next_connect_at_ = Instant();
   session_.configure(settings());
   now_ = now();
-  return connect_once(now_ + config_.connect_timeout);
+  return Status::ok;
 }
 
 Status Client::prepare_like(const Client& other) noexcept {
@@ -141,17 +147,23 @@ Status Client::make_ready(Instant deadline) noexcept {
   return connect_once(connect_deadline < deadline ? connect_deadline : deadline);
 }
 
-// One attempt. A failure keeps the next one away for a growing, jittered while.
+// One attempt.
 Status Client::connect_once(Instant deadline) noexcept {
-  failure_ = connect_transport(deadline);
-  if (failure_ == Status::ok) {
+  Status status = connect_transport(deadline);
+  if (status == Status::ok) {
     session_.handle_connected(now_, deadline);
     pump(nullptr);
-    if (!session_.ready()) failure_ = session_.failure();
+    if (!session_.ready()) status = session_.failure();
   }
   now_ = now();
+  return note_connect(status);
+}
+
+// A failure keeps the next attempt away for a growing, jittered while.
+Status Client::note_connect(Status status) noexcept {
+  failure_ = status;
   last_used_ = now_;
-  if (failure_ == Status::ok) {
+  if (status == Status::ok) {
     reconnect_delay_ = Duration::zero();
     next_connect_at_ = Instant();
     return Status::ok;
@@ -160,7 +172,6 @@ Status Client::connect_once(Instant deadline) noexcept {
   if (reconnect_delay_ < reconnect_delay_min) reconnect_delay_ = reconnect_delay_min;
   if (reconnect_delay_ > reconnect_delay_max) reconnect_delay_ = reconnect_delay_max;
   next_connect_at_ = now_ + jittered(reconnect_delay_);
-  const Status status = failure_;
   // It ends this call, and none of those that come before the next attempt.
   if (status == Status::cancelled) failure_ = Status::not_connected;
   return status;

@@ -112,17 +112,62 @@ Status Client::resolve() noexcept {
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
 
-Status Client::connect_again(Instant deadline, int& socket) noexcept {
+int Client::address_family() const noexcept {
+  return config_.socket_path.empty() ? addresses_[address_index_].family : AF_UNIX;
+}
+
+// A socket on its way to the address in use. Where it fails there is none, and errno says why.
+Status Client::begin_connect(int& socket, bool& connected) noexcept {
+  sockaddr_un path{};
+  static_assert(sizeof path.sun_path > socket_path_size_max, "a path and its NUL must fit");
+  const void* address = &path;
+  socklen_t size = sizeof path;
   if (config_.socket_path.empty()) {
     if (address_count_ == 0) return Status::not_connected;
-    const SocketAddress& address = addresses_[address_index_];
-    return connect_address(address.bytes, address.size, address.family, deadline, socket);
+    address = addresses_[address_index_].bytes;
+    size = addresses_[address_index_].size;
+  } else {
+    path.sun_family = AF_UNIX;
+    std::memcpy(path.sun_path, config_.socket_path.c_str(), config_.socket_path.view().size() + 1);
   }
-  sockaddr_un address{};
-  static_assert(sizeof address.sun_path > socket_path_size_max, "a path and its NUL must fit");
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, config_.socket_path.c_str(), config_.socket_path.view().size() + 1);
-  return connect_address(&address, sizeof address, AF_UNIX, deadline, socket);
+  const int opened = ::socket(address_family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (opened < 0) return Status::system_error;
+  connected = ::connect(opened, static_cast<const sockaddr*>(address), size) == 0;
+  // An interrupted connect goes on by itself.
+  if (!connected && errno != EINPROGRESS && errno != EINTR) {
+    const int error = errno;
+    ::close(opened);
+    errno = error;
+    return Status::connect_failed;
+  }
+  socket = opened;
+  return Status::ok;
+}
+
+// What has become of it, once it is writable. Where it failed, errno says why.
+Status Client::connect_outcome(int socket) noexcept {
+  int error = 0;
+  socklen_t error_size = sizeof error;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return Status::system_error;
+  if (error == 0) return Status::ok;
+  errno = error;
+  return Status::connect_failed;
+}
+
+Status Client::connect_again(Instant deadline, int& socket) noexcept {
+  int opened = -1;
+  bool connected = false;
+  Status status = begin_connect(opened, connected);
+  if (status == Status::ok && !connected) status = await_connect(opened, deadline);
+  if (status == Status::ok) status = set_up_socket(opened);
+  if (status == Status::ok) {
+    socket = opened;
+  } else {
+    error_number_ = errno;
+    if (opened >= 0) ::close(opened);
+  }
+  now_ = now();
+  return status;
 }
 
 Status Client::connect_transport(Instant deadline) noexcept {
@@ -153,30 +198,8 @@ Status Client::connect_cached(Instant deadline) noexcept {
   return status;
 }
 
-Status Client::connect_address(const void* address, std::size_t size, int family, Instant deadline,
-                               int& connected) noexcept {
-  const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0) {
-    error_number_ = errno;
-    return Status::system_error;
-  }
-  Status status = connect_socket(socket, address, size, deadline);
-  if (status == Status::ok) status = set_up_socket(socket, family);
-  if (status == Status::ok) {
-    connected = socket;
-  } else {
-    error_number_ = errno;
-    ::close(socket);
-  }
-  now_ = now();
-  return status;
-}
-
 // Where it fails, errno says why.
-inline Status Client::connect_socket(int socket, const void* address, std::size_t size, Instant deadline) noexcept {
-  if (::connect(socket, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0) return Status::ok;
-  // An interrupted connect goes on by itself.
-  if (errno != EINPROGRESS && errno != EINTR) return Status::connect_failed;
+inline Status Client::await_connect(int socket, Instant deadline) noexcept {
   for (;;) {
     now_ = now();
     if (take_cancel()) {
@@ -188,18 +211,12 @@ inline Status Client::connect_socket(int socket, const void* address, std::size_
       return Status::connect_failed;
     }
     const int ready = wait_for(socket, POLLOUT, deadline - now_);
-    if (ready > 0) break;
+    if (ready > 0) return connect_outcome(socket);
     if (ready < 0 && errno != EINTR) return Status::system_error;
   }
-  int error = 0;
-  socklen_t error_size = sizeof error;
-  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return Status::system_error;
-  if (error == 0) return Status::ok;
-  errno = error;
-  return Status::connect_failed;
 }
 
-Status Client::set_up_socket(int socket, int family) noexcept {
+Status Client::set_up_socket(int socket) noexcept {
   // Blocking from here on: with SO_RCVTIMEO a receive sleeps by itself, and costs one system call instead of two.
   if (::fcntl(socket, F_SETFL, 0) != 0) return Status::system_error;  // O_NONBLOCK was its only flag.
   receive_timeout_ = config_.request_timeout < sleep_max ? config_.request_timeout : sleep_max;
@@ -208,7 +225,7 @@ Status Client::set_up_socket(int socket, int family) noexcept {
   limit.tv_sec = static_cast<time_t>(receive_timeout_.count() / 1'000'000'000);
   limit.tv_usec = static_cast<suseconds_t>(receive_timeout_.count() % 1'000'000'000 / 1000);
   if (::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return Status::system_error;
-  if (family == AF_UNIX) return Status::ok;
+  if (address_family() == AF_UNIX) return Status::ok;
   // They save time and help to notice a dead peer; a system that does not know them works without.
   for (const auto& [level, name, value] : tcp_options) set_option(socket, level, name, value);
 #ifdef TCP_USER_TIMEOUT
@@ -398,6 +415,27 @@ void Client::ask(HoldRecord& lock) noexcept {
   reply.tag = request.tag;
   if (!lock.handle_reply(reply, now_)) [[unlikely]]
     pump(&lock);
+}
+
+// Hands what the machine wants to the session, or tells the machine why not.
+void Client::submit(LockMachine& machine, void* requester) noexcept {
+  const Session::Place place = session_.open(machine.request_compensated());
+  std::size_t size = 0;
+  if (place.request != nullptr) {
+    ByteView prepared;
+    if (fast_paths && place.space.size >= template_size_max) prepared = machine.poll_prepared(*place.request);
+    size = prepared.size();
+    if (size != 0)
+      std::memcpy(place.space.data, prepared.data(), size);
+    else if (machine.poll_request(place.space, *place.request, size) != Status::ok)
+      size = 0;
+  }
+  if (size == 0) {
+    machine.refuse_request(session_.ready() ? Status::too_many_requests : Status::not_connected, now_);
+    return;
+  }
+  place.request->tag.requester = requester;
+  session_.commit(*place.request, size, now_);
 }
 
 // What was sent straight stands in the queue now, and what was received, of which one value may have been parsed, is

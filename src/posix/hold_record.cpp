@@ -50,6 +50,8 @@ bool HoldRecord::worth_waiting(Status status) noexcept {
     case Status::unknown_command:
     case Status::server_error:
     case Status::lock_lost:
+    case Status::no_quorum:  // These two are a quorum's.
+    case Status::same_machine:
     case Status::system_error:
     case Status::no_entropy: return false;
   }
@@ -112,26 +114,7 @@ inline void HoldRecord::publish() noexcept {
     publish_unkept();
 }
 
-void HoldRecord::submit() noexcept {
-  Session& session = client_->session_;
-  const Session::Place place = session.open(machine_.request_compensated());
-  std::size_t size = 0;
-  if (place.request != nullptr) {
-    ByteView prepared;
-    if (fast_paths && place.space.size >= template_size_max) prepared = machine_.poll_prepared(*place.request);
-    size = prepared.size();
-    if (size != 0)
-      std::memcpy(place.space.data, prepared.data(), size);
-    else if (machine_.poll_request(place.space, *place.request, size) != Status::ok)
-      size = 0;
-  }
-  if (size == 0) {
-    machine_.refuse_request(session.ready() ? Status::too_many_requests : Status::not_connected, client_->now_);
-    return;
-  }
-  place.request->tag.requester = this;
-  session.commit(*place.request, size, client_->now_);
-}
+void HoldRecord::submit() noexcept { client_->submit(machine_, this); }
 
 // After every input: what the machine has to say, in its order.
 [[gnu::noinline]] void HoldRecord::settle() noexcept {

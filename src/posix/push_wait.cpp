@@ -4,13 +4,9 @@
 #include "holdfast/push_wait.hpp"
 
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <new>
 
 #include "client_hot.hpp"
+#include "push_link.hpp"
 
 namespace holdfast {
 
@@ -19,70 +15,29 @@ namespace {
 // Behind the end of the hold in the way: its server expires it a little late, and those who wait come one by one.
 constexpr Duration expiry_jitter = std::chrono::milliseconds(20);
 
-// Receives in a row: a flood of messages must not keep the waiter from its tries.
-constexpr int receives_max = 16;
-
-// For what may go out a little later: TCP keeps it back until more is sent, or for 200 ms (tcp(7), TCP_CORK).
-#ifdef MSG_MORE
-constexpr int unhurried = MSG_MORE;
-#else
-constexpr int unhurried = 0;
-#endif
-
 }  // namespace
 
 class PushWait {
  public:
   PushWait(HoldRecord& record, Instant deadline) noexcept
-      : record_(record), client_(*record.client_), deadline_(deadline) {}
+      : record_(record), client_(*record.client_), link_(client_), deadline_(deadline) {}
 
   Status run(Status outcome) noexcept {
-    make_current();
+    link_.make_current();
     waiter_ = subscriber().enter(record_.machine_.key(), now());
     if (waiter_ == nullptr) return record_.poll_until(deadline_, outcome);
     const LockKind& kind = record_.machine_.kind();
     asks_ttl_ = !kind.reentrant && !kind.fenced;  // Those are told with the refusal.
     plan(outcome);
     outcome = wait(outcome);
-    leave(outcome == Status::ok);
+    link_.leave(*waiter_, outcome == Status::ok);
     if (!refused_) return outcome;
     return record_.poll_until(deadline_, outcome);
   }
 
  private:
   [[nodiscard]] Instant now() const noexcept { return client_.now_; }
-  [[nodiscard]] Subscriber& subscriber() noexcept {
-    return std::launder(reinterpret_cast<Client::Push*>(client_.push_place_))->subscriber;
-  }
-  [[nodiscard]] SubscriberSettings settings() const noexcept {
-    const ClientConfig& config = client_.config_;
-    return {.user = config.user.view(),
-            .password = config.password.view(),
-            .client_name = config.client_name.view(),
-            .stall_timeout = config.stall_timeout,
-            .heartbeat = config.max_poll};
-  }
-
-  // The subscriber is there, and knows what has happened to its connection since it was last used.
-  void make_current() noexcept {
-    switch (client_.push_state_) {
-      case Client::PushState::absent: new (client_.push_place_) Client::Push(settings()); break;
-      case Client::PushState::inherited:
-        subscriber().forget();
-        subscriber().configure(settings());
-        break;
-      case Client::PushState::closed:
-        subscriber().handle_closed();
-        subscriber().configure(settings());
-        break;
-      case Client::PushState::current:
-        // Where the client went on to another address, releases are announced there.
-        if (client_.push_socket_ >= 0 && client_.push_address_ != client_.address_index_) close();
-        if (client_.push_socket_ >= 0) receive();  // The end of an idle connection is noticed here.
-        break;
-    }
-    client_.push_state_ = Client::PushState::current;
-  }
+  [[nodiscard]] Subscriber& subscriber() noexcept { return link_.subscriber(); }
 
   Status wait(Status outcome) noexcept {
     bool listened = false;  // A try was made since the subscription was confirmed.
@@ -97,7 +52,7 @@ class PushWait {
       }
       const bool confirmed = subscriber().confirmed(*waiter_);
       listened = listened && confirmed;
-      if (client_.push_address_ != client_.address_index_) close();
+      if (link_.elsewhere()) link_.close();
       const bool due =
           subscriber().woken(*waiter_) || (confirmed && !listened) || now() >= next_try_ || now() >= deadline_;
       if (due && now() >= floor_) {
@@ -119,7 +74,7 @@ class PushWait {
       // A deadline that has passed waits for the floor, too.
       Instant until = due ? floor_ : earlier(next_try_, deadline_);
       until = earlier(until, earlier(client_.tend_next(), subscriber().poll_timeout()));
-      if (client_.push_socket_ < 0) until = earlier(until, later(client_.push_connect_at_, floor_));
+      if (link_.socket() < 0) until = earlier(until, later(link_.connect_at(), floor_));
       sleep_until(until);
     }
   }
@@ -155,67 +110,12 @@ class PushWait {
 
   // Connects where that is due, and sends what is to be sent.
   void drive() noexcept {
-    if (subscriber().state() == SubscriberState::failed) close();
-    if (client_.push_socket_ < 0 && now() >= client_.push_connect_at_) connect();
+    if (subscriber().state() == SubscriberState::failed) link_.close();
+    if (link_.socket() < 0 && now() >= link_.connect_at())
+      link_.connect(earlier(now() + client_.config_.connect_timeout, deadline_));
     subscriber().handle_timeout(now());
-    transmit();
-    if (subscriber().state() == SubscriberState::failed) close();
-  }
-
-  void connect() noexcept {
-    const Instant limit = earlier(now() + client_.config_.connect_timeout, deadline_);
-    client_.push_address_ = client_.address_index_;
-    const Status status = client_.connect_again(limit, client_.push_socket_);
-    Duration& delay = client_.push_delay_;
-    delay = later_delay(delay);
-    client_.push_connect_at_ = now() + client_.jittered(delay);
-    if (status == Status::ok) subscriber().handle_connected(now());
-  }
-  [[nodiscard]] static Duration later_delay(Duration delay) noexcept {
-    delay *= 2;
-    if (delay < reconnect_delay_min) return reconnect_delay_min;
-    return delay < reconnect_delay_max ? delay : reconnect_delay_max;
-  }
-
-  void close() noexcept {
-    if (client_.push_socket_ >= 0) ::close(client_.push_socket_);
-    client_.push_socket_ = -1;
-    if (subscriber().state() != SubscriberState::closed) subscriber().handle_closed();
-  }
-
-  void transmit(int flags = 0) noexcept {
-    for (ByteView bytes = subscriber().poll_transmit(now()); !bytes.empty();
-         bytes = subscriber().poll_transmit(now())) {
-      const ssize_t sent =
-          ::send(client_.push_socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL | flags);
-      if (sent > 0) {
-        subscriber().handle_transmitted(static_cast<std::size_t>(sent));
-        continue;
-      }
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      close();
-      return;
-    }
-  }
-
-  // All that has arrived, up to a bound.
-  void receive() noexcept {
-    for (int turns = 0; turns < receives_max && subscriber().state() == SubscriberState::open; ++turns) {
-      const MutableBytes space = subscriber().receive_space();
-      const ssize_t count = ::recv(client_.push_socket_, space.data, space.size, MSG_DONTWAIT);
-      if (count > 0) {
-        client_.push_delay_ = Duration::zero();  // It is alive: the next loss is a new one.
-        subscriber().handle_received(static_cast<std::size_t>(count), now());
-        if (static_cast<std::size_t>(count) < space.size) return;
-        continue;
-      }
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      close();
-      return;
-    }
-    if (subscriber().state() == SubscriberState::failed) close();
+    link_.transmit();
+    if (subscriber().state() == SubscriberState::failed) link_.close();
   }
 
   // Until then, until something arrives, or until cancel(); no longer than sleep_max.
@@ -229,21 +129,15 @@ class PushWait {
     const bool unsent = !subscriber().poll_transmit(now()).empty();
     pollfd entries[] = {
         {.fd = client_.wake_, .events = POLLIN, .revents = 0},
-        {.fd = client_.push_socket_, .events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), .revents = 0}};
+        {.fd = link_.socket(), .events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), .revents = 0}};
     const int ready = ::ppoll(entries, 2, &limit, nullptr);  // A descriptor below zero is passed over.
     client_.now_ = Client::now();
-    if (ready > 0 && entries[1].revents != 0 && client_.push_socket_ >= 0) receive();
-  }
-
-  // Who has got the lock does not wait for the UNSUBSCRIBE to make its way to the server.
-  void leave(bool with_lock) noexcept {
-    subscriber().leave(*waiter_, with_lock);
-    if (client_.push_socket_ >= 0) transmit(with_lock ? unhurried : 0);
-    if (subscriber().state() == SubscriberState::failed) close();
+    if (ready > 0 && entries[1].revents != 0 && link_.socket() >= 0) link_.receive();
   }
 
   HoldRecord& record_;
   Client& client_;
+  PushLink link_;
   Instant deadline_;
   Subscriber::Waiter* waiter_ = nullptr;
   Instant next_try_;

@@ -362,7 +362,8 @@ void info(Call& call) {
     std::string section = std::string("# Replication\r\nrole:") + (server.faults.replica ? "slave" : "master") + "\r\n";
     if (server.faults.replica)
       section += std::string("master_link_status:") + (server.faults.link_down ? "down" : "up") + "\r\n";
-    add(section + "connected_slaves:0\r\n");
+    section += "connected_slaves:0\r\nmaster_replid:";
+    add(section + std::string(server.settings.run_id.rbegin(), server.settings.run_id.rend()) + "\r\n");
   }
   if (asked("keyspace")) {
     std::string section = "# Keyspace\r\n";

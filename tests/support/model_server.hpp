@@ -300,8 +300,8 @@ class ModelServer {
                                 : release == ServerRelease::redis_8_4 ? "8.4.0"
                                 : release == ServerRelease::redis_7_0 ? "7.0.15"
                                                                       : "7.2.4";
-    return "*4\r\n" + bulk(run_id) + bulk("100") + bulk(version) +
-           bulk(release == ServerRelease::valkey_9_0 ? "9.0.0" : "");
+    return "*5\r\n" + bulk(run_id) + bulk("100") + bulk(version) +
+           bulk(release == ServerRelease::valkey_9_0 ? "9.0.0" : "") + bulk(std::string(40, 'c'));
   }
 
   void create(const Connection& connection, const std::string& key, const std::string& token, std::int64_t milliseconds,

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+//
+// Quorum is blocking connections to N independent nodes, for any number of Redlocks. All nodes are asked at once, by
+// poll(2); connections stay open and reconnect by themselves, so that a node that is dead, stopped or slow costs nothing but
+// its vote.
+//
+//     Quorum<3> quorum;
+//     const ByteView urls[] = {"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"};
+//     Status status = quorum.connect(urls, 3, {.max_lease = 60s});
+//     RedlockMutex<3> lock(quorum, "orders/42", {.lease = 10s});
+//
+// A restarted node may have forgotten a lock. So it has no vote in grants before max_lease is over, counted from its start
+// and from when another run id was first seen there (RestartGuard); error_text() names the node and the seconds left.
+// Thread rule, fork, signals: as Client's. No heap, except by the resolver of libc for host names, which may take its own
+// time; give literal addresses where that matters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "holdfast/client.hpp"
+#include "holdfast/quorum_machine.hpp"
+#include "holdfast/restart_guard.hpp"
+
+namespace holdfast {
+
+class QuorumLock;
+
+struct QuorumConfig {
+  // The longest lease of any client of this quorum: one setting for all of them. A longer one is refused here.
+  Duration max_lease = lease_default;
+  // Off: nodes vote at once after a restart. Only where they keep what they have answered (appendfsync always).
+  bool restart_guard = true;
+};
+
+class QuorumClient {
+ public:
+  QuorumClient(const QuorumClient&) = delete;
+  QuorumClient& operator=(const QuorumClient&) = delete;
+
+  // Takes the configuration and connects to all nodes at once. ok when a majority is there and may vote; where it is not,
+  // the quorum goes on connecting whenever it is used.
+  // Errors: invalid_argument (too many nodes; a configuration, see problem() and problem_node(); max_lease outside
+  // [lease_min, lease_max]), same_machine, no_quorum, cancelled, already_held while a lock of this quorum exists and the
+  // number of nodes would change. Blocks for the longest connect_timeout at most.
+  [[nodiscard]] Status connect(const ClientConfig* configs, std::size_t count,
+                               const QuorumConfig& config = {}) noexcept;
+  // The same with URLs, see url.hpp.
+  [[nodiscard]] Status connect(const ByteView* urls, std::size_t count, const QuorumConfig& config = {}) noexcept;
+  void close() noexcept;
+
+  [[nodiscard]] std::size_t nodes() const noexcept { return count_; }
+  [[nodiscard]] std::size_t majority() const noexcept { return majority_of(count_); }
+  [[nodiscard]] const QuorumConfig& config() const noexcept { return config_; }
+  [[nodiscard]] const Client& node(std::size_t index) const noexcept { return nodes_[index].client; }
+  // Nodes that may vote now.
+  [[nodiscard]] NodeSet voters() const noexcept;
+  [[nodiscard]] bool connected() const noexcept;  // A majority is.
+  // What keeps this node from voting, or the outcome of its last request. ok: nothing.
+  [[nodiscard]] Status node_status(std::size_t index) const noexcept;
+  // Seconds until the restarted node votes; 0 when it does.
+  [[nodiscard]] std::uint64_t seconds_until_vote(std::size_t index) const noexcept;
+  // Which nodes did not vote in what failed last, and why: a sentence a node. A view until the next call.
+  [[nodiscard]] ByteView error_text() noexcept;
+  [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
+  [[nodiscard]] std::size_t problem_node() const noexcept { return problem_node_; }
+  // Compensations that a node has not confirmed yet.
+  [[nodiscard]] std::size_t compensations_pending() const noexcept;
+
+  // Renews what is due of the holds that are to be kept, calls on_at_risk and on_lost where that is due, keeps the
+  // connections alive, and says when to call again. Blocks for a request timeout at most. Calls that wait do it, too.
+  Instant tend() noexcept;
+  // As Client::cancel(). Any thread; safe in a signal handler.
+  void cancel() noexcept { nodes_[0].client.cancel(); }
+
+ protected:
+  struct Node {
+    Client client;
+    RestartGuard guard;
+    Instant connect_deadline;
+    Instant resolved_at;
+    bool connecting = false;
+    bool exhausted = false;   // Every address has failed.
+    bool introduced = false;  // The handshake of this connection is done, and was looked at.
+    std::uint8_t twin = 0;    // One more than the node that is the same machine; 0: none.
+    Status status = Status::not_connected;
+  };
+  QuorumClient(Node* nodes, std::size_t capacity) noexcept : nodes_(nodes), capacity_(capacity) {}
+  ~QuorumClient() = default;
+
+ private:
+  friend class QuorumLock;
+  friend class QuorumWait;
+
+  // Of a waiter by push: descriptors to look at besides.
+  struct Extra {
+    int descriptor;
+    short events;
+    bool ready;
+  };
+
+  [[nodiscard]] Status begin() noexcept;
+  void read_clock() noexcept;
+  [[nodiscard]] Status prepare(std::size_t count, const QuorumConfig& config) noexcept;
+  [[nodiscard]] Status prepare_node(std::size_t index, const ClientConfig& config) noexcept;
+  [[nodiscard]] Status connect_all() noexcept;
+  [[nodiscard]] Status verdict() const noexcept;
+  void start_connect(Node& node) noexcept;
+  void finish_connect(Node& node, Status status) noexcept;
+  void close_node(Node& node) noexcept;
+  void look_at(std::size_t index) noexcept;
+  void move_node(std::size_t index) noexcept;
+  void move() noexcept;
+  void transmit_all() noexcept;
+  void dispatch(Node& node) noexcept;
+  void receive(Node& node) noexcept;
+  // Until something arrives, until cancel(), or until then; no longer than sleep_max. What has arrived is dealt with.
+  void wait_until(Instant then) noexcept;
+  [[nodiscard]] Instant next_timeout() const noexcept;
+  [[nodiscard]] bool any_connecting() const noexcept;
+  // Moves bytes until the lock waits for nothing (nullptr: never), or until then. False if cancelled.
+  [[nodiscard]] bool pump(QuorumLock* lock, Instant until) noexcept;
+  [[nodiscard]] Status gather(Instant until) noexcept;
+  [[nodiscard]] NodeSet repairers() const noexcept;
+  [[nodiscard]] Instant request_deadline() const noexcept;
+  [[nodiscard]] Instant tend_next() const noexcept;
+  void tend_due() noexcept;
+  void tend_holds() noexcept;
+  [[nodiscard]] bool sleep_tending(Instant then) noexcept;
+  [[nodiscard]] Duration random_delay(Duration most) noexcept;
+  [[nodiscard]] bool guarded(const Node& node) const noexcept {
+    return config_.restart_guard && node.guard.verdict(now_) != RestartGuard::Verdict::votes;
+  }
+
+  Node* nodes_;
+  std::size_t capacity_;
+  std::size_t count_ = 0;
+  QuorumConfig config_;
+  Instant now_;
+  Instant looked_at_;  // When the sockets were last waited for.
+  QuorumLock* first_ = nullptr;
+  Extra* extra_ = nullptr;
+  std::size_t extra_count_ = 0;
+  ConfigProblem problem_;
+  std::size_t problem_node_ = 0;
+  char text_[320];
+};
+
+template <std::size_t node_count>
+class Quorum : public QuorumClient {
+ public:
+  static_assert(node_count >= 1 && node_count <= nodes_max, "1 to nodes_max nodes");
+  Quorum() noexcept : QuorumClient(places_, node_count) {}
+  // REQUIRES: its locks are destroyed before. Closes without a farewell.
+  ~Quorum() = default;
+
+ private:
+  Node places_[node_count];
+};
+
+}  // namespace holdfast

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+//
+// QuorumLock is what the Redlock kinds have in common. Use the kinds: RedlockMutex, RedlockReentrantLock (redlock.hpp).
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/hold_record.hpp"
+#include "holdfast/keep_options.hpp"
+#include "holdfast/quorum.hpp"
+#include "holdfast/quorum_machine.hpp"
+#include "holdfast/shared_value.hpp"
+
+namespace holdfast {
+
+class QuorumLock {
+ public:
+  // As HoldRecord::Ways.
+  struct Ways {
+    Status (*draw)(Client& client, Token& token) noexcept = nullptr;
+    Status (*wait)(QuorumLock& lock, Instant deadline, Status outcome) noexcept = nullptr;
+  };
+
+  QuorumLock(const QuorumLock&) = delete;
+  QuorumLock& operator=(const QuorumLock&) = delete;
+
+  // ok; invalid_argument when key or timing are outside their limits, or the lease is above the quorum's max_lease;
+  // not_connected when connect() was not called before: every call below says so, too.
+  [[nodiscard]] Status configuration() const noexcept { return configuration_; }
+  // As BlockingLock::keep(), by QuorumClient::tend() and every call that waits. Errors: invalid_argument, already_held.
+  [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
+  // Any thread.
+  void tick() noexcept { ticked_at_.store(Client::now().nanoseconds()); }
+
+  // One attempt on all nodes at once. Returns at the quorum, or as soon as there can be none; blocks for the node timeout at
+  // most, with a fence for two of them, longer by the connect timeout while a majority is not connected.
+  // Errors: lock_busy; no_quorum (QuorumClient::error_text() names the nodes); same_machine; already_held; timed_out (too
+  // little of the lease was left); cancelled. Whatever was granted by single nodes is released then. A reentrant lock that is
+  // held is acquired once more, which costs a renewal; or lock_lost, until every acquisition of a lost hold was released.
+  [[nodiscard]] Status try_acquire() noexcept;
+  // Attempts until it is granted or `wait` is over, with a random delay between two of them; the last when it is over.
+  // Announced kinds wait by push on all nodes, and try again after max_poll or a second at the latest.
+  [[nodiscard]] Status acquire(Duration wait) noexcept;
+  // Extends the lease on every node, and takes the lock anew on nodes that lost it while a majority holds it.
+  // Errors: not_held, lock_lost (final); no_quorum: not extended, and the hold goes on until valid_until().
+  [[nodiscard]] Status renew() noexcept;
+  // Lets go on every node, and waits for the word of a majority. Errors: not_held, lock_lost (a majority had nothing of ours),
+  // timed_out and the like: compensations follow by themselves.
+  [[nodiscard]] Status release() noexcept;
+  // Lets go without waiting.
+  Status post_release() noexcept;
+
+  // Any thread; no I/O.
+  [[nodiscard]] bool held() const noexcept;
+  [[nodiscard]] Instant valid_until() const noexcept;
+  [[nodiscard]] Duration remaining() const noexcept;
+  [[nodiscard]] bool at_risk() const noexcept;
+
+  [[nodiscard]] Instant renewal_due() const noexcept { return machine_.renewal_due(); }
+  [[nodiscard]] std::uint32_t hold_count() const noexcept { return held() ? machine_.count() : 0; }
+  // What became of the last request to this node.
+  [[nodiscard]] Status node_status(std::size_t node) const noexcept { return machine_.vote(node).status; }
+  // This node's grant counts.
+  [[nodiscard]] bool held_on(std::size_t node) const noexcept {
+    return Client::now() < machine_.vote(node).counts_until;
+  }
+  [[nodiscard]] Key key() const noexcept { return machine_.key(); }
+  [[nodiscard]] const Token& token() const noexcept { return machine_.token(); }
+  [[nodiscard]] QuorumClient& quorum() const noexcept { return *quorum_; }
+
+ protected:
+  // `places` is how many votes there are: one a node at least.
+  QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* const* votes, std::size_t places, Key key,
+             const QuorumTiming& timing, const Ways& ways) noexcept;
+  // Posts the release of a hold that is left. Does not block.
+  ~QuorumLock();
+
+  // The owner field of a hash kind: see Client.
+  static Status draw_ordinal(Client& client, Token& token) noexcept;
+  [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return machine_.fence(); }
+
+ private:
+  friend class QuorumClient;
+  friend class QuorumWait;
+
+  enum class Told : std::uint8_t { nothing, at_risk, lost };
+
+  [[nodiscard]] Status begin() noexcept;
+  [[nodiscard]] bool orphaned() const noexcept;
+  void catch_up() noexcept;
+  void settle() noexcept;
+  void note(QuorumEvent event) noexcept;
+  void publish() noexcept;
+  [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
+  [[nodiscard]] Status acquire_within(Duration wait) noexcept;
+  [[nodiscard]] Status poll_until(Instant deadline, Status outcome) noexcept;
+  [[nodiscard]] Status renew_within() noexcept;
+  [[nodiscard]] Status start_renewal() noexcept;
+  [[nodiscard]] static bool worth_waiting(Status status) noexcept;
+  [[nodiscard]] bool may_renew(Instant now) const noexcept;
+  [[nodiscard]] bool kept() const noexcept {
+    return keep_.keep == Keep::always || (keep_.keep == Keep::automatic && machine_.timing().lock().automatic());
+  }
+  void tell() noexcept;
+
+  QuorumClient* quorum_;
+  const Ways* ways_;
+  QuorumVote* const* votes_;
+  QuorumMachine machine_;
+  SharedValue<std::int64_t> valid_until_;
+  SharedValue<std::int64_t> risky_from_;
+  SharedValue<std::int64_t> ticked_at_;
+  KeepOptions keep_;
+  Instant granted_at_;
+  QuorumLock* next_ = nullptr;  // The quorum's list of its locks.
+  std::uint32_t incarnation_ = 0;
+  Status configuration_ = Status::ok;
+  Told untold_ = Told::nothing;
+  bool risk_told_ = false;
+};
+
+}  // namespace holdfast

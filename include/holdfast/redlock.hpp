@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// RedlockMutex and RedlockReentrantLock are locks on a quorum of independent nodes: held while a majority of all that are
+// configured holds them, whatever becomes of the rest. proto/redlock.md says why that is safe, and when it is not.
+//
+//     RedlockMutex<3> lock(quorum, "orders/42", {.lease = 10s}, {.fence = true});
+//     if (lock.acquire(2s) == Status::ok) { ...; Status status = lock.release(); }
+//
+// A RedlockMutex excludes redsync, node-redlock and RedLock.net on the same nodes. Semaphores, fair and read/write locks are
+// not offered under a quorum: their order and their counts are one server's, and N servers do not agree on them.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "holdfast/mutex.hpp"
+#include "holdfast/quorum_kinds.hpp"
+#include "holdfast/quorum_lock.hpp"
+#include "holdfast/quorum_wait.hpp"
+#include "holdfast/reentrant_kind.hpp"
+
+namespace holdfast {
+
+// One vote a node, in place.
+template <std::size_t node_count>
+class QuorumVotes {
+ public:
+  explicit QuorumVotes(const LockKind& kind) noexcept : QuorumVotes(kind, std::make_index_sequence<node_count>()) {}
+
+ protected:
+  QuorumVote* pointers_[node_count];
+
+ private:
+  template <std::size_t... index>
+  QuorumVotes(const LockKind& kind, std::index_sequence<index...>) noexcept
+      : pointers_{&votes_[index]...}, votes_{((void)index, QuorumVote(kind))...} {}
+
+  QuorumVote votes_[node_count];
+};
+
+template <std::size_t node_count>
+class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
+ public:
+  // The key's bytes are copied: any bytes, 1 to key_size_max of them. The quorum must be connect()ed before, and outlive the
+  // lock.
+  RedlockMutex(QuorumClient& quorum, ByteView key, const QuorumTiming& timing = {},
+               const MutexOptions& options = {}) noexcept
+      : QuorumVotes<node_count>(kind_of(options)),
+        QuorumLock(quorum, kind_of(options), this->pointers_, node_count, Key(key), timing,
+                   options.announce ? pushed : polled) {}
+  // Posts the release of a hold that is left. Does not block, does not throw.
+  ~RedlockMutex() = default;
+
+  // Of the last acquire; grows with every grant on this quorum, also when single nodes come back empty. 0 without the option.
+  [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
+
+ private:
+  static constexpr Ways polled{};
+  static constexpr Ways pushed = {.draw = nullptr, .wait = wait_by_push};
+
+  [[nodiscard]] static const LockKind& kind_of(const MutexOptions& options) noexcept {
+    if (options.announce) return options.fence ? quorum_announced_fenced_mutex_kind : announced_mutex_kind;
+    return options.fence ? quorum_fenced_mutex_kind : mutex_kind;
+  }
+};
+
+// The object is the owner: it may be acquired again while it is held. On the nodes a hold counts 1, whatever it counts here;
+// acquiring it once more renews it. Its hashes are those of Redisson's locks, so that both exclude each other on each node.
+template <std::size_t node_count>
+class RedlockReentrantLock : private QuorumVotes<node_count>, public QuorumLock {
+ public:
+  RedlockReentrantLock(QuorumClient& quorum, ByteView key, const QuorumTiming& timing = {}, bool fence = false) noexcept
+      : QuorumVotes<node_count>(fence ? quorum_fenced_kind : reentrant_kind),
+        QuorumLock(quorum, fence ? quorum_fenced_kind : reentrant_kind, this->pointers_, node_count, Key(key), timing,
+                   ways) {}
+  ~RedlockReentrantLock() = default;
+
+  [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
+
+ private:
+  static constexpr Ways ways = {.draw = draw_ordinal, .wait = wait_by_push};
+};
+
+}  // namespace holdfast

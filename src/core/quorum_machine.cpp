@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/quorum_machine.hpp"
+
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+namespace {
+
+// As of a lock on one node.
+constexpr int renewal_divisor = 3;
+constexpr int renewal_retry_divisor = 30;
+
+}  // namespace
+
+Status QuorumMachine::configure(Key key, const QuorumTiming& timing) noexcept {
+  if (!key.valid() || !timing.valid()) return Status::invalid_argument;
+  if (state_ != QuorumState::idle) return Status::already_held;
+  for (std::size_t node = 0; node < count_; ++node)
+    if (votes_[node]->machine.state() != LockState::idle) return Status::already_held;
+  for (std::size_t node = 0; node < count_; ++node) (void)votes_[node]->machine.configure(key, timing.lock());
+  timing_ = timing;
+  return Status::ok;
+}
+
+// ---- Questions ---------------------------------------------------------------------------------------------------
+
+Instant QuorumMachine::renewal_due() const noexcept {
+  if (!holding() || round_open_) return Instant::max();
+  if (retry_renewal_at_ != Instant()) return retry_renewal_at_;
+  return confirmed_at_ + timing_.lock().effective_lease() / renewal_divisor;
+}
+
+std::int64_t QuorumMachine::busy_for() const noexcept {
+  std::int64_t least = remaining_unknown;
+  for (std::size_t node = 0; node < count_; ++node) {
+    const QuorumVote& vote = *votes_[node];
+    const std::int64_t remaining = vote.machine.busy_for();
+    if (vote.status != Status::lock_busy || remaining < 0) continue;
+    if (least == remaining_unknown || remaining < least) least = remaining;
+  }
+  return least;
+}
+
+Instant QuorumMachine::poll_timeout() const noexcept {
+  switch (state_) {
+    case QuorumState::idle:
+    case QuorumState::releasing:
+    case QuorumState::lost: return Instant::max();
+    case QuorumState::acquiring:
+    case QuorumState::fencing: return asked_at_ + votes_[0]->machine.validity() - timing_.min_validity;
+    case QuorumState::held: return earlier(risky_from(), valid_until_);
+    case QuorumState::at_risk: return valid_until_;
+  }
+  return Instant::max();
+}
+
+// The last instant at which a majority still holds: of all votes' ends, the one that a majority reaches.
+Instant QuorumMachine::majority_until() const noexcept {
+  Instant ends[nodes_max];  // The latest first.
+  for (std::size_t node = 0; node < count_; ++node) {
+    std::size_t place = node;
+    for (; place > 0 && ends[place - 1] < votes_[node]->counts_until; --place) ends[place] = ends[place - 1];
+    ends[place] = votes_[node]->counts_until;
+  }
+  return ends[majority() - 1];
+}
+
+// Why a majority cannot be had. Where those that are in the way, and those that may be, are enough of them, it is busy.
+Status QuorumMachine::refusal() const noexcept {
+  std::size_t busy = 0;
+  std::size_t others = 0;
+  for (std::size_t node = 0; node < count_; ++node) {
+    const QuorumVote& vote = *votes_[node];
+    if (vote.status == Status::lock_busy)
+      ++busy;
+    else if (vote.counts_until != Instant() || vote.machine.state() == LockState::acquiring)
+      ++others;
+  }
+  return busy != 0 && busy + others >= majority() ? Status::lock_busy : Status::no_quorum;
+}
+
+// ---- Commands ----------------------------------------------------------------------------------------------------
+
+Status QuorumMachine::acquire(const Token& token, Instant now, NodeSet voters) noexcept {
+  if (!votes_[0]->machine.configured()) return Status::invalid_argument;
+  switch (state_) {
+    case QuorumState::acquiring:
+    case QuorumState::fencing:
+    case QuorumState::held:
+    case QuorumState::at_risk: return Status::already_held;
+    case QuorumState::releasing: return Status::too_many_requests;
+    case QuorumState::idle:
+    case QuorumState::lost: break;
+  }
+  if (depth_ != 0) return Status::lock_lost;
+  HOLDFAST_ASSERT(give_up_ == 0 && !token.empty());
+  voters = static_cast<NodeSet>(voters & (node_bit(count_) - 1U));
+  if (static_cast<std::size_t>(__builtin_popcount(voters)) < majority()) return Status::no_quorum;
+  state_ = QuorumState::acquiring;
+  ++generation_;
+  token_ = token;
+  asked_at_ = now;
+  fence_ = 0;
+  retry_renewal_at_ = Instant();
+  loss_untold_ = false;
+  events_ = 0;
+  const Instant deadline = now + timing_.effective_node_timeout();
+  for (std::size_t node = 0; node < count_; ++node) {
+    QuorumVote& vote = *votes_[node];
+    vote.counts_until = Instant();
+    vote.renewed = false;
+    vote.repairing = false;
+    vote.status = Status::not_connected;
+    if ((voters & node_bit(node)) == 0) continue;
+    vote.status = Status::outcome_unknown;
+    if (const Status status = vote.machine.acquire(token, now, deadline); status != Status::ok) vote.status = status;
+  }
+  return Status::ok;
+}
+
+Status QuorumMachine::renew(Instant now, Instant deadline, NodeSet repairers) noexcept {
+  settle(now);
+  if (!holding()) return loss_untold_ ? Status::lock_lost : Status::not_held;
+  if (round_open_) return Status::too_many_requests;
+  round_open_ = true;
+  asked_at_ = now;
+  for (std::size_t node = 0; node < count_; ++node) {
+    QuorumVote& vote = *votes_[node];
+    vote.renewed = false;
+    if (vote.machine.held(now)) {
+      (void)vote.machine.renew(now, deadline);  // Refused while one is on its way: that one counts.
+      continue;
+    }
+    if ((repairers & node_bit(node)) == 0 || vote.machine.state() == LockState::acquiring) continue;
+    vote.repairing = vote.machine.acquire(token_, now, now + timing_.effective_node_timeout()) == Status::ok;
+  }
+  return Status::ok;
+}
+
+Status QuorumMachine::reenter() noexcept {
+  HOLDFAST_ASSERT(kind_->reentrant && holding());
+  if (depth_ == count_max) return Status::invalid_argument;
+  ++depth_;
+  return Status::ok;
+}
+
+Status QuorumMachine::release(Instant now) noexcept {
+  settle(now);
+  if (!holding()) {
+    const bool lost = loss_untold_ || depth_ != 0;
+    loss_untold_ = false;
+    if (depth_ != 0) --depth_;
+    return lost ? Status::lock_lost : Status::not_held;
+  }
+  if (depth_ > 1) {
+    --depth_;
+    return Status::ok;
+  }
+  depth_ = 0;
+  let_go_everywhere(now);
+  state_ = QuorumState::releasing;
+  events_ = 0;
+  return Status::ok;
+}
+
+void QuorumMachine::end_release(Status why) noexcept {
+  if (state_ != QuorumState::releasing) return;
+  state_ = QuorumState::idle;
+  status_ = why;
+}
+
+void QuorumMachine::forget() noexcept {
+  for (std::size_t node = 0; node < count_; ++node) {
+    QuorumVote& vote = *votes_[node];
+    vote.machine.forget();
+    vote.counts_until = Instant();
+    vote.renewed = false;
+    vote.repairing = false;
+  }
+  state_ = QuorumState::idle;
+  ++generation_;
+  valid_until_ = Instant();
+  status_ = Status::not_held;
+  round_open_ = false;
+  loss_untold_ = false;
+  depth_ = 0;
+  events_ = 0;
+  give_up_ = 0;
+  doubted_ = 0;
+}
+
+// ---- Outcomes ----------------------------------------------------------------------------------------------------
+
+// Every node is released: also those that have not answered, and those whose grant nobody counts any more.
+void QuorumMachine::let_go_everywhere(Instant now) noexcept {
+  ++generation_;
+  valid_until_ = Instant();
+  round_open_ = false;
+  for (std::size_t node = 0; node < count_; ++node) {
+    QuorumVote& vote = *votes_[node];
+    vote.counts_until = Instant();
+    vote.renewed = false;
+    vote.repairing = false;
+    if (vote.machine.wants_request()) vote.machine.refuse_request(Status::cancelled, now);  // It was never sent.
+    if (vote.machine.state() == LockState::acquiring) {
+      give_up_ = static_cast<NodeSet>(give_up_ | node_bit(node));
+    } else if (vote.machine.release(vote.native_delete, true, now, Instant::max()) == Status::ok) {
+      vote.status = Status::outcome_unknown;
+    }
+  }
+}
+
+void QuorumMachine::grant(Instant now) noexcept {
+  valid_until_ = majority_until();
+  if (now + timing_.min_validity >= valid_until_) {
+    deny(Status::timed_out, now);
+    return;
+  }
+  state_ = QuorumState::held;
+  confirmed_at_ = asked_at_;
+  depth_ = 1;
+  status_ = Status::ok;
+  push_event(QuorumEvent::granted);
+}
+
+void QuorumMachine::deny(Status why, Instant now) noexcept {
+  let_go_everywhere(now);
+  state_ = QuorumState::idle;
+  status_ = why;
+  push_event(QuorumEvent::denied);
+}
+
+void QuorumMachine::lose(Instant now) noexcept {
+  let_go_everywhere(now);
+  state_ = QuorumState::lost;
+  if (!kind_->reentrant) depth_ = 0;
+  loss_untold_ = true;
+  status_ = Status::lock_lost;
+  push_event(QuorumEvent::lost);
+}
+
+void QuorumMachine::doubt(Instant now) noexcept {
+  Duration delay = timing_.lock().effective_lease() / renewal_retry_divisor;
+  if (delay < retry_delay_min) delay = retry_delay_min;
+  retry_renewal_at_ = now + delay;
+  if (state_ != QuorumState::held) return;
+  state_ = QuorumState::at_risk;
+  push_event(QuorumEvent::at_risk);
+}
+
+void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
+  const bool wanted = state_ == QuorumState::acquiring || state_ == QuorumState::fencing || holding();
+  if (!wanted) {  // It came after all was over.
+    (void)vote.machine.release(vote.native_delete, true, now, Instant::max());
+    return;
+  }
+  vote.status = Status::ok;
+  vote.counts_until = vote.machine.valid_until();
+  // Nobody else can have had a majority meanwhile; but what is promised to the holder does not grow by it.
+  if (vote.repairing) vote.counts_until = earlier(vote.counts_until, valid_until_);
+  vote.repairing = false;
+  if (!kind_->fenced || state_ == QuorumState::acquiring) return;
+  vote.machine.set_fence(fence_);
+  if (state_ == QuorumState::fencing) (void)vote.machine.renew(now, now + timing_.effective_node_timeout());
+}
+
+void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
+  QuorumVote& vote = *votes_[node];
+  vote.machine.handle_timeout(now);
+  for (LockEvent event = vote.machine.poll_event(); event != LockEvent::none; event = vote.machine.poll_event())
+    switch (event) {
+      case LockEvent::granted: take_grant(vote, now); break;
+      case LockEvent::denied:
+      case LockEvent::unclear:
+        vote.repairing = false;
+        vote.status = vote.machine.status();
+        break;
+      case LockEvent::renewed:
+        vote.renewed = true;
+        vote.status = Status::ok;
+        vote.counts_until = vote.machine.valid_until();
+        break;
+      case LockEvent::lost: {
+        const bool refused = now < vote.counts_until;  // By the node; not by time.
+        vote.status = Status::lock_lost;
+        vote.counts_until = Instant();
+        (void)vote.machine.release(vote.native_delete, true, now, Instant::max());  // Unwinds what is counted there.
+        if (refused && holding()) doubt(now);
+        break;
+      }
+      case LockEvent::at_risk:
+      case LockEvent::released: vote.status = vote.machine.status(); break;
+      case LockEvent::protocol_doubt: doubted_ = static_cast<NodeSet>(doubted_ | node_bit(node)); break;
+      case LockEvent::none: break;
+    }
+}
+
+void QuorumMachine::settle(Instant now) noexcept {
+  for (std::size_t node = 0; node < count_; ++node) take_events(node, now);
+  switch (state_) {
+    case QuorumState::idle:
+    case QuorumState::lost: return;
+    case QuorumState::acquiring: judge_acquire(now); return;
+    case QuorumState::fencing: judge_fences(now); return;
+    case QuorumState::held:
+    case QuorumState::at_risk: judge_hold(now); return;
+    case QuorumState::releasing: judge_release(); return;
+  }
+}
+
+void QuorumMachine::judge_acquire(Instant now) noexcept {
+  std::size_t granted = 0;
+  std::size_t open = 0;
+  for (std::size_t node = 0; node < count_; ++node) {
+    if (votes_[node]->machine.held(now))
+      ++granted;
+    else if (votes_[node]->machine.state() == LockState::acquiring)
+      ++open;
+  }
+  if (now >= poll_timeout()) {
+    deny(Status::timed_out, now);
+  } else if (granted + open < majority()) {
+    deny(refusal(), now);
+  } else if (granted >= majority()) {
+    if (!kind_->fenced) {
+      grant(now);
+      return;
+    }
+    state_ = QuorumState::fencing;
+    for (std::size_t node = 0; node < count_; ++node)
+      if (const LockMachine& machine = votes_[node]->machine; machine.held(now) && machine.fence() > fence_)
+        fence_ = machine.fence();
+    for (std::size_t node = 0; node < count_; ++node) {
+      LockMachine& machine = votes_[node]->machine;
+      if (!machine.held(now)) continue;
+      machine.set_fence(fence_);
+      (void)machine.renew(now, now + timing_.effective_node_timeout());
+    }
+  }
+}
+
+// The fence counts once a majority, all of which still hold this grant's token, has written it down.
+void QuorumMachine::judge_fences(Instant now) noexcept {
+  std::size_t written = 0;
+  std::size_t open = 0;
+  for (std::size_t node = 0; node < count_; ++node) {
+    const QuorumVote& vote = *votes_[node];
+    if (vote.renewed && vote.machine.held(now))
+      ++written;
+    else if (vote.machine.waiting() && (vote.machine.held(now) || vote.machine.state() == LockState::acquiring))
+      ++open;
+  }
+  if (now >= poll_timeout())
+    deny(Status::timed_out, now);
+  else if (written >= majority())
+    grant(now);
+  else if (written + open < majority())
+    deny(refusal(), now);
+}
+
+void QuorumMachine::judge_hold(Instant now) noexcept {
+  if (now < valid_until_) valid_until_ = majority_until();
+  if (now >= valid_until_) {
+    lose(now);
+    return;
+  }
+  if (round_open_) {
+    std::size_t confirmed = 0;
+    std::size_t open = 0;
+    for (std::size_t node = 0; node < count_; ++node) {
+      const QuorumVote& vote = *votes_[node];
+      if (!vote.machine.held(now)) continue;
+      if (vote.renewed)
+        ++confirmed;
+      else if (vote.machine.waiting())
+        ++open;
+    }
+    if (confirmed >= majority()) {
+      round_open_ = false;
+      confirmed_at_ = later(confirmed_at_, asked_at_);
+      retry_renewal_at_ = Instant();
+      state_ = QuorumState::held;
+      status_ = Status::ok;
+      events_ = static_cast<std::uint8_t>(events_ & ~(1U << static_cast<int>(QuorumEvent::at_risk)));
+      push_event(QuorumEvent::renewed);
+    } else if (confirmed + open < majority()) {
+      round_open_ = false;
+      status_ = Status::no_quorum;
+      push_event(QuorumEvent::doubted);
+      doubt(now);
+    }
+  }
+  if (state_ == QuorumState::held && now >= risky_from()) {
+    status_ = Status::timed_out;
+    doubt(now);
+  }
+}
+
+void QuorumMachine::judge_release() noexcept {
+  std::size_t released = 0;
+  std::size_t open = 0;
+  Status why = Status::lock_lost;
+  for (std::size_t node = 0; node < count_; ++node) {
+    const QuorumVote& vote = *votes_[node];
+    if (vote.machine.state() == LockState::releasing)
+      ++open;
+    else if (vote.machine.state() == LockState::unknown)
+      why = vote.status;
+    else if (vote.status == Status::ok)
+      ++released;
+  }
+  if (released >= majority())
+    why = Status::ok;
+  else if (released + open >= majority())
+    return;
+  state_ = QuorumState::idle;
+  status_ = why;
+  push_event(QuorumEvent::released);
+}
+
+}  // namespace holdfast

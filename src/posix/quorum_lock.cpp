@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/quorum_lock.hpp"
+
+#include "client_hot.hpp"
+
+namespace holdfast {
+
+QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* const* votes, std::size_t places,
+                       Key key, const QuorumTiming& timing, const Ways& ways) noexcept
+    : quorum_(&quorum),
+      ways_(&ways),
+      votes_(votes),
+      machine_(kind, votes, quorum.count_ == 0 || quorum.count_ > places ? 1 : quorum.count_),
+      incarnation_(quorum.nodes_[0].client.incarnation_.load()) {
+  for (std::size_t node = 0; node < machine_.nodes(); ++node) votes[node]->owner = this;
+  configuration_ = machine_.configure(key, timing);
+  if (quorum.count_ == 0) configuration_ = Status::not_connected;
+  if (quorum.count_ > places || timing.lock().effective_lease() > quorum.config_.max_lease)
+    configuration_ = Status::invalid_argument;
+  next_ = quorum.first_;
+  quorum.first_ = this;
+}
+
+QuorumLock::~QuorumLock() {
+  QuorumLock** place = &quorum_->first_;
+  while (*place != this) place = &(*place)->next_;
+  *place = next_;
+  if (configuration_ != Status::ok || orphaned()) return;
+  quorum_->read_clock();
+  while (machine_.count() > 1) (void)machine_.release(quorum_->now_);
+  if (machine_.count() == 1) (void)machine_.release(quorum_->now_);
+  settle();
+  for (std::size_t node = 0; node < machine_.nodes(); ++node) {
+    quorum_->nodes_[node].client.session_.abandon(votes_[node], quorum_->now_);
+  }
+  quorum_->transmit_all();
+}
+
+Status QuorumLock::draw_ordinal(Client& client, Token& token) noexcept { return client.draw_ordinal(token); }
+
+// In a forked child the hold is the parent's.
+bool QuorumLock::orphaned() const noexcept {
+  const Client& client = quorum_->nodes_[0].client;
+  return client.forked() || client.incarnation_.load() != incarnation_;
+}
+
+// ---- Questions ---------------------------------------------------------------------------------------------------
+
+Instant QuorumLock::valid_until() const noexcept {
+  if (orphaned()) return {};
+  return Instant::from_nanoseconds(valid_until_.load());
+}
+
+bool QuorumLock::held() const noexcept {
+  const Instant until = valid_until();
+  return until != Instant() && Client::now() < until;
+}
+
+Duration QuorumLock::remaining() const noexcept {
+  const Instant until = valid_until();
+  const Instant now = Client::now();
+  return now < until ? until - now : Duration::zero();
+}
+
+bool QuorumLock::at_risk() const noexcept {
+  const Instant now = Client::now();
+  return now < valid_until() && now.nanoseconds() >= risky_from_.load();
+}
+
+// ---- The machine's mouth and ear ---------------------------------------------------------------------------------
+
+void QuorumLock::publish() noexcept {
+  risky_from_.store(machine_.risky_from().nanoseconds());
+  valid_until_.store(machine_.valid_until().nanoseconds());
+}
+
+// After every input to a vote: what the machines have to say, until they have nothing more.
+void QuorumLock::settle() noexcept {
+  const Instant now = quorum_->now_;
+  for (bool again = true; again;) {
+    machine_.settle(now);
+    again = false;
+    for (std::size_t node = 0; node < machine_.nodes(); ++node) {
+      Client& client = quorum_->nodes_[node].client;
+      LockMachine& machine = votes_[node]->machine;
+      client.now_ = now;
+      ReplyTag tag;
+      Compensation compensation;
+      if (machine.wants_request()) {
+        client.submit(machine, votes_[node]);
+        again = true;
+      }
+      if (machine.poll_compensation(tag, compensation)) {
+        tag.requester = votes_[node];
+        (void)client.session_.compensate(tag, compensation);  // Without a slot its lease ends it.
+      }
+    }
+  }
+  for (NodeSet nodes = machine_.poll_give_up(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1))) {
+    const auto node = static_cast<std::size_t>(__builtin_ctz(nodes));
+    quorum_->nodes_[node].client.session_.give_up(votes_[node], Status::cancelled, now);
+  }
+  for (NodeSet nodes = machine_.poll_protocol_doubt(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1)))
+    quorum_->nodes_[static_cast<std::size_t>(__builtin_ctz(nodes))].client.session_.fail(
+        Status::protocol_error, "a reply of another shape than asked for");
+  QuorumEvent event{};
+  while (machine_.poll_event(event)) note(event);
+  publish();
+}
+
+void QuorumLock::note(QuorumEvent event) noexcept {
+  switch (event) {
+    case QuorumEvent::denied:
+      // What single nodes said is kept for who asks why.
+      for (std::size_t node = 0; node < machine_.nodes(); ++node)
+        if (quorum_->nodes_[node].introduced) quorum_->nodes_[node].status = votes_[node]->status;
+      return;
+    case QuorumEvent::at_risk:
+      if (untold_ == Told::nothing) untold_ = Told::at_risk;
+      return;
+    case QuorumEvent::renewed:
+      if (untold_ == Told::at_risk) untold_ = Told::nothing;
+      return;
+    case QuorumEvent::lost: untold_ = Told::lost; return;
+    case QuorumEvent::granted:
+    case QuorumEvent::doubted:
+    case QuorumEvent::released: return;
+  }
+}
+
+void QuorumLock::catch_up() noexcept { settle(); }
+
+Status QuorumLock::begin() noexcept {
+  if (configuration_ != Status::ok) return configuration_;
+  if (const Status status = quorum_->begin(); status != Status::ok) return status;
+  const std::uint32_t incarnation = quorum_->nodes_[0].client.incarnation_.load();
+  if (incarnation != incarnation_) {
+    const bool had_hold = machine_.state() != QuorumState::idle;
+    machine_.forget();
+    untold_ = Told::nothing;
+    publish();
+    incarnation_ = incarnation;
+    if (had_hold) return Status::forked;
+  }
+  return Status::ok;
+}
+
+// The record is left as it is to be before anybody is called: a callback may release the lock, and acquire it anew.
+void QuorumLock::tell() noexcept {
+  const Told told = untold_;
+  untold_ = Told::nothing;
+  if (told == Told::nothing || (told == Told::at_risk && risk_told_)) return;
+  if (told == Told::at_risk) risk_told_ = true;
+  const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
+  if (call != nullptr) call(keep_.context);
+}
+
+// ---- Commands ----------------------------------------------------------------------------------------------------
+
+bool QuorumLock::worth_waiting(Status status) noexcept {
+  return status == Status::lock_busy || status == Status::no_quorum || status == Status::timed_out;
+}
+
+Status QuorumLock::attempt(Instant wait_deadline) noexcept {
+  QuorumClient& quorum = *quorum_;
+  if (quorum.nodes_[0].client.take_cancel()) return Status::cancelled;
+  const Instant limit = quorum.now_ + quorum.nodes_[0].client.config_.connect_timeout;
+  if (const Status status = quorum.gather(earlier(limit, wait_deadline)); status != Status::ok) return status;
+  if (machine_.kind().reentrant && machine_.held(quorum.now_)) {
+    const Status status = renew_within();
+    return status == Status::ok ? machine_.reenter() : status;
+  }
+  for (std::size_t node = 0; node < machine_.nodes(); ++node)
+    votes_[node]->native_delete = quorum.nodes_[node].client.session_.identity().native_delete;
+  Client& client = quorum.nodes_[0].client;
+  Token token;
+  Status status = ways_->draw != nullptr ? ways_->draw(client, token) : client.draw_token(token);
+  if (status == Status::ok) status = machine_.acquire(token, quorum.now_, quorum.voters());
+  if (status != Status::ok) return status;
+  settle();
+  if (!quorum.pump(this, Instant::max())) {
+    machine_.cancel(quorum.now_);
+    settle();
+    quorum.transmit_all();
+  }
+  if (machine_.status() == Status::ok) {
+    granted_at_ = machine_.confirmed_at();
+    ticked_at_.store(granted_at_.nanoseconds());
+    risk_told_ = false;
+    untold_ = Told::nothing;
+  }
+  return machine_.status();
+}
+
+Status QuorumLock::try_acquire() noexcept {
+  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
+  catch_up();
+  const Status status = attempt(Instant::max());
+  tell();
+  return status;
+}
+
+Status QuorumLock::acquire(Duration wait) noexcept {
+  if (wait < Duration::zero()) return Status::invalid_argument;
+  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
+  catch_up();
+  const Status status = acquire_within(wait);
+  tell();
+  return status;
+}
+
+Status QuorumLock::acquire_within(Duration wait) noexcept {
+  const Instant deadline = quorum_->now_ + wait;
+  const bool only = quorum_->now_ + timeout_min > deadline;
+  Status status = attempt(only ? quorum_->request_deadline() : deadline);
+  if (only || quorum_->now_ >= deadline || !worth_waiting(status)) return status;
+  status = ways_->wait != nullptr ? ways_->wait(*this, deadline, status) : poll_until(deadline, status);
+  // Cancelled too late to be seen before the grant: nobody wants it any more.
+  if (status == Status::ok && quorum_->nodes_[0].client.take_cancel()) {
+    (void)post_release();
+    status = Status::cancelled;
+  }
+  return status;
+}
+
+// The delay is random over its whole length, so that those who split the votes between them do not do so for ever.
+Status QuorumLock::poll_until(Instant deadline, Status outcome) noexcept {
+  Duration most = retry_delay_min * 2;
+  while (quorum_->now_ < deadline && worth_waiting(outcome)) {
+    most = most * 2 < retry_delay_max ? most * 2 : retry_delay_max;
+    if (!quorum_->sleep_tending(earlier(quorum_->now_ + quorum_->random_delay(most), deadline)))
+      return Status::cancelled;
+    const bool last = quorum_->now_ + timeout_min > deadline;
+    outcome = attempt(last ? quorum_->request_deadline() : deadline);
+    if (last) break;
+  }
+  return outcome;
+}
+
+Status QuorumLock::start_renewal() noexcept {
+  const Instant deadline = earlier(quorum_->request_deadline(), machine_.valid_until());
+  const Status status = machine_.renew(quorum_->now_, deadline, quorum_->repairers());
+  settle();
+  return status;
+}
+
+Status QuorumLock::renew_within() noexcept {
+  if (const Status status = start_renewal(); status != Status::ok) return status;
+  if (!quorum_->pump(this, Instant::max())) return Status::cancelled;
+  return machine_.status();
+}
+
+Status QuorumLock::renew() noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  quorum_->move();
+  const Status status = renew_within();
+  tell();
+  return status;
+}
+
+Status QuorumLock::release() noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  const Status started = machine_.release(quorum_->now_);
+  settle();
+  if (started != Status::ok || machine_.state() != QuorumState::releasing) {
+    if (machine_.count() == 0) untold_ = Told::nothing;  // A loss that only the release found: its status says so.
+    return started == Status::ok && machine_.count() == 0 ? machine_.status() : started;
+  }
+  untold_ = Told::nothing;
+  const bool cancelled = !quorum_->pump(this, quorum_->request_deadline());
+  machine_.end_release(cancelled ? Status::cancelled : Status::timed_out);
+  return machine_.status();
+}
+
+Status QuorumLock::post_release() noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  const Status started = machine_.release(quorum_->now_);
+  settle();
+  machine_.end_release(Status::outcome_unknown);
+  if (machine_.count() == 0) untold_ = Told::nothing;
+  quorum_->move();
+  return started;
+}
+
+// ---- Keeping -----------------------------------------------------------------------------------------------------
+
+Status QuorumLock::keep(const KeepOptions& options) noexcept {
+  if (!options.valid()) return Status::invalid_argument;
+  if (held()) return Status::already_held;
+  keep_ = options;
+  return Status::ok;
+}
+
+bool QuorumLock::may_renew(Instant now) const noexcept {
+  if (keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold) return false;
+  return keep_.liveness == liveness_off || now - Instant::from_nanoseconds(ticked_at_.load()) < keep_.liveness;
+}
+
+}  // namespace holdfast

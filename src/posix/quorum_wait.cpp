@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+//
+// Waiting by push on all nodes: one waiter's life, from an attempt that found the lock busy to its end.
+#include "holdfast/quorum_wait.hpp"
+
+#include <poll.h>
+
+#include "client_hot.hpp"
+#include "push_link.hpp"
+
+namespace holdfast {
+
+namespace {
+
+// Behind the end of the hold in the way: its servers expire it a little late, and those who wait come one by one.
+constexpr Duration expiry_jitter = std::chrono::milliseconds(20);
+// A refusal of a plain mutex does not tell the remaining time, and nodes are not asked for it: a holder that died is noticed
+// so late.
+constexpr Duration busy_poll = std::chrono::seconds(1);
+
+}  // namespace
+
+class QuorumWait {
+ public:
+  QuorumWait(QuorumLock& lock, Instant deadline) noexcept
+      : lock_(lock), quorum_(*lock.quorum_), count_(lock.machine_.nodes()), deadline_(deadline) {}
+
+  Status run(Status outcome) noexcept {
+    for (std::size_t index = 0; index < count_; ++index) {
+      PushLink link(client(index));
+      link.make_current();
+      waiters_[index] = link.subscriber().enter(lock_.machine_.key(), now());
+    }
+    plan(outcome);
+    outcome = wait(outcome);
+    for (std::size_t index = 0; index < count_; ++index) {
+      if (waiters_[index] == nullptr) continue;
+      PushLink link(client(index));
+      link.leave(*waiters_[index], outcome == Status::ok);
+      if (connecting_[index]) link.close();
+    }
+    return refused_ ? lock_.poll_until(deadline_, outcome) : outcome;
+  }
+
+ private:
+  [[nodiscard]] Client& client(std::size_t index) const noexcept { return quorum_.nodes_[index].client; }
+  [[nodiscard]] Instant now() const noexcept { return quorum_.now_; }
+
+  Status wait(Status outcome) noexcept {
+    NodeSet listened = 0;  // Nodes that a try was made behind whose confirmation.
+    for (;;) {
+      quorum_.move();
+      for (std::size_t index = 0; index < count_; ++index) drive(index);
+      quorum_.tend_due();
+      lock_.catch_up();
+      if (client(0).take_cancel()) return Status::cancelled;
+      look();
+      if (usable_ == 0) {
+        refused_ = true;
+        return outcome;
+      }
+      listened = static_cast<NodeSet>(listened & confirmed_);
+      const bool due = woken_ || (confirmed_ & ~listened) != 0 || now() >= next_try_ || now() >= deadline_;
+      if (due && now() >= floor_) {
+        const bool last = now() + timeout_min > deadline_;
+        listened = confirmed_;
+        for (std::size_t index = 0; index < count_; ++index)
+          if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().begin_try(*waiters_[index]);
+        floor_ = now() + quorum_.random_delay(retry_delay_min);
+        outcome = lock_.attempt(last ? quorum_.request_deadline() : deadline_);
+        if (outcome == Status::lock_busy)
+          for (std::size_t index = 0; index < count_; ++index)
+            if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().end_try(*waiters_[index]);
+        if (last || !QuorumLock::worth_waiting(outcome)) return outcome;
+        plan(outcome);
+        continue;
+      }
+      Instant until = due ? floor_ : earlier(next_try_, deadline_);
+      until = earlier(until, earlier(quorum_.tend_next(), quorum_.next_timeout()));
+      for (std::size_t index = 0; index < count_; ++index) until = earlier(until, prepare(index));
+      quorum_.extra_ = extra_;
+      quorum_.extra_count_ = count_;
+      quorum_.wait_until(until);
+      quorum_.extra_count_ = 0;
+      for (std::size_t index = 0; index < count_; ++index) take(index);
+    }
+  }
+
+  // What the subscriptions say.
+  void look() noexcept {
+    usable_ = confirmed_ = 0;
+    woken_ = false;
+    for (std::size_t index = 0; index < count_; ++index) {
+      const Subscriber::Waiter* const waiter = waiters_[index];
+      if (waiter == nullptr) continue;
+      const Subscriber& subscriber = PushLink(client(index)).subscriber();
+      if (subscriber.refused(*waiter)) continue;
+      usable_ = static_cast<NodeSet>(usable_ | node_bit(index));
+      if (subscriber.confirmed(*waiter)) confirmed_ = static_cast<NodeSet>(confirmed_ | node_bit(index));
+      woken_ = woken_ || subscriber.woken(*waiter);
+    }
+  }
+
+  // When to try again if nobody wakes us.
+  void plan(Status outcome) noexcept {
+    if (outcome != Status::lock_busy || confirmed_ == 0) {
+      delay_ = delay_ * 2 < retry_delay_max ? delay_ * 2 : retry_delay_max;
+      next_try_ = now() + quorum_.random_delay(delay_);
+      return;
+    }
+    delay_ = retry_delay_min;
+    Duration length = busy_poll;
+    const std::int64_t remaining = lock_.machine_.busy_for();
+    constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000 / 2;
+    if (remaining >= 0 && remaining < milliseconds_max)
+      length = std::chrono::milliseconds(remaining) + client(0).jittered(expiry_jitter);
+    const Duration max_poll = client(0).config_.max_poll;
+    next_try_ = now() + (length < max_poll ? length : max_poll) + quorum_.random_delay(retry_delay_min);
+  }
+
+  // Connects where that is due, without waiting for it, and sends what is to be sent.
+  void drive(std::size_t index) noexcept {
+    if (waiters_[index] == nullptr) return;
+    PushLink link(client(index));
+    if (link.elsewhere() || link.subscriber().state() == SubscriberState::failed) {
+      link.close();
+      connecting_[index] = false;
+    }
+    if (link.socket() < 0 && now() >= link.connect_at() && quorum_.nodes_[index].introduced) {
+      connecting_[index] = link.begin_connect();
+      connect_until_[index] = now() + client(index).config_.connect_timeout;
+    }
+    if (connecting_[index] && now() >= connect_until_[index]) {
+      link.close();
+      connecting_[index] = false;
+    }
+    if (link.socket() < 0 || connecting_[index]) return;
+    link.subscriber().handle_timeout(now());
+    link.transmit();
+    if (link.subscriber().state() == SubscriberState::failed) link.close();
+  }
+
+  // What to look at, and until when.
+  Instant prepare(std::size_t index) noexcept {
+    extra_[index] = {.descriptor = -1, .events = POLLIN, .ready = false};
+    if (waiters_[index] == nullptr) return Instant::max();
+    PushLink link(client(index));
+    extra_[index].descriptor = link.socket();
+    if (link.socket() < 0) return quorum_.nodes_[index].introduced ? later(link.connect_at(), floor_) : Instant::max();
+    if (connecting_[index]) {
+      extra_[index].events = POLLOUT;
+      return connect_until_[index];
+    }
+    if (!link.subscriber().poll_transmit(now()).empty()) extra_[index].events = POLLIN | POLLOUT;
+    return link.subscriber().poll_timeout();
+  }
+
+  void take(std::size_t index) noexcept {
+    PushLink link(client(index));
+    if (!extra_[index].ready || link.socket() < 0) return;
+    if (connecting_[index]) {
+      connecting_[index] = false;
+      link.finish_connect();
+    } else {
+      link.receive();
+    }
+  }
+
+  QuorumLock& lock_;
+  QuorumClient& quorum_;
+  std::size_t count_;
+  Instant deadline_;
+  Subscriber::Waiter* waiters_[nodes_max] = {};
+  QuorumClient::Extra extra_[nodes_max] = {};
+  Instant connect_until_[nodes_max];
+  bool connecting_[nodes_max] = {};
+  NodeSet usable_ = 0;  // Nodes whose subscription was not refused.
+  NodeSet confirmed_ = 0;
+  bool woken_ = false;
+  bool refused_ = false;
+  Instant next_try_;
+  Instant floor_;  // No try before this: no loop turns faster.
+  Duration delay_ = retry_delay_min;
+};
+
+Status wait_by_push(QuorumLock& lock, Instant deadline, Status outcome) noexcept {
+  return QuorumWait(lock, deadline).run(outcome);
+}
+
+}  // namespace holdfast
