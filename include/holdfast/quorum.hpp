@@ -109,6 +109,7 @@ class QuorumClient {
   void finish_connect(Node& node, Status status) noexcept;
   void close_node(Node& node) noexcept;
   void look_at(std::size_t index) noexcept;
+  void exclude(std::size_t index) noexcept;
   void move_node(std::size_t index) noexcept;
   void move() noexcept;
   void transmit_all() noexcept;
@@ -151,8 +152,8 @@ class Quorum : public QuorumClient {
  public:
   static_assert(node_count >= 1 && node_count <= nodes_max, "1 to nodes_max nodes");
   Quorum() noexcept : QuorumClient(places_, node_count) {}
-  // REQUIRES: its locks are destroyed before. Closes without a farewell.
-  ~Quorum() = default;
+  // REQUIRES: its locks are destroyed before. Closes without a farewell, and does not block.
+  ~Quorum() { close(); }
 
  private:
   Node places_[node_count];

@@ -74,7 +74,9 @@ struct QuorumVote {
   Instant counts_until;
   Status status = Status::ok;                       // What became of the last request to it.
   NativeDelete native_delete = NativeDelete::none;  // Of its server.
-  bool renewed = false;                             // In the present round.
+  // Its connection leads to a machine that has a vote already: what it confirms counts for nothing.
+  bool excluded = false;
+  bool renewed = false;        // In the present round.
   bool repairing = false;                           // Asked for the lock while a majority holds it.
 };
 
@@ -127,6 +129,12 @@ class QuorumMachine {
   // B. Inputs. `now` never goes back. Whatever was given to a vote's machine, or done with its request, is followed by:
   void settle(Instant now) noexcept;
   void handle_timeout(Instant now) noexcept { settle(now); }
+  // The node's connection leads to a machine that has a vote already, or does not any more. Its grant counts no longer, but is
+  // not taken back: that would take back the other's.
+  void exclude(std::size_t node, bool excluded) noexcept {
+    votes_[node]->excluded = excluded;
+    if (excluded) votes_[node]->counts_until = Instant();
+  }
   // The release has been waited for long enough: it goes on, and nobody waits.
   void end_release(Status why) noexcept;
 

@@ -128,6 +128,7 @@ Status QuorumMachine::renew(Instant now, Instant deadline, NodeSet repairers) no
   for (std::size_t node = 0; node < count_; ++node) {
     QuorumVote& vote = *votes_[node];
     vote.renewed = false;
+    if (vote.excluded) continue;
     if (vote.machine.held(now)) {
       (void)vote.machine.renew(now, deadline);  // Refused while one is on its way: that one counts.
       continue;
@@ -277,6 +278,7 @@ void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
         vote.status = vote.machine.status();
         break;
       case LockEvent::renewed:
+        if (vote.excluded) break;
         vote.renewed = true;
         vote.status = Status::ok;
         vote.counts_until = vote.machine.valid_until();

@@ -224,9 +224,6 @@ void QuorumClient::close_node(Node& node) noexcept {
   client.close_transport();
   dispatch(node);
   node.status = why == Status::ok ? Status::transport_closed : why;
-  const auto index = static_cast<std::size_t>(&node - nodes_);
-  for (std::size_t other = 0; other < count_; ++other)
-    if (other == index || nodes_[other].twin == index + 1) nodes_[other].twin = 0;
   if (!node.introduced) {
     (void)client.note_connect(node.status);
   } else {
@@ -244,9 +241,24 @@ void QuorumClient::look_at(std::size_t index) noexcept {
   (void)node.client.note_connect(Status::ok);
   const ServerIdentity& identity = node.client.session_.identity();
   node.guard.note(identity, config_.max_lease, now_);
-  for (std::size_t other = 0; other < count_; ++other)
-    if (other != index && nodes_[other].introduced && same_machine(identity, nodes_[other].client.session_.identity()))
-      node.twin = static_cast<std::uint8_t>(other + 1);
+  // Of two that are one the first has the vote, and keeps it while its own connection is away.
+  node.twin = 0;
+  for (std::size_t other = 0; other < count_; ++other) {
+    Node& peer = nodes_[other];
+    if (other == index || !peer.introduced) continue;
+    const bool same = same_machine(identity, peer.client.session_.identity());
+    if (same && peer.twin == 0) node.twin = static_cast<std::uint8_t>(other + 1);
+    if (same || peer.twin != index + 1) continue;
+    peer.twin = 0;
+    exclude(other);
+  }
+  exclude(index);
+}
+
+// Every lock learns whether the node is one of its own.
+void QuorumClient::exclude(std::size_t index) noexcept {
+  for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
+    if (index < lock->machine_.nodes()) lock->machine_.exclude(index, nodes_[index].twin != 0);
 }
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
