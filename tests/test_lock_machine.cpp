@@ -1671,3 +1671,356 @@ TEST(test_forgotten_hold_should_ask_for_nothing) {
   TEST_ASSERT_FALSE(desk.compensation());
   TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
 }
+
+// ---- Rarely met --------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A kind that gives whatever verdict a test wants of it.
+Verdict wanted_verdict = Verdict::granted;
+const LockKind obedient_kind = [] {
+  LockKind kind = reentrant_kind;
+  kind.decode = [](const LockKind&, Operation, const RespValue&, LockFacts&) noexcept { return wanted_verdict; };
+  return kind;
+}();
+
+}  // namespace
+
+// [rule 11] Whatever kind: a verdict that says nothing about the question is a doubt, never success.
+TEST(test_verdict_that_does_not_fit_the_request_should_be_a_protocol_doubt) {
+  for (const Verdict odd : {Verdict::not_ours, Verdict::refused, Verdict::unexpected}) {
+    wanted_verdict = odd;
+    Desk desk(obedient_kind);
+    desk.acquire(start);
+    desk.answer(Desk::granted(), start + 1ms);
+    TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
+    TEST_ASSERT_FALSE(desk.machine.held(start + 1ms));
+    TEST_ASSERT_TRUE(desk.compensation());
+  }
+  for (const Verdict odd : {Verdict::busy, Verdict::unexpected}) {
+    wanted_verdict = Verdict::granted;
+    Desk desk(obedient_kind);
+    desk.hold(start);
+    desk.renew(start + 1s);
+    wanted_verdict = odd;
+    desk.answer(Desk::one(), start + 1s);
+    TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
+    TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+  }
+  for (const Verdict odd : {Verdict::busy, Verdict::refused, Verdict::unexpected}) {
+    wanted_verdict = Verdict::granted;
+    Desk desk(obedient_kind);
+    desk.hold(start);
+    desk.reenter(start + 1s);
+    wanted_verdict = odd;
+    desk.answer(Desk::one(), start + 1s);
+    TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
+    TEST_ASSERT_EQUAL(1U, desk.machine.count());
+    TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+    TEST_ASSERT_TRUE(desk.compensation());
+    TEST_ASSERT_EQUAL(1U, desk.compensated_count);
+  }
+  for (const Verdict odd : {Verdict::busy, Verdict::refused, Verdict::unexpected}) {
+    wanted_verdict = Verdict::granted;
+    Desk desk(obedient_kind);
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+    TEST_ASSERT_TRUE(desk.take_request());
+    wanted_verdict = odd;
+    desk.answer(Desk::one(), start + 1s);
+    TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
+    TEST_ASSERT_EQUAL(LockState::unknown, desk.machine.state());
+    TEST_ASSERT_TRUE(desk.compensation());
+  }
+}
+
+// [rule 11] A release is confirmed by one or zero alone.
+TEST(test_release_should_take_no_unlisted_reply_for_success) {
+  for (const RespValue& value : {RespValue::make_integer(2), RespValue::make_integer(-1), RespValue(), Desk::granted(),
+                                 RespValue::make_text(RespKind::bulk, "1")})
+    for (const bool posted : {false, true}) {
+      Desk desk;
+      desk.hold(start);
+      TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, posted, start + 1s, start + 2s));
+      TEST_ASSERT_TRUE(desk.take_request());
+      desk.answer(value, start + 1s);
+      TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+      TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
+      TEST_ASSERT_EQUAL(Status::protocol_error, desk.machine.status());
+      Token token;
+      TEST_ASSERT_TRUE(desk.compensation(&token));
+      TEST_ASSERT_EQUAL(Desk::token('a').bytes(), token.bytes());
+      TEST_ASSERT_EQUAL(0U, desk.compensated_count);
+    }
+}
+
+// Somebody put something else in its place: there is nothing of ours to release.
+TEST(test_release_should_say_lock_lost_when_the_key_has_another_type) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.fail(Status::wrong_type, false, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.status());
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+  TEST_ASSERT_FALSE(desk.compensation());
+}
+
+TEST(test_release_whose_text_is_an_unknown_script_should_be_compensated) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.fail(Status::no_script, true, start + 1s);
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.fail(Status::no_script, true, start + 1s);
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+}
+
+// Another error of a native release may be that of what ran.
+TEST(test_native_release_should_fall_back_only_where_nothing_ran) {
+  for (const NativeDelete native : {NativeDelete::delex, NativeDelete::delifeq}) {
+    for (const Status refusal : {Status::unknown_command, Status::no_permission}) {
+      Desk desk;
+      desk.hold(start);
+      TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start + 1s, start + 2s));
+      TEST_ASSERT_TRUE(desk.take_request());
+      TEST_ASSERT_TRUE(desk.request.native);
+      desk.fail(refusal, true, start + 1s);
+      TEST_ASSERT_TRUE(desk.take_request());
+      TEST_ASSERT_FALSE(desk.request.native);
+      TEST_ASSERT_TRUE(desk.bytes.find("EVALSHA") != std::string::npos);
+    }
+    for (const Status error : {Status::server_error, Status::no_script, Status::loading}) {
+      Desk desk;
+      desk.hold(start);
+      TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start + 1s, start + 2s));
+      TEST_ASSERT_TRUE(desk.take_request());
+      desk.fail(error, false, start + 1s);
+      TEST_ASSERT_FALSE(desk.machine.wants_request());
+      TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+      TEST_ASSERT_EQUAL(error, desk.machine.status());
+      TEST_ASSERT_TRUE(desk.compensation());
+    }
+  }
+}
+
+TEST(test_acquire_should_be_refused_while_at_risk) {
+  Desk desk;
+  desk.hold(start);
+  desk.machine.handle_timeout(start + lease * 2 / 3);
+  TEST_ASSERT_EQUAL(LockState::at_risk, desk.machine.state());
+  TEST_ASSERT_EQUAL(Status::already_held, desk.machine.acquire(Desk::token('b'), start + lease * 2 / 3, start + lease));
+  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), desk.machine.token().bytes());
+}
+
+TEST(test_hold_should_be_at_risk_from_two_thirds_of_its_lease_to_its_end) {
+  Desk desk;
+  desk.hold(start);
+  const Instant risky = start + lease / 3 * 2;
+  TEST_ASSERT_EQUAL(risky, desk.machine.risky_from());
+  TEST_ASSERT_EQUAL(risky - start, desk.machine.risk_after());
+  TEST_ASSERT_FALSE(desk.machine.at_risk(risky - 1ns));
+  TEST_ASSERT_TRUE(desk.machine.at_risk(risky));
+  TEST_ASSERT_TRUE(desk.machine.at_risk(start + lease - drift - 1ns));
+  TEST_ASSERT_FALSE(desk.machine.at_risk(start + lease - drift));
+}
+
+// A drift so large that the hold ends before two thirds of its lease: it is lost without having been at risk.
+TEST(test_hold_whose_end_comes_before_its_risk_should_be_looked_at_then) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.configure(Key("name"), {.lease = lease, .drift = lease / 2}));
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(start + lease / 2, desk.machine.poll_timeout());
+  desk.machine.handle_timeout(desk.machine.poll_timeout());
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(Instant::max(), desk.machine.poll_timeout());
+}
+
+// No loop turns faster than the floor, however short the lease.
+TEST(test_failed_renewal_of_a_short_lease_should_wait_for_the_floor) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.configure(Key("name"), {.lease = 30ms}));
+  desk.hold(start);
+  desk.renew(start + 10ms);
+  desk.fail(Status::timed_out, false, start + 12ms);
+  TEST_ASSERT_EQUAL(start + 12ms + retry_delay_min, desk.machine.renewal_due());
+}
+
+TEST(test_only_one_renewal_should_be_wanted) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.renew(start + 3s, start + 4s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_EQUAL(start + 2s, desk.request.deadline);
+  desk.answer(Desk::one(), start + 3s);
+  TEST_ASSERT_EQUAL(start + 1s + lease - drift, desk.machine.valid_until());
+}
+
+TEST(test_renewal_of_an_unknown_script_should_go_once_by_its_text) {
+  Desk desk;
+  desk.hold(start);
+  desk.renew(start + 1s);
+  desk.fail(Status::no_script, true, start + 1500ms);
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(desk.bytes.find("$4\r\nEVAL\r\n") != std::string::npos);
+  desk.fail(Status::no_script, true, start + 1600ms);
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+  TEST_ASSERT_EQUAL(Status::no_script, desk.machine.status());
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+}
+
+// What is left of the deadline belongs to the caller.
+TEST(test_unknown_script_should_not_be_asked_again_behind_the_deadline) {
+  Desk acquiring(reentrant_kind);
+  acquiring.acquire(start);
+  acquiring.fail(Status::no_script, true, start + 1s);
+  TEST_ASSERT_FALSE(acquiring.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::denied, acquiring.event());
+  TEST_ASSERT_EQUAL(Status::no_script, acquiring.machine.status());
+
+  Desk renewing;
+  renewing.hold(start);
+  renewing.renew(start + 1s);
+  renewing.fail(Status::no_script, true, start + 2s);
+  TEST_ASSERT_FALSE(renewing.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, renewing.event());
+}
+
+// [rule 2] Each reply counts once, for what was asked.
+TEST(test_reply_to_what_was_not_asked_should_count_for_nothing) {
+  for (const Operation operation : {Operation::acquire, Operation::renew, Operation::step, Operation::release,
+                                    Operation::compensate, Operation::query})
+    for (const RespValue& value : {Desk::granted(), Desk::one(), Desk::zero(), RespValue()}) {
+      Desk desk(reentrant_kind);
+      desk.hold(start);
+      desk.request.tag = {nullptr, desk.machine.generation(), operation};
+      desk.answer(value, start + 1s);
+      desk.fail(Status::wrong_type, false, start + 1s);
+      TEST_ASSERT_FALSE(desk.machine.has_output());
+      TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
+      TEST_ASSERT_EQUAL(1U, desk.machine.count());
+      TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+    }
+}
+
+// A count that the server may not know, and a step that could not be sent: the next to be told is the true one.
+TEST(test_refused_request_of_a_reentry_should_keep_the_count_unsure) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s));
+  desk.machine.refuse_request(Status::too_many_requests, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_FALSE(desk.compensation());
+  desk.reenter(start + 1s);
+  desk.fail(Status::out_of_memory, true, start + 1s);  // It may have taken the place of what told the count.
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(1U, desk.compensated_count);
+}
+
+// A release in another shape than the last has its own request.
+TEST(test_prepared_release_should_not_be_used_for_a_release_of_another_shape) {
+  Desk desk;
+  const char* const words[] = {"EVALSHA", "DELEX", "DELIFEQ"};
+  for (const int shape : {0, 0, 1, 1, 2, 0, 2, 2}) {
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(static_cast<NativeDelete>(shape), false, start, start + 1s));
+    const ByteView prepared = desk.machine.poll_prepared(desk.request);
+    if (prepared.empty())
+      TEST_ASSERT_TRUE(desk.take_request());
+    else
+      desk.bytes = std::string(prepared.string_view());
+    TEST_ASSERT_TRUE(desk.bytes.find("\r\n" + std::string(words[shape]) + "\r\n") != std::string::npos);
+    desk.answer(Desk::one(), start);
+    TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  }
+}
+
+// A request that no template takes is written anew each time.
+TEST(test_request_that_is_too_long_to_be_prepared_should_be_written_each_time) {
+  Desk desk(announced_mutex_kind);
+  const std::string longest(key_size_max, 'k');
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.configure(Key(ByteView(longest)), {.lease = lease}));
+  for (int round = 0; round < 2; ++round) {
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
+    TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
+    TEST_ASSERT_TRUE(desk.take_request());
+    TEST_ASSERT_TRUE(desk.bytes.size() > template_size_max);
+    desk.answer(Desk::one(), start);
+    TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  }
+}
+
+// ---- What a driver asks ------------------------------------------------------------------------------------------
+
+TEST(test_machine_should_wait_until_each_answer_has_come) {
+  Desk desk;
+  TEST_ASSERT_FALSE(desk.machine.waiting());
+  TEST_ASSERT_EQUAL(Instant::max(), desk.machine.renewal_due());
+  desk.acquire(start);
+  TEST_ASSERT_TRUE(desk.machine.waiting());
+  desk.answer(Desk::granted(), start);
+  TEST_ASSERT_FALSE(desk.machine.waiting());
+  TEST_ASSERT_EQUAL(start + lease / 3, desk.machine.renewal_due());
+  desk.renew(start + 1s);
+  TEST_ASSERT_TRUE(desk.machine.waiting());
+  TEST_ASSERT_EQUAL(Instant::max(), desk.machine.renewal_due());
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_FALSE(desk.machine.waiting());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(desk.machine.waiting());
+  desk.answer(Desk::one(), start + 2s);
+  TEST_ASSERT_FALSE(desk.machine.waiting());
+}
+
+TEST(test_request_should_be_straight_where_somebody_waits_long_enough) {
+  Desk desk;
+  TEST_ASSERT_FALSE(desk.machine.straight(start, 0s));
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('a'), start, start + 1s));
+  TEST_ASSERT_TRUE(desk.machine.straight(start, 1s));
+  TEST_ASSERT_FALSE(desk.machine.straight(start, 1s + 1ns));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_FALSE(desk.machine.straight(start, 0s));
+  desk.answer(Desk::granted(), start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, true, start, start + 1s));
+  TEST_ASSERT_FALSE(desk.machine.straight(start, 0s));
+}
+
+TEST(test_plain_outcome_should_be_all_that_was_said_only_where_nothing_else_wants_attention) {
+  Desk plain;
+  plain.acquire(start);
+  plain.answer(Desk::granted(), start);
+  TEST_ASSERT_TRUE(plain.machine.has_output());
+  TEST_ASSERT_TRUE(plain.machine.only_said_what_was_asked());
+  TEST_ASSERT_FALSE(plain.machine.has_output());
+  TEST_ASSERT_EQUAL(LockEvent::none, plain.event());
+  plain.machine.handle_timeout(start + lease / 3 * 2);  // An event of another kind,
+  TEST_ASSERT_FALSE(plain.machine.only_said_what_was_asked());
+  TEST_ASSERT_TRUE(plain.machine.has_output());
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, plain.event());
+  TEST_ASSERT_EQUAL(Status::ok, plain.machine.renew(start + 7s, start + 8s));  // a request,
+  TEST_ASSERT_FALSE(plain.machine.only_said_what_was_asked());
+  TEST_ASSERT_TRUE(plain.machine.has_output());
+  Desk counted(reentrant_kind);
+  counted.hold_times(2, start);
+  TEST_ASSERT_EQUAL(Status::ok, counted.machine.step_down(true, start + 1s, start + 2s));  // or a compensation.
+  TEST_ASSERT_FALSE(counted.machine.only_said_what_was_asked());
+  TEST_ASSERT_TRUE(counted.machine.has_output());
+  TEST_ASSERT_TRUE(counted.compensation());
+  TEST_ASSERT_FALSE(counted.machine.has_output());
+}

@@ -156,6 +156,7 @@ struct Desk {
       SentCall call;
       call.request.native = true;  // What was there before is not cleared.
       call.request.posted = true;
+      call.request.compensation = &unrelated;
       if (!schedule.poll_request({space.get(), room}, call.request, size, now)) return count;
       TEST_ASSERT_TRUE(size <= room);
       call.words = read_words(std::string(space.get(), size));
@@ -202,9 +203,20 @@ struct Desk {
   }
   Instant valid_until(const Holder& holder) const { return holder.place->hold.valid_until; }
 
+  // Due at that very instant, however its place is spread.
+  Holder& enter_due(const std::string& key, Instant due, Duration held_for = lease) {
+    Holder& holder = enter(key, now, mutex_kind, held_for);
+    const Instant confirmed_at = now - (holder.place->due - due);
+    schedule.leave(*holder.place);
+    holder.place = schedule.enter(hold_of(holder, confirmed_at, mutex_kind, held_for), now);
+    TEST_ASSERT_EQUAL(due, holder.place->due);
+    return holder;
+  }
+
   std::vector<RenewalSchedule::Place> places_;
   std::vector<std::uint32_t> heap_;
   RenewalSchedule schedule;
+  const Compensation unrelated{};
   std::deque<Holder> holders;  // Their tokens and keys are viewed.
   std::vector<SentCall> sent;
   std::size_t size = 0;  // Of the last call.
@@ -1239,4 +1251,230 @@ TEST(test_a_hundred_thousand_holds_should_be_kept_for_ten_minutes) {
   TEST_ASSERT_TRUE(crowd.calls <= 18'000);
   TEST_ASSERT_TRUE(crowd.keys / crowd.calls >= 95);
   DOCTEST_MESSAGE(crowd.calls << " calls, " << crowd.keys << " keys, at most " << crowd.most_at_once << " at once");
+}
+
+// ---- Rarely met --------------------------------------------------------------------------------------------------
+
+TEST(test_request_timeout_should_hold_for_the_next_call) {
+  Desk desk;
+  desk.enter("one");
+  desk.schedule.set_request_timeout(7s);
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL(all_due + 7s, desk.take_one().request.deadline);
+}
+
+TEST(test_place_should_be_lost_from_its_loss_until_it_is_left) {
+  Desk desk(1);
+  Holder& holder = desk.enter("one");
+  TEST_ASSERT_FALSE(desk.schedule.lost(*holder.place));
+  desk.to(all_due);
+  (void)desk.answer_all(desk.take_one(), 0);
+  TEST_ASSERT_TRUE(desk.schedule.lost(*holder.place));
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  TEST_ASSERT_TRUE(desk.schedule.lost(*holder.place));
+  desk.schedule.confirm(*holder.place, desk.now, desk.now);
+  TEST_ASSERT_TRUE(desk.schedule.lost(*holder.place));
+  desk.schedule.leave(*holder.place);
+  TEST_ASSERT_FALSE(desk.schedule.lost(*desk.enter("next", desk.now).place));
+}
+
+TEST(test_fullest_call_should_go_where_no_byte_is_to_spare) {
+  const std::string longest(key_size_max, 'k');
+  for (const std::size_t spare : {std::size_t{0}, std::size_t{2}}) {
+    Desk desk;
+    desk.now = start + lease_max / 2;
+    for (std::size_t index = 0; index < renewal_batch_max; ++index)
+      desk.enter(longest, start, other_kind, lease_max).token = Token(ByteView(std::string(token_size_max, 't')));
+    const std::size_t hold = 8 + key_size_max + 7 + token_size_max + 6 + 8;
+    const std::size_t digest = std::strlen("*303\r\n$7\r\nEVALSHA\r\n$40\r\n\r\n$3\r\n100\r\n") + 40;
+    (void)desk.take(digest + renewal_batch_max * hold + spare);
+    // The length of a text has up to four digits, that of a digest two: two bytes are reckoned and not written.
+    TEST_ASSERT_EQUAL(spare < 2 ? renewal_batch_max - 1 : renewal_batch_max, desk.sent[0].count());
+  }
+}
+
+TEST(test_hold_should_be_pulled_up_to_the_end_of_the_window) {
+  for (const Duration behind : {Duration(0), Duration(1)}) {
+    Desk desk;
+    const Holder& soon = desk.enter("soon");
+    desk.to(soon.place->due - window - behind);
+    desk.enter("now", desk.now - interval);
+    TEST_ASSERT_EQUAL(behind == Duration(0) ? 2U : 1U, desk.take_one().count());
+  }
+}
+
+// The window is that of the call's first, whatever is pulled.
+TEST(test_pulled_hold_of_a_longer_lease_should_not_widen_the_window) {
+  Desk desk;
+  desk.now = start + lease_max;
+  desk.enter_due("first", desk.now);
+  desk.enter_due("longest", desk.now + window / 2, lease_max);
+  desk.enter_due("later", desk.now + window * 2);
+  TEST_ASSERT_EQUAL(2U, desk.take_one().count());
+}
+
+TEST(test_hold_that_was_delayed_should_be_pulled_again_once_it_is_renewed) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  (void)desk.fail(desk.take_one(), Status::timed_out);
+  desk.to(desk.now + retry);
+  TEST_ASSERT_TRUE(desk.answer_all(desk.take_one(), 1));
+  desk.to(holder.place->due - window / 2);
+  desk.enter("other", desk.now - interval);
+  TEST_ASSERT_EQUAL(2U, desk.take_one().count());
+}
+
+TEST(test_hold_that_leaves_should_not_take_anothers_answer_along) {
+  Desk desk;
+  Holder& renewed = desk.enter("renewed");
+  desk.to(all_due);
+  TEST_ASSERT_TRUE(desk.answer_all(desk.take_one(), 1));
+  const Holder& asked = desk.enter("asked", desk.now - interval);  // In the place of the other's call.
+  const SentCall call = desk.take_one();
+  desk.schedule.leave(*renewed.place);
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(1, asked.renewed);
+}
+
+// [rule 2] Also of the second call in flight, and where the hold was confirmed meanwhile.
+TEST(test_reply_of_any_call_should_not_touch_who_came_into_a_place_that_was_left) {
+  for (const std::size_t number : {0U, 1U})
+    for (const bool confirmed : {false, true}) {
+      Desk desk;
+      desk.enter("mutex");
+      desk.enter("other", start, other_kind);
+      desk.to(all_due);
+      TEST_ASSERT_EQUAL(2U, desk.take());
+      Holder& left = desk.holders[desk.sent[number].keys()[0] == "mutex" ? 0 : 1];
+      if (confirmed) desk.schedule.confirm(*left.place, desk.now + 1ms, desk.now + 1ms);
+      desk.schedule.leave(*left.place);
+      const Holder& next = desk.enter("next", desk.now);
+      TEST_ASSERT_EQUAL(left.place, next.place);
+      for (const SentCall& call : desk.sent) TEST_ASSERT_TRUE(desk.answer_all(call, 0));
+      TEST_ASSERT_FALSE(desk.schedule.lost(*next.place));
+    }
+}
+
+TEST(test_hold_in_flight_should_not_be_asked_again_before_its_reply) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  desk.schedule.confirm(*holder.place, start, desk.now);  // Says nothing new.
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  desk.to(start + interval * 2);  // At risk.
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(1, holder.renewed);
+}
+
+TEST(test_failure_of_what_was_asked_when_it_was_confirmed_should_be_no_doubt) {
+  for (const bool answered : {false, true}) {
+    Desk desk;
+    Holder& holder = desk.enter("one");
+    desk.to(all_due);
+    const SentCall call = desk.take_one();
+    desk.schedule.confirm(*holder.place, call.asked_at, desk.now);
+    (void)(answered ? desk.answer_all(call, -1) : desk.fail(call, Status::timed_out));
+    TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+    TEST_ASSERT_TRUE(holder.place->due > desk.now + interval / 2);
+  }
+}
+
+TEST(test_failure_that_comes_after_the_end_should_be_a_loss_and_no_doubt) {
+  for (const Duration late : {Duration(0), Duration(1)})
+    for (const bool answered : {false, true}) {
+      Desk desk;
+      const Holder& holder = desk.enter("one");
+      desk.to(all_due);
+      const SentCall call = desk.take_one();
+      desk.now = start + validity + late;
+      (void)(answered ? desk.answer_all(call, -1) : desk.fail(call, Status::timed_out));
+      TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+      TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+    }
+}
+
+TEST(test_outcome_should_count_and_not_the_value_beside_it) {
+  Desk desk;
+  const Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  const Parsed parsed("*1\r\n:1\r\n");
+  TEST_ASSERT_TRUE(desk.schedule.handle_reply(
+      {.tag = desk.take_one().request.tag, .outcome = Status::timed_out, .nothing_ran = false, .value = parsed.value},
+      desk.now));
+  TEST_ASSERT_EQUAL(0, holder.renewed);
+  TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+}
+
+TEST(test_place_of_a_hold_that_was_asked_alone_should_not_ask_the_next_alone) {
+  Desk desk(2);
+  Holder& first = desk.enter("first");
+  Holder& second = desk.enter("second");
+  desk.to(all_due);
+  (void)desk.fail(desk.take_one(), Status::cross_slot);
+  desk.schedule.leave(*first.place);
+  desk.schedule.leave(*second.place);
+  desk.enter("third", desk.now - interval);
+  desk.enter("fourth", desk.now - interval);
+  TEST_ASSERT_EQUAL(2U, desk.take_one().count());
+}
+
+// A failure says nothing about the script; an answer to a call by its digest was on its way before.
+TEST(test_unknown_script_should_be_asked_by_its_text_until_that_has_succeeded) {
+  Desk desk;
+  desk.enter("mutex");
+  desk.enter("other", start, other_kind);
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL(2U, desk.take());
+  TEST_ASSERT_TRUE(desk.fail(desk.sent[0], Status::no_script));
+  TEST_ASSERT_TRUE(desk.answer_all(desk.sent[1], 1));
+  for (int round = 0; round < 3; ++round) {
+    const SentCall call = desk.take_one();
+    TEST_ASSERT_TRUE(call.by_text());
+    TEST_ASSERT_TRUE(desk.fail(call, Status::timed_out));
+    desk.to(desk.now + retry);
+  }
+  const SentCall call = desk.take_one();
+  TEST_ASSERT_TRUE(call.by_text());
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  desk.to(desk.now + interval);
+  (void)desk.take();
+  TEST_ASSERT_FALSE(desk.sent.back().by_text());
+}
+
+// Whatever was done to it, the schedule wakes its driver for what comes first.
+TEST(test_next_timeout_should_be_the_earliest_of_all_holds) {
+  Desk desk(64);
+  std::vector<Holder*> alive;
+  std::uint32_t state = 1;
+  const auto draw = [&state](std::uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 8) % below;
+  };
+  for (int turn = 0; turn < 4000; ++turn) {
+    const std::uint32_t choice = draw(8);
+    if (choice < 3 && alive.size() < 64) {
+      alive.push_back(&desk.enter("k", desk.now - draw(9000) * 1ms));
+    } else if (choice == 3 && !alive.empty()) {
+      desk.schedule.confirm(*alive[draw(static_cast<std::uint32_t>(alive.size()))]->place, desk.now, desk.now);
+    } else if (choice == 4 && !alive.empty()) {
+      const std::size_t index = draw(static_cast<std::uint32_t>(alive.size()));
+      desk.schedule.leave(*alive[index]->place);
+      alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(index));
+    } else if (choice == 5) {
+      const std::size_t before = desk.sent.size();
+      (void)desk.take(200 + draw(2000));
+      for (std::size_t call = before; call < desk.sent.size(); ++call)
+        (void)(draw(3) == 0 ? desk.fail(desk.sent[call], Status::timed_out) : desk.answer_all(desk.sent[call], 1));
+    } else {
+      desk.to(desk.now + draw(900) * 1ms);
+    }
+    Instant earliest = Instant::max();
+    for (const Holder* holder : alive)
+      if (!desk.schedule.lost(*holder->place)) earliest = earlier(earliest, holder->place->next);
+    TEST_ASSERT_EQUAL(earliest, desk.schedule.poll_timeout());
+  }
 }

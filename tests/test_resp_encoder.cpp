@@ -278,3 +278,20 @@ TEST(test_template_should_be_written_with_another_token_and_stay_as_it_is) {
   TEST_ASSERT_EQUAL('#', out[size]);
   TEST_ASSERT_EQUAL(before, std::string(prepared.bytes().string_view()));
 }
+
+// A token of the usual size and an empty argument take ways of their own.
+TEST(test_template_should_be_written_with_an_argument_of_any_size) {
+  for (const std::size_t argument_size : {std::size_t{0}, std::size_t{1}, token_text_size, token_text_size + 1}) {
+    RequestTemplate prepared;
+    const std::string before(argument_size, 'a');
+    const std::string after(argument_size, 'b');
+    TEST_ASSERT_EQUAL(Status::ok, prepared.prepare({{"SET", "key", ByteView(before), "NX"}}, 2));
+    const std::string expected = encode({{"SET", "key", ByteView(after), "NX"}});
+    const MutableBytes out = guarded->last(expected.size());
+    std::memset(out.data, canary, out.size);
+    std::size_t size = 0;
+    TEST_ASSERT_EQUAL(Status::ok, prepared.write(out, ByteView(after), size));
+    TEST_ASSERT_EQUAL(show_bytes(expected), show_bytes({out.data, size}));
+    TEST_ASSERT_EQUAL(ByteView(before), prepared.patched());
+  }
+}

@@ -424,3 +424,24 @@ TEST(test_parser_should_read_the_same_when_replies_are_polled_one_a_feed) {
   TEST_ASSERT_TRUE(rest.empty());
   TEST_ASSERT_TRUE(parser.idle());
 }
+
+// An invalid reply may end with the last byte received: its header is taken by then.
+TEST(test_parser_should_be_drained_where_all_is_taken_and_never_once_it_is_invalid) {
+  GuardedParser parser;
+  TEST_ASSERT_TRUE(parser.drained());
+  RespValue out;
+  TEST_ASSERT_EQUAL(std::size_t{3}, parser.feed("+OK"));
+  TEST_ASSERT_FALSE(parser.drained());
+  TEST_ASSERT_EQUAL(ParseResult::need_more, parser.poll_value(out));
+  TEST_ASSERT_FALSE(parser.drained());
+  TEST_ASSERT_EQUAL(std::size_t{2}, parser.feed("\r\n"));
+  TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(out));
+  TEST_ASSERT_TRUE(parser.drained());
+  std::string nested;
+  for (std::size_t depth = 0; depth <= depth_max; ++depth) nested += "*1\r\n";
+  TEST_ASSERT_EQUAL(nested.size(), parser.feed(ByteView(nested)));
+  TEST_ASSERT_EQUAL(ParseResult::invalid, parser.poll_value(out));
+  TEST_ASSERT_FALSE(parser.drained());
+  parser.reset();
+  TEST_ASSERT_TRUE(parser.drained());
+}

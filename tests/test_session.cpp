@@ -3,6 +3,7 @@
 // One connection's protocol, without a connection. The rules are those of proto/lock.md, quoted as [rule N].
 #include "unity_style.hpp"
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -941,4 +942,324 @@ TEST(test_newest_count_should_be_the_last_that_the_server_hears) {
   const std::size_t older = wire.sent.rfind(count_of("name", 'a', "2"));
   TEST_ASSERT_TRUE(newest != std::string::npos);
   TEST_ASSERT_TRUE(older == std::string::npos || older < newest);
+}
+
+// ---- Rarely met --------------------------------------------------------------------------------------------------
+
+TEST(test_configured_session_should_log_in_by_its_new_settings) {
+  Wire wire;
+  wire.session.configure({.password = "secret", .native_delete = false});
+  wire.session.handle_connected(start, start + 2s);
+  wire.transmit();
+  TEST_ASSERT_EQUAL(0U, wire.sent.find("*2\r\n" + bulk("AUTH") + bulk("secret")));
+  wire.receive("+OK\r\n:1\r\n" + identity_reply(run_id, "8.4.0"));
+  TEST_ASSERT_EQUAL(80400U, wire.session.identity().version);
+  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+}
+
+// Without a password, too: a server that wants one, that is full or that still loads is of no use.
+TEST(test_handshake_without_a_login_should_fail_with_the_servers_reason) {
+  struct {
+    const char* reply;
+    Status expected;
+  } const rows[] = {{"-NOAUTH Authentication required.\r\n", Status::auth_required},
+                    {"-WRONGPASS invalid username-password pair or user is disabled.\r\n", Status::auth_failed},
+                    {"-DENIED Redis is running in protected mode\r\n", Status::denied},
+                    {"-ERR max number of clients reached\r\n", Status::too_many_clients},
+                    {"-LOADING Redis is loading the dataset in memory\r\n", Status::loading}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.connect(row.reply);
+    TEST_ASSERT_TRUE(wire.session.state() == SessionState::failed);
+    TEST_ASSERT_EQUAL(row.expected, wire.session.failure());
+    TEST_ASSERT_EQUAL(std::string(row.reply + 1, std::strlen(row.reply) - 3),
+                      std::string(wire.session.failure_text().string_view()));
+  }
+}
+
+TEST(test_protected_server_that_speaks_first_should_keep_its_reason) {
+  Wire wire;
+  wire.session.handle_connected(start, start + 2s);
+  wire.receive_early("-DENIED Redis is running in protected mode\r\n");
+  TEST_ASSERT_EQUAL(Status::denied, wire.session.failure());
+}
+
+TEST(test_version_that_is_none_should_promise_no_native_delete) {
+  for (const std::string version : {"8,4.0", "8.4-rc1", " 8.4.0", "8./.0", "8:4"}) {
+    Wire wire;
+    wire.connect(":1\r\n" + identity_reply(run_id, version));
+    TEST_ASSERT_TRUE(wire.session.ready());
+    TEST_ASSERT_EQUAL(0U, wire.session.identity().version);
+    TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+  }
+}
+
+TEST(test_run_id_of_another_size_should_be_none) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{39}, std::size_t{41}}) {
+    Wire wire;
+    wire.connect(good_handshake(7, std::string(size, 'f')));
+    TEST_ASSERT_FALSE(wire.session.identity().run_id_known);
+    TEST_ASSERT_EQUAL(70015U, wire.session.identity().version);
+    wire.close();
+    wire.sent.clear();
+    wire.connect(good_handshake(8, std::string(size, 'f')));
+    TEST_ASSERT_EQUAL(std::string::npos, wire.sent.find("KILL"));
+  }
+}
+
+TEST(test_client_id_that_is_no_positive_number_should_be_none) {
+  for (const std::string reply : {":0\r\n", ":-7\r\n", "$1\r\n7\r\n", "$-1\r\n"}) {
+    Wire wire;
+    wire.connect(reply + identity_reply(run_id, "7.0.15"));
+    TEST_ASSERT_TRUE(wire.session.ready());
+    TEST_ASSERT_EQUAL(0, wire.session.identity().client_id);
+    wire.close();
+    wire.sent.clear();
+    wire.connect(good_handshake(8));
+    TEST_ASSERT_EQUAL(std::string::npos, wire.sent.find("KILL"));
+  }
+}
+
+// The first reason is the true one.
+TEST(test_failed_session_should_keep_its_first_reason) {
+  Wire wire({.stall_timeout = 5s});
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", {});
+  wire.receive("+OK\n");
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+  const std::string text(wire.session.failure_text().string_view());
+  wire.session.handle_timeout(start + 1h);
+  wire.session.fail(Status::timed_out, "later");
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+  TEST_ASSERT_EQUAL(text, std::string(wire.session.failure_text().string_view()));
+  wire.session.handle_closed();
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+}
+
+TEST(test_closed_session_should_neither_fail_nor_close_again) {
+  Wire wire({.stall_timeout = 5s});
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  wire.session.handle_closed();
+  wire.session.handle_timeout(start + 1h);
+  wire.session.fail(Status::protocol_error, "too late");
+  wire.session.handle_closed();
+  TEST_ASSERT_TRUE(wire.session.state() == SessionState::closed);
+  TEST_ASSERT_EQUAL(Status::transport_closed, wire.session.failure());
+  TEST_ASSERT_TRUE(wire.session.failure_text().empty());
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  wire.poll();
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+}
+
+TEST(test_failure_text_should_be_the_start_of_a_long_one_and_empty_of_an_empty_one) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", {});
+  const std::string longest = "ERR " + std::string(line_size_max - 4, 'x');
+  wire.receive("-" + longest + "\r\n");
+  const std::string text(wire.session.failure_text().string_view());
+  TEST_ASSERT_TRUE(text.size() >= 64 && text.size() < longest.size());
+  TEST_ASSERT_EQUAL(longest.substr(0, text.size()), text);
+  wire.session.clear_failure_text();
+  TEST_ASSERT_TRUE(wire.session.failure_text().empty());
+  wire.submit("*1\r\n$1\r\nb\r\n", {});
+  wire.receive("-ERR no\r\n");
+  TEST_ASSERT_EQUAL(ByteView("ERR no"), wire.session.failure_text());
+  wire.session.fail(Status::protocol_error, {});
+  TEST_ASSERT_TRUE(wire.session.failure_text().empty());
+}
+
+// Others are judged by deadlines of their own.
+TEST(test_passed_deadline_should_leave_those_that_have_time) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a', start + 1s));
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b', start + 3s));
+  wire.submit("*1\r\n$1\r\nc\r\n", acquire_of(&lock_b, "c", 'c', start + 2s));
+  wire.transmit();
+  for (std::size_t passed = 1; passed <= 3; ++passed) {
+    wire.now = start + passed * 1s;
+    TEST_ASSERT_EQUAL(wire.now, wire.session.poll_timeout());
+    wire.session.handle_timeout(wire.now - 1ns);
+    wire.poll();
+    TEST_ASSERT_EQUAL(passed - 1, wire.heard.size());
+    wire.session.handle_timeout(wire.now);
+    wire.poll();
+    TEST_ASSERT_EQUAL(passed, wire.heard.size());
+    TEST_ASSERT_EQUAL(Status::timed_out, wire.heard.back().outcome);
+  }
+  TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_a);
+}
+
+// Nobody waits for it: its end is told to nobody, and taken back all the same.
+TEST(test_request_of_nobody_that_is_given_up_should_be_compensated_in_silence) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(nullptr, "a", 'a'));
+  wire.now = start + 1s;
+  wire.session.handle_timeout(wire.now);
+  wire.transmit();
+  wire.receive("+OK\r\n:1\r\n");
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\na\r\n" + compensation_of("a", 'a'), wire.sent);
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_reply_to_a_request_of_nobody_should_be_told_to_nobody) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", {});
+  wire.submit("*1\r\n$1\r\na\r\n", {});
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
+  wire.receive("+OK\r\n-ERR no\r\n$-1\r\n");
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_EQUAL("null", wire.heard[0].value);
+}
+
+// [rule 7] The queue may be full of what has no compensation of its own.
+TEST(test_compensation_should_wait_for_a_place_in_the_queue_and_go_before_all_else) {
+  Wire wire;
+  wire.connect();
+  while (wire.session.open(false).request != nullptr) wire.submit("*1\r\n$4\r\nPING\r\n", {});
+  wire.transmit();
+  wire.sent.clear();
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("a", 'a')));
+  wire.session.handle_timeout(wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL("", wire.sent);
+  TEST_ASSERT_EQUAL(in_flight_max, wire.session.in_flight());
+  wire.receive("+PONG\r\n");
+  TEST_ASSERT_TRUE(wire.session.open(false).request == nullptr);
+  wire.transmit();
+  TEST_ASSERT_EQUAL(compensation_of("a", 'a'), wire.sent);
+  TEST_ASSERT_EQUAL(in_flight_max, wire.session.in_flight());
+}
+
+TEST(test_compensation_should_survive_every_refusal_that_passes) {
+  for (const std::string refusal :
+       {"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script",
+        "READONLY You can't write against a read only replica.", "MASTERDOWN Link with MASTER is down",
+        "NOREPLICAS Not enough good replicas to write.", "MISCONF Errors writing to the AOF file",
+        "OOM command not allowed when used memory > 'maxmemory'.", "TRYAGAIN Multiple keys request during rehashing",
+        "CLUSTERDOWN The cluster is down"}) {
+    TEST_MESSAGE(refusal);
+    Wire wire;
+    wire.connect();
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("a", 'a')));
+    wire.receive("-" + refusal + "\r\n");
+    TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+    wire.sent.clear();
+    wire.session.handle_timeout(wire.session.poll_timeout());
+    wire.transmit();
+    TEST_ASSERT_EQUAL(compensation_of("a", 'a'), wire.sent);
+  }
+}
+
+// About two minutes, and the lease has ended it.
+TEST(test_compensation_that_is_refused_for_too_long_should_be_dropped) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("a", 'a')));
+  int refusals = 0;
+  while (wire.session.compensations_pending() != 0) {
+    TEST_ASSERT_TRUE(refusals < 1000);
+    wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+    ++refusals;
+    if (wire.session.poll_timeout() != Instant::max()) wire.now = wire.session.poll_timeout();
+    wire.session.handle_timeout(wire.now);
+  }
+  TEST_ASSERT_TRUE(wire.now - start > Duration(90s));
+  TEST_ASSERT_TRUE(wire.now - start < Duration(3min));
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_EQUAL(Instant::max(), wire.session.poll_timeout());
+  wire.sent.clear();
+  wire.transmit();
+  TEST_ASSERT_EQUAL("", wire.sent);
+}
+
+// What waits to be tried again turns no timer while there is no connection to try it on.
+TEST(test_deferred_compensation_should_wait_for_its_time_on_a_connection) {
+  Wire wire;
+  wire.connect();
+  for (const char* const key : {"a", "b"})
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for(key, 'a')));
+  wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+  const Instant again = wire.session.poll_timeout();
+  TEST_ASSERT_TRUE(again > wire.now);
+  wire.receive(":1\r\n");
+  TEST_ASSERT_EQUAL(again, wire.session.poll_timeout());
+  wire.close();
+  TEST_ASSERT_EQUAL(Instant::max(), wire.session.poll_timeout());
+  wire.session.handle_connected(wire.now, wire.now + 1h);
+  TEST_ASSERT_TRUE(wire.session.poll_timeout() > again);
+  wire.receive(good_handshake(8));
+  wire.transmit();
+  wire.receive(":1\r\n");
+  TEST_ASSERT_EQUAL(again, wire.session.poll_timeout());
+}
+
+// ---- Past the queue ----------------------------------------------------------------------------------------------
+
+// What a driver that waits for each reply may do while the session is quiet.
+TEST(test_session_should_be_quiet_only_while_nothing_is_to_come_or_to_go) {
+  Wire wire;
+  TEST_ASSERT_FALSE(wire.session.quiet());
+  wire.connect();
+  TEST_ASSERT_TRUE(wire.session.quiet());
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  TEST_ASSERT_TRUE(wire.session.unsent());
+  TEST_ASSERT_FALSE(wire.session.quiet());
+  wire.transmit();
+  TEST_ASSERT_FALSE(wire.session.unsent());
+  wire.receive("$-1\r\n");
+  TEST_ASSERT_TRUE(wire.session.quiet());
+  wire.receive("+O");  // The start of something.
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_FALSE(wire.session.quiet());
+  TEST_ASSERT_FALSE(wire.session.drained());
+}
+
+TEST(test_short_reply_should_be_taken_whole_and_anything_else_left_alone) {
+  Wire wire({.stall_timeout = 5s});
+  wire.connect();
+  const auto take = [&wire](const std::string& bytes, RespValue& value) {
+    std::memcpy(wire.session.receive_space().data, bytes.data(), bytes.size());
+    return wire.session.take_short_reply(bytes.size(), wire.now, value);
+  };
+  RespValue value;
+  for (const std::string other : {"+OK\r", "+OK\n\n", ":12\r\n", ":/\r\n", "::\r\n", ":1\r\r", ":1\n\n", "$-1\r\n"})
+    TEST_ASSERT_FALSE(take(other, value));
+  TEST_ASSERT_TRUE(value.is_null());
+  wire.now = start + 3s;
+  TEST_ASSERT_TRUE(take(":7\r\n", value));
+  TEST_ASSERT_TRUE(value.is_integer(7));
+  TEST_ASSERT_TRUE(take("+OK\r\n", value));
+  TEST_ASSERT_TRUE(value.is_simple("OK"));
+  TEST_ASSERT_TRUE(wire.session.quiet());
+  // It was a sign of life.
+  wire.submit("*1\r\n$1\r\na\r\n", {});
+  TEST_ASSERT_EQUAL(start + 8s, wire.session.poll_timeout());
+}
+
+TEST(test_request_that_was_sent_past_the_queue_should_stand_in_it_as_from_the_start) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  wire.session.quiet_request() = acquire_of(&lock_a, "a", 'a');
+  wire.session.commit_sent("*1\r\n$1\r\na\r\n", 4, start);
+  wire.transmit();
+  TEST_ASSERT_EQUAL("$1\r\na\r\n", wire.sent);  // The rest.
+  TEST_ASSERT_EQUAL(1U, wire.session.in_flight());
+  TEST_ASSERT_EQUAL(start + 1s, wire.session.poll_timeout());
+  wire.session.handle_timeout(start + 1s);
+  wire.poll();
+  TEST_ASSERT_EQUAL(Status::timed_out, wire.heard[0].outcome);
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
 }

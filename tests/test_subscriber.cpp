@@ -1195,3 +1195,151 @@ TEST(test_timeout_should_never_lie_in_the_past_after_it_was_handled) {
       TEST_ASSERT_TRUE(wire.subscriber.poll_timeout() > wire.now);
     }
 }
+
+// ---- Rarely met --------------------------------------------------------------------------------------------------
+
+TEST(test_full_table_should_refuse_a_waiter_with_or_without_a_connection) {
+  for (const bool connected : {false, true}) {
+    Wire wire({.password = "secret"});
+    if (connected) wire.connect();
+    std::vector<Waiter*> waiters;
+    for (std::size_t index = 0; index < waiters_max; ++index) waiters.push_back(&wire.enter("a"));
+    TEST_ASSERT_TRUE(wire.subscriber.enter(Key("a"), start) == nullptr);
+    TEST_ASSERT_TRUE(wire.subscriber.enter(Key("b"), start) == nullptr);
+    wire.subscriber.leave(*waiters[1], false);
+    TEST_ASSERT_EQUAL(waiters[1], wire.subscriber.enter(Key("b"), start));
+    if (!connected) wire.connect();
+    const std::string sent = wire.take_sent();
+    TEST_ASSERT_EQUAL(0U, sent.find("*2\r\n" + bulk("AUTH") + bulk("secret") + subscribe("a")));
+  }
+}
+
+// A second farewell is none: who entered since has missed nothing.
+TEST(test_closed_subscriber_should_not_close_again) {
+  Wire wire;
+  wire.subscriber.handle_closed();
+  TEST_ASSERT_EQUAL(Status::not_connected, wire.subscriber.failure());
+  wire.connect();
+  const Waiter& before = wire.enter("a");
+  wire.receive(no_permission);
+  wire.subscriber.handle_closed();
+  TEST_ASSERT_EQUAL(Status::transport_closed, wire.subscriber.failure());
+  const Waiter& since = wire.enter("a");
+  wire.subscriber.handle_closed();
+  wire.connect();
+  wire.receive(subscribed("a"));
+  TEST_ASSERT_TRUE(wire.woken(before));
+  TEST_ASSERT_TRUE(wire.confirmed(since));
+  TEST_ASSERT_FALSE(wire.woken(since));
+}
+
+TEST(test_forgotten_connection_should_leave_no_reason) {
+  Wire wire({.password = "secret"});
+  wire.connect();
+  wire.receive("-WRONGPASS invalid username-password pair\r\n");
+  wire.subscriber.forget();
+  TEST_ASSERT_EQUAL(Status::not_connected, wire.subscriber.failure());
+  TEST_ASSERT_TRUE(wire.subscriber.failure_text().empty());
+  TEST_ASSERT_TRUE(wire.subscriber.state() == SubscriberState::closed);
+}
+
+TEST(test_malformed_bytes_should_fail_with_the_parsers_sentence) {
+  Wire wire;
+  wire.connect();
+  wire.receive("+OK\n");
+  TEST_ASSERT_EQUAL(ByteView("LF without CR in a line"), wire.subscriber.failure_text());
+}
+
+TEST(test_ping_should_be_answered_by_no_other_array_of_two) {
+  for (const std::string kind : {"pang", "Pong", "message", "subscribe", ""}) {
+    Wire wire;
+    wire.connect();
+    (void)wire.enter_confirmed("a");
+    wire.subscriber.handle_timeout(wire.subscriber.poll_timeout());
+    TEST_ASSERT_EQUAL(ping, wire.take_sent());
+    wire.receive("*2\r\n" + bulk(kind) + bulk(""));
+    TEST_ASSERT_EQUAL(Status::protocol_error, wire.subscriber.failure());
+  }
+}
+
+TEST(test_unsubscribe_should_be_answered_by_a_count_alone) {
+  const std::string channel = bulk(channel_of("a"));
+  for (const std::string& reply :
+       {"*2\r\n" + bulk("unsubscribe") + channel, "*3\r\n" + bulk("unsubscribe") + channel + bulk("0"),
+        "*3\r\n" + bulk("unsubscribe") + channel + "$-1\r\n"}) {
+    Wire wire;
+    wire.connect();
+    wire.subscriber.leave(wire.enter_confirmed("a"), false);
+    wire.receive(reply);
+    TEST_ASSERT_EQUAL(Status::protocol_error, wire.subscriber.failure());
+  }
+}
+
+TEST(test_reply_should_belong_to_its_own_channel_alone) {
+  for (char own = 'a'; own <= 'z'; ++own)
+    for (char other = 'a'; other <= 'z'; ++other) {
+      Wire wire;
+      wire.connect();
+      const Waiter& waiter = wire.enter({own});
+      wire.receive(subscribed({other}));
+      TEST_ASSERT_EQUAL(own == other, wire.confirmed(waiter));
+    }
+}
+
+// Not even its last byte: what is behind it does not count.
+TEST(test_reply_before_its_command_has_left_should_fail_with_others_written_behind_it) {
+  Wire wire;
+  wire.connect();
+  const Waiter& a = wire.enter("a");
+  (void)wire.enter("b");
+  wire.transmit(subscribe("a").size() - 1);
+  wire.receive_early(subscribed("a"));
+  TEST_ASSERT_FALSE(wire.confirmed(a));
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.subscriber.failure());
+}
+
+TEST(test_ring_should_take_as_many_commands_behind_those_that_were_answered) {
+  Wire wire;
+  wire.connect();
+  std::size_t commands = 0;
+  wire.subscriber.leave(wire.enter_confirmed("a"), false);
+  wire.receive(unsubscribed("a"));
+  for (; commands < 100; ++commands) {
+    Waiter& waiter = wire.enter({static_cast<char>('A' + commands)});
+    const bool written = !wire.take_sent().empty();
+    wire.subscriber.leave(waiter, false);
+    if (!written || wire.take_sent().empty()) break;
+  }
+  TEST_ASSERT_EQUAL(8U, commands);
+}
+
+// What a short write left moves up, by a single byte, too: the room behind it is exactly that of another command.
+TEST(test_short_write_should_make_room_for_what_comes_behind) {
+  constexpr std::size_t room = 150;
+  const std::string longest(key_size_max - 1, 'k');
+  const std::string around = "*2\r\n" + bulk("AUTH") + "$xxx\r\n\r\n";
+  const std::string password(subscriber_transmit_size_max - room - around.size() - 3 * subscribe("a" + longest).size(),
+                             'p');
+  for (const std::size_t taken : {std::size_t{1}, std::size_t{2}, std::size_t{100}}) {
+    Wire wire({.password = ByteView(password)});
+    wire.subscriber.handle_connected(start);
+    for (const char letter : {'a', 'b', 'c'}) (void)wire.enter(letter + longest);
+    const std::string before(wire.subscriber.poll_transmit(start).string_view());
+    TEST_ASSERT_EQUAL(subscriber_transmit_size_max - room, before.size());
+    wire.transmit(taken);
+    std::string key = "z";
+    while (subscribe(key).size() < room + taken) key += "z";
+    TEST_ASSERT_EQUAL(room + taken, subscribe(key).size());
+    (void)wire.enter(key);
+    TEST_ASSERT_EQUAL(before.substr(taken) + subscribe(key),
+                      std::string(wire.subscriber.poll_transmit(start).string_view()));
+  }
+}
+
+// Before the first byte has left, silence counts from the connection on.
+TEST(test_connection_should_be_a_sign_of_life) {
+  Wire wire({.stall_timeout = 5s, .heartbeat = 10s});
+  (void)wire.enter("a");
+  wire.subscriber.handle_connected(start + 1h);
+  TEST_ASSERT_EQUAL(start + 1h + 10s, wire.subscriber.poll_timeout());
+}

@@ -159,10 +159,6 @@ class Session {
   [[nodiscard]] std::size_t in_flight() const noexcept { return count_; }
   // Bytes that the transport has not taken yet.
   [[nodiscard]] bool unsent() const noexcept { return transmit_begin_ != transmit_end_; }
-  // Something waits to be written by poll_transmit(), or the driver must close.
-  [[nodiscard]] bool pending_output() const noexcept {
-    return unsent() || unflushed_ != 0 || state_ == SessionState::failed;
-  }
   // Compensations that have not been confirmed yet.
   [[nodiscard]] std::size_t compensations_pending() const noexcept;
 

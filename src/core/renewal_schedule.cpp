@@ -256,7 +256,6 @@ RenewalSchedule::Place* RenewalSchedule::enter(const KeptHold& hold, Instant now
   ++size_;
   Place& place = storage_.places[index];
   place.hold = hold;
-  place.events = 0;
   place.doubted = false;
   place.alone = false;
   plan(place);
@@ -359,7 +358,7 @@ void RenewalSchedule::gather(Call& call, Side side, std::size_t& room, Instant n
   while (call.count < aside && heap_size(side) != 0) {
     Place& place = top(side);
     const KeptHold& hold = place.hold;
-    if (side == Side::timers && (first == nullptr || place.next > now + first->lease / pull_divisor)) break;
+    if (side == Side::timers && place.next > now + first->lease / pull_divisor) break;
     const std::uint32_t index = index_of(place);
     const bool in_turn = side == Side::urgent || (is(place, PlaceState::waiting) && !place.delayed);
     const bool alike = first == nullptr || (hold.kind == first->kind && !place.alone);

@@ -169,26 +169,26 @@ void Session::free_slot(CompensationSlot& slot) noexcept {
 Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept {
   if (kept_ != 0) [[unlikely]]
     supersede(compensation);
-  for (CompensationSlot& slot : slots()) {
-    if (slot.kind != nullptr) continue;
-    slot.kind = compensation.kind;
-    slot.count = compensation.count;
-    slot.lease_milliseconds = compensation.lease_milliseconds;
-    slot.tag = tag;
-    slot.tag.operation = Operation::compensate;
-    slot.not_before = Instant();
-    slot.attempts = 0;
-    slot.in_flight = false;
-    slot.deferred = false;
-    slot.superseded = false;
-    slot.key_size = static_cast<std::uint16_t>(compensation.key.bytes().size());
-    std::memcpy(slot.key, compensation.key.bytes().data(), slot.key_size);
-    slot.token = *compensation.token;
-    ++kept_;
-    ++unflushed_;
-    return slot;
-  }
-  assertion_failed(__FILE_NAME__, __LINE__);  // Reserved before the request was sent.
+  HOLDFAST_ASSERT(kept_ < storage_.compensation_count);  // Reserved before the request was sent.
+  CompensationSlot* free = storage_.compensations;
+  while (free->kind != nullptr) ++free;
+  CompensationSlot& slot = *free;
+  slot.kind = compensation.kind;
+  slot.count = compensation.count;
+  slot.lease_milliseconds = compensation.lease_milliseconds;
+  slot.tag = tag;
+  slot.tag.operation = Operation::compensate;
+  slot.not_before = Instant();
+  slot.attempts = 0;
+  slot.in_flight = false;
+  slot.deferred = false;
+  slot.superseded = false;
+  slot.key_size = static_cast<std::uint16_t>(compensation.key.bytes().size());
+  std::memcpy(slot.key, compensation.key.bytes().data(), slot.key_size);
+  slot.token = *compensation.token;
+  ++kept_;
+  ++unflushed_;
+  return slot;
 }
 
 Status Session::compensate(const ReplyTag& tag, const Compensation& compensation) noexcept {
@@ -486,20 +486,20 @@ void Session::drop_silent() noexcept {
 // ---- Outputs -----------------------------------------------------------------------------------------------------
 
 [[gnu::noinline]] bool Session::poll_notice(Reply& reply) noexcept {
-  for (std::size_t index = 0; index < count_; ++index) {
-    InFlight& entry = at(index);
-    if (entry.notice == Status::ok) continue;
-    reply.tag = entry.request.tag;
-    reply.outcome = entry.notice;
-    reply.nothing_ran = entry.notice == Status::not_connected;
-    reply.value = RespValue();
-    entry.notice = Status::ok;
-    --notices_;
-    if (state_ == SessionState::closed) pop();  // No reply will come for it.
-    return true;
+  std::size_t index = 0;
+  while (at(index).notice == Status::ok) {
+    ++index;
+    HOLDFAST_ASSERT(index < count_);
   }
-  HOLDFAST_ASSERT(false);
-  return false;
+  InFlight& entry = at(index);
+  reply.tag = entry.request.tag;
+  reply.outcome = entry.notice;
+  reply.nothing_ran = entry.notice == Status::not_connected;
+  reply.value = RespValue();
+  entry.notice = Status::ok;
+  --notices_;
+  if (state_ == SessionState::closed) pop();  // No reply will come for it.
+  return true;
 }
 
 // A native command that the server does not know, or the user may not run, is not used again on this connection.

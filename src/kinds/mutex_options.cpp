@@ -30,7 +30,7 @@ Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply
 
 static_assert(compensation_fits<scripts::mutex_release_announced.text.size()>);
 
-constexpr LockKind make_kind(const char* name, bool announces, bool fenced) noexcept {
+consteval LockKind make_kind(const char* name, bool announces, bool fenced) noexcept {
   return {.name = name,
           .fill = fill,
           .decode = decode,

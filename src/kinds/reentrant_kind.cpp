@@ -46,7 +46,7 @@ Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply
     case Operation::step:
     case Operation::release: return decode_yes_or_no(reply);
     case Operation::compensate:
-    case Operation::query: return Verdict::unexpected;
+    case Operation::query: break;
   }
   return Verdict::unexpected;
 }
@@ -54,7 +54,7 @@ Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply
 static_assert(compensation_fits<scripts::reentrant_release.text.size()>);
 static_assert(compensation_fits<scripts::reentrant_step.text.size()>);
 
-constexpr LockKind make_kind(const char* name, bool fenced) noexcept {
+consteval LockKind make_kind(const char* name, bool fenced) noexcept {
   return {.name = name,
           .fill = fill,
           .decode = decode,

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// A broken assertion ends the program, by way of a handler where there is one.
+#include "unity_style.hpp"
+
+#include <csetjmp>
+#include <csignal>
+#include <string>
+
+#include "holdfast/assert.hpp"
+
+using namespace holdfast;
+
+namespace {
+
+// Where a test goes on behind a call that does not return.
+sigjmp_buf behind;
+volatile std::sig_atomic_t aborts = 0;
+std::string told_file;
+int told_line = 0;
+
+void note(const char* file, int line) noexcept {
+  told_file = file;
+  told_line = line;
+}
+void note_and_leave(const char* file, int line) noexcept {
+  note(file, line);
+  siglongjmp(behind, 1);
+}
+void leave_abort(int) {
+  aborts = aborts + 1;
+  siglongjmp(behind, 1);
+}
+
+constexpr int broken_line = __LINE__ + 1;
+void break_assertion() { HOLDFAST_ASSERT(told_line == 4711); }
+void keep_assertion() { HOLDFAST_ASSERT(told_line == 0); }
+
+// False if it was left by a handler.
+bool returns(void (*call)()) {
+  if (sigsetjmp(behind, 1) != 0) return false;
+  call();
+  return true;
+}
+
+}  // namespace
+
+static void setUp() {
+  aborts = 0;
+  told_file.clear();
+  told_line = 0;
+  std::signal(SIGABRT, leave_abort);
+}
+static void tearDown() {
+  set_assertion_handler(nullptr);
+  std::signal(SIGABRT, SIG_DFL);
+}
+
+TEST(test_broken_assertion_should_tell_the_handler_its_place) {
+  set_assertion_handler(note_and_leave);
+  TEST_ASSERT_FALSE(returns(break_assertion));
+  TEST_ASSERT_EQUAL("test_assert.cpp", told_file);
+  TEST_ASSERT_EQUAL(broken_line, told_line);
+  TEST_ASSERT_EQUAL(0, aborts);
+}
+
+TEST(test_assertion_that_holds_should_tell_nobody) {
+  set_assertion_handler(note_and_leave);
+  TEST_ASSERT_TRUE(returns(keep_assertion));
+  TEST_ASSERT_EQUAL("", told_file);
+}
+
+TEST(test_broken_assertion_should_abort_without_a_handler) {
+  set_assertion_handler(note);
+  set_assertion_handler(nullptr);
+  TEST_ASSERT_FALSE(returns(break_assertion));
+  TEST_ASSERT_EQUAL(1, aborts);
+  TEST_ASSERT_EQUAL("", told_file);
+}
+
+TEST(test_broken_assertion_should_abort_behind_a_handler_that_returns) {
+  set_assertion_handler(note);
+  TEST_ASSERT_FALSE(returns([] { assertion_failed("file.cpp", 7); }));
+  TEST_ASSERT_EQUAL(1, aborts);
+  TEST_ASSERT_EQUAL("file.cpp", told_file);
+  TEST_ASSERT_EQUAL(7, told_line);
+}
