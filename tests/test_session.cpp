@@ -570,14 +570,16 @@ TEST(test_compensation_refused_for_good_should_be_dropped) {
 
 // [rule 11] Default-deny holds for compensations, too, and they are kept.
 TEST(test_compensation_answered_by_an_odd_shape_should_fail_and_be_kept) {
-  Wire wire;
-  wire.connect();
-  TEST_ASSERT_EQUAL(Status::ok,
-                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
-  wire.transmit();
-  wire.receive("+OK\r\n");
-  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
-  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  for (const std::string odd : {"+OK\r\n", ":-77\r\n", ":2\r\n", "$1\r\n1\r\n", "*1\r\n:1\r\n"}) {
+    Wire wire;
+    wire.connect();
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
+    wire.transmit();
+    wire.receive(odd);
+    TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+    TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  }
 }
 
 TEST(test_native_posted_release_that_is_refused_should_be_followed_by_its_compensation) {

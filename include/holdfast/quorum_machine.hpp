@@ -76,8 +76,8 @@ struct QuorumVote {
   NativeDelete native_delete = NativeDelete::none;  // Of its server.
   // Its connection leads to a machine that has a vote already: what it confirms counts for nothing.
   bool excluded = false;
-  bool renewed = false;        // In the present round.
-  bool repairing = false;                           // Asked for the lock while a majority holds it.
+  bool renewed = false;    // In the present round.
+  bool repairing = false;  // Asked for the lock while a majority holds it.
 };
 
 class QuorumMachine {

@@ -543,8 +543,8 @@ bool Session::oldest_sent() noexcept {
     if (purpose != Purpose::detached) handshake_reply(purpose, value, now);
     return false;
   }
-  if (!value.is(RespKind::integer) && !value.is(RespKind::error)) {
-    fail(Status::protocol_error, "the reply to a compensation is no integer");
+  if (!value.is_integer(0) && !value.is_integer(1) && !value.is(RespKind::error)) {
+    fail(Status::protocol_error, "the reply to a compensation is neither 1 nor 0");
     return false;  // It stays kept, for the next connection.
   }
   reply = {.tag = entry.request.tag, .value = value};

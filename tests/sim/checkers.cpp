@@ -193,6 +193,7 @@ void Checkers::after_receive(std::size_t commands) {
       world_.fail("lease", "a lock key without one: " + world_.plan().names[name]);
     if (entry != nullptr && view.present) view.expiry_ms = entry->expiry_ms;
   }
+  if (trace_holds()) note_keys();
 }
 
 void Checkers::break_all() {
@@ -206,6 +207,7 @@ void Checkers::break_name(std::string_view name) {
 
 void Checkers::data_changed() {
   for (std::size_t name = 0; name < views_.size(); ++name) read(name);
+  if (trace_holds()) note_keys();
 }
 
 void Checkers::read(std::size_t name) {
@@ -267,6 +269,7 @@ bool Checkers::believed(std::uint32_t number) const {
 
 void Checkers::after_run(Process& process) {
   if (process.application == nullptr) return;
+  if (trace_holds()) note_keys();
   for (Application::Slot& slot : process.application->slots()) {
     if (slot.lock() == nullptr) {
       slot.seen_until = Instant();
@@ -289,11 +292,38 @@ bool Checkers::trace_holds() const { return world_.trace().recorded(); }
 void Checkers::note_hold(Process& process, Application::Slot& slot, Instant until) {
   std::vector<Trace::Item>& items = world_.trace().items();
   const std::string lane = "client " + std::to_string(process.index);
-  if (slot.seen_until == Instant() || slot.item >= items.size()) {
+  std::string label = world_.plan().names[slot.plan->name].substr(0, 12) + " #" + std::to_string(number_of(slot));
+  if (slot.fenced() && slot.fence() != 0) label += " fence " + std::to_string(slot.fence());
+  const bool another = until != Instant() && slot.item < items.size() && items[slot.item].label != label;
+  if (slot.seen_until == Instant() || slot.item >= items.size() || another) {
+    if (another) items[slot.item].until = std::min(items[slot.item].until, world_.now());
     slot.item = items.size();
-    items.push_back({lane, world_.plan().names[slot.plan->name].substr(0, 12), world_.now(), world_.now(), true});
+    items.push_back({lane, label, world_.now(), world_.now(), true});
   }
   items[slot.item].until = until == Instant() ? world_.now() : world_.true_time(process, until.nanoseconds());
+}
+
+// What the server has: a bar a grant, to the end of its lease.
+void Checkers::note_keys() {
+  std::vector<Trace::Item>& items = world_.trace().items();
+  key_bars_.resize(views_.size());
+  for (std::size_t name = 0; name < views_.size(); ++name) {
+    const View& view = views_[name];
+    KeyBar& bar = key_bars_[name];
+    if (bar.item < items.size() && (!view.present || bar.grant != view.grant)) {
+      items[bar.item].until = std::min(items[bar.item].until, world_.now());
+      bar.item = SIZE_MAX;
+    }
+    if (!view.present) continue;
+    if (bar.item >= items.size()) {
+      bar = {items.size(), view.grant};
+      const std::string owner = view.grant == 0 ? " somebody's"
+                                                : " #" + std::to_string(view.grant) + " of client " +
+                                                      std::to_string(grants_[view.grant].process);
+      items.push_back({"server", world_.plan().names[name].substr(0, 12) + owner, world_.now(), world_.now(), true});
+    }
+    items[bar.item].until = view.expiry_ms == no_expiry ? never : world_.true_time_of_wall((view.expiry_ms + 1) * 1000);
+  }
 }
 
 void Checkers::check_belief(Process& process, Application::Slot& slot, Instant until) {

@@ -108,6 +108,11 @@ class Checkers {
     std::uint32_t seen_grant = 0;
     bool touched = false;  // By the bytes that are being received.
   };
+  // Its bar in the timeline, and whose grant that is.
+  struct KeyBar {
+    std::size_t item = SIZE_MAX;
+    std::uint32_t grant = 0;
+  };
 
   void observe(const ModelRedis::Effect& effect);
   void observe_lock(std::size_t name, const ModelRedis::Effect& effect);
@@ -122,6 +127,7 @@ class Checkers {
   }
   [[nodiscard]] bool trace_holds() const;
   void note_hold(Process& process, Application::Slot& slot, Instant until);
+  void note_keys();
   [[nodiscard]] std::uint32_t find(std::string_view token) const;
   void read(std::size_t name);
   [[nodiscard]] std::string who(std::uint32_t number) const;
@@ -132,6 +138,7 @@ class Checkers {
   std::vector<Grant> grants_;  // By number; the first is none.
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::vector<View> views_;
+  std::vector<KeyBar> key_bars_;
   std::vector<std::string> counters_;  // Their names.
 };
 

@@ -39,7 +39,7 @@ void FaultInjector::begin() {
 }
 
 void FaultInjector::next() {
-  if (ended_) return;
+  if (ended_ || world_.events() > world_.plan().faults_until) return;
   std::uint64_t drawn = world_.random().below(total_);
   int index = 0;
   while (drawn >= world_.plan().weights[static_cast<std::size_t>(index)])

@@ -66,14 +66,15 @@ void give_stack(void* stack) {
   free_stacks().push_back(stack);
 }
 
-Fiber* running = nullptr;
+// Other threads, a fuzzer's for one, are in none.
+constinit thread_local Fiber* running = nullptr;
 
 }  // namespace
 
 // ---- Switching ---------------------------------------------------------------------------------------------------
 
 // swapcontext() saves the signal mask by two system calls, which would be most of what a simulated event costs.
-#if defined(__x86_64__) && !defined(HOLDFAST_SIM_ASAN)
+#if defined(__x86_64__)
 #define HOLDFAST_SIM_SWITCH 1
 asm(R"(
 .text

@@ -67,8 +67,8 @@ ClientPlan draw_client(Random& random, const Plan& plan, WorldKind kind, bool sl
 
 }  // namespace
 
-Plan draw_plan(std::uint64_t seed, WorldKind kind) {
-  Random random(seed);
+Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
+  Random random(seed, bytes);
   Plan plan;
   plan.seed = seed;
   plan.server = static_cast<ServerKind>(random.below(3));

@@ -47,6 +47,7 @@ struct ClientPlan {
   SimTime think = 0;           // Between two things that it does, at most.
   SimTime hold = 0;            // How long it works under a lock, at most.
   SimTime wait = 0;            // How long it waits for a lock, at most.
+  bool absent = false;         // It never starts: a failure does not need it.
   std::uint32_t careless = 0;  // How often it forgets to release, in a million.
   std::vector<SlotPlan> slots;
 };
@@ -59,6 +60,7 @@ struct Plan {
   std::vector<ClientPlan> clients;
   std::array<std::uint32_t, fault_count> weights{};  // 0: never.
   SimTime fault_interval = 0;                        // Between two faults, at most.
+  std::uint64_t faults_until = UINT64_MAX;           // No fault is injected behind so many events.
   SimTime length = 0;                                // Of the time with faults.
   std::uint64_t events_max = 0;                      // Of that time.
   SimTime latency_min = 0;
@@ -68,6 +70,7 @@ struct Plan {
   std::size_t output_max = 0;
 };
 
-[[nodiscard]] Plan draw_plan(std::uint64_t seed, WorldKind kind);
+// Of the seed, or of the bytes while there are some.
+[[nodiscard]] Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes = nullptr);
 
 }  // namespace holdfast::sim

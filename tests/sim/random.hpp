@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Random is where every decision of a simulated world comes from: xoshiro256**, seeded by splitmix64 (both public domain,
-// Blackman and Vigna). Integers only, so that each compiler draws the same.
+// Blackman and Vigna). Integers only, so that each compiler draws the same. Where a fuzzer drives the world its bytes
+// decide, for as long as there are some.
 #pragma once
 
 #include <bit>
@@ -10,9 +11,24 @@
 
 namespace holdfast::sim {
 
+// Handed out one decision after another, to all who share them.
+struct DecisionBytes {
+  const std::uint8_t* next = nullptr;
+  const std::uint8_t* end = nullptr;
+
+  // A word for a draw below `bound`, whose high bits are bytes: as few as the bound needs, so that a change of one stays
+  // one change. A large bound takes two and leaves the rest to the generator.
+  std::uint64_t over(std::uint64_t drawn, std::uint64_t bound) noexcept {
+    if (bound <= 1 || next == end) return drawn;
+    const std::uint64_t high = std::uint64_t{*next++} << 56;
+    if (bound <= 256) return high;
+    return high | (next == end ? 0 : std::uint64_t{*next++} << 48) | drawn >> 16;
+  }
+};
+
 class Random {
  public:
-  explicit Random(std::uint64_t seed) noexcept {
+  explicit Random(std::uint64_t seed, DecisionBytes* bytes = nullptr) noexcept : bytes_(bytes) {
     for (std::uint64_t& word : state_) {
       seed += 0x9e3779b97f4a7c15;
       std::uint64_t mixed = seed;
@@ -22,6 +38,7 @@ class Random {
     }
   }
 
+  // Never the fuzzer's: tokens are made of it, and are distinct.
   std::uint64_t next() noexcept {
     const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
     const std::uint64_t shifted = state_[1] << 17;
@@ -36,7 +53,8 @@ class Random {
   // In [0, bound). The bias of a multiplication is far below what a simulation sees.
   std::uint64_t below(std::uint64_t bound) noexcept {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>((Wide{next()} * bound) >> 64);
+    const std::uint64_t drawn = next();
+    return static_cast<std::uint64_t>((Wide{bytes_ == nullptr ? drawn : bytes_->over(drawn, bound)} * bound) >> 64);
   }
   std::size_t index(std::size_t size) noexcept { return static_cast<std::size_t>(below(size)); }
   // In [least, most].
@@ -53,10 +71,11 @@ class Random {
     return between(low < least ? least : low, high > most ? most : high);
   }
   bool chance(std::uint32_t per_million) noexcept { return below(1'000'000) < per_million; }
-  bool coin() noexcept { return (next() >> 63) != 0; }
+  bool coin() noexcept { return below(2) != 0; }
 
  private:
   std::uint64_t state_[4];
+  DecisionBytes* bytes_;
 };
 
 }  // namespace holdfast::sim

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Draws what happened in a world as SVG: a lane a client and one for the server, holds as bars, faults as marks.
+// Draws the end of a failed world as SVG: a lane a client and a server, what each believes to hold and what the server
+// has as bars, faults as marks, and the violation in red.
 #pragma once
 
 #include <string>
@@ -9,7 +10,14 @@
 
 namespace holdfast::sim {
 
-// From `from` to `until` of it.
-[[nodiscard]] std::string timeline_svg(Trace& trace, SimTime from, SimTime until, const std::string& title);
+struct TimelineTitle {
+  SimTime at = 0;  // The failure.
+  std::string checker;
+  std::string text;
+  std::string world;    // What runs it again.
+  SimTime longest = 0;  // How far the picture reaches back, at most.
+};
+
+[[nodiscard]] std::string timeline_svg(Trace& trace, const TimelineTitle& title);
 
 }  // namespace holdfast::sim

@@ -53,7 +53,11 @@ void body_of_thread(void* argument) {
 World* World::current() noexcept { return the_world; }
 
 World::World(const Plan& plan, const WorldOptions& options)
-    : plan_(plan), options_(options), random_(plan.seed ^ 0x5eed), trace_(options.recorded), redis_(settings_of(plan)) {
+    : plan_(plan),
+      options_(options),
+      random_(plan.seed ^ 0x5eed, options.bytes),
+      trace_(options.recorded),
+      redis_(settings_of(plan)) {
   the_world = this;
   set_assertion_handler(note_assertion);
   checkers_ = std::make_unique<Checkers>(*this);
@@ -65,6 +69,7 @@ World::World(const Plan& plan, const WorldOptions& options)
     Process& process = processes_[index];
     process.index = index;
     process.plan = &plan_.clients[index];
+    process.finished = process.plan->absent;
     if (process.plan->rate_ppm == 10'000 || process.plan->rate_ppm == -10'000)
       count(Fault::clock_rate, "client " + std::to_string(index));
     after(random_.between(0, 20 * millisecond), [this, index] { start(processes_[index]); });
@@ -231,7 +236,7 @@ void World::start(Process& process) {
   process.alive = true;
   ++process.life;
   process.lied_to = false;
-  process.random = Random(plan_.seed * 1000003 + process.index * 1009 + process.life);
+  process.random = Random(plan_.seed * 1000003 + process.index * 1009 + process.life, options_.bytes);
   process.stopped_until = 0;
   process.stop_at_call = 0;
   trace_.add(now_, "start", process.index, process.life);

@@ -135,6 +135,7 @@ struct WorldOptions {
   bool recorded = false;
   const Canary* canary = nullptr;
   std::uint64_t events_max = UINT64_MAX;
+  DecisionBytes* bytes = nullptr;  // A fuzzer's.
 };
 
 // What the last phase of a world is for.
