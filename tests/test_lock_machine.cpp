@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "fast_paths.hpp"
 #include "holdfast/lock_machine.hpp"
 #include "holdfast/mutex_kind.hpp"
 #include "holdfast/reentrant_kind.hpp"
@@ -155,6 +156,34 @@ TEST(test_configure_should_refuse_leases_outside_their_limits) {
   TEST_ASSERT_EQUAL(Status::ok, machine.configure(key, {.lease = 1s, .drift = 0ms}));
 }
 
+TEST(test_configure_should_say_the_lease_that_the_automatic_one_comes_to) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.configure(Key("name"), {}));
+  TEST_ASSERT_EQUAL(lease_default, desk.machine.timing().lease);
+  TEST_ASSERT_EQUAL(lease_default - drift_of(lease_default), desk.machine.validity());
+  desk.acquire(start);
+  const std::string milliseconds = std::to_string(lease_default / 1ms);
+  TEST_ASSERT_TRUE(desk.bytes.find("PX\r\n$" + std::to_string(milliseconds.size()) + "\r\n" + milliseconds) !=
+                   std::string::npos);
+}
+
+// What was prepared names the old key.
+TEST(test_configure_should_throw_away_what_was_prepared) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.configure(Key("other"), {.lease = lease}));
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('b'), start, start + 1s));
+  TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::granted(), start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
+  TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
+}
+
 TEST(test_configure_should_refuse_a_new_key_while_held) {
   Desk desk;
   desk.hold(start);
@@ -231,6 +260,7 @@ TEST(test_acquire_should_take_no_unlisted_reply_for_success) {
     TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
     TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
     TEST_ASSERT_EQUAL(Status::protocol_error, desk.machine.status());
+    TEST_ASSERT_EQUAL(LockState::unknown, desk.machine.state());
     TEST_ASSERT_FALSE(desk.machine.held(start + 2ms));
     TEST_ASSERT_TRUE(desk.compensation());
   }
@@ -272,6 +302,51 @@ TEST(test_acquire_should_be_refused_while_held_or_asked) {
   desk.answer(Desk::granted(), start + 1ms);
   TEST_ASSERT_EQUAL(Status::already_held, desk.machine.acquire(Desk::token('b'), start, start + 1s));
   TEST_ASSERT_EQUAL(Desk::token('a').bytes(), desk.machine.token().bytes());
+}
+
+TEST(test_acquire_should_be_refused_while_a_hold_is_at_risk) {
+  Desk desk;
+  desk.hold(start);
+  desk.machine.handle_timeout(start + lease / 3 * 2);
+  TEST_ASSERT_EQUAL(LockState::at_risk, desk.machine.state());
+  TEST_ASSERT_EQUAL(Status::already_held, desk.machine.acquire(Desk::token('b'), start + 7s, start + 8s));
+}
+
+// It goes behind a release that nobody waits for, but not in front of the answer to one that somebody does.
+TEST(test_acquire_should_wait_for_no_posted_release) {
+  for (const bool posted : {false, true}) {
+    Desk desk;
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, posted, start, start + 1s));
+    TEST_ASSERT_TRUE(desk.take_request());
+    TEST_ASSERT_EQUAL(posted ? Status::ok : Status::too_many_requests,
+                      desk.machine.acquire(Desk::token('b'), start, start + 1s));
+  }
+}
+
+TEST(test_each_acquire_should_begin_a_generation) {
+  Desk desk;
+  for (int round = 0; round < 3; ++round) {
+    const std::uint32_t before = desk.machine.generation();
+    desk.acquire(start);
+    TEST_ASSERT_EQUAL(before + 1, desk.machine.generation());
+    TEST_ASSERT_EQUAL(before + 1, desk.request.tag.generation);
+    desk.answer(RespValue(), start);
+    TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  }
+}
+
+TEST(test_each_request_should_carry_the_deadline_it_was_given) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(start + 1s, desk.request.deadline);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 1s, start + 3s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_EQUAL(start + 3s, desk.request.deadline);
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 2s, start + 5s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_EQUAL(start + 5s, desk.request.deadline);
 }
 
 TEST(test_refused_request_should_leave_nothing_behind) {
@@ -413,6 +488,7 @@ TEST(test_renew_should_report_lock_lost_when_token_differs) {
   desk.renew(start + 1s);
   desk.answer(Desk::zero(), start + 1s);
   TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_EQUAL(LockState::lost, desk.machine.state());
   TEST_ASSERT_FALSE(desk.machine.held(start + 1s));
   TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.renew(start + 2s, start + 3s));
   TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
@@ -425,6 +501,101 @@ TEST(test_renew_should_report_lock_lost_when_the_key_has_another_type) {
   desk.renew(start + 1s);
   desk.fail(Status::wrong_type, false, start + 1s);
   TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+}
+
+// [rule 10] NOSCRIPT: nothing ran, so it goes once more, with its text, and its validity counts from then. The next one
+// is tried by its sum again.
+TEST(test_renewal_of_an_unknown_script_should_go_once_by_its_text) {
+  Desk desk;
+  desk.hold(start);
+  desk.renew(start + 1s);
+  TEST_ASSERT_TRUE(desk.bytes.find("EVALSHA") != std::string::npos);
+  desk.fail(Status::no_script, true, start + 1500ms);
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(desk.bytes.find("$4\r\nEVAL\r\n") != std::string::npos);
+  TEST_ASSERT_EQUAL(start + 2s, desk.request.deadline);
+  desk.answer(Desk::one(), start + 1600ms);
+  TEST_ASSERT_EQUAL(LockEvent::renewed, desk.event());
+  TEST_ASSERT_EQUAL(start + 1500ms, desk.machine.confirmed_at());
+  TEST_ASSERT_EQUAL(start + 1500ms + lease - drift, desk.machine.valid_until());
+  desk.renew(start + 2s);
+  TEST_ASSERT_TRUE(desk.bytes.find("EVALSHA") != std::string::npos);
+  desk.fail(Status::no_script, true, start + 2s);
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.fail(Status::no_script, true, start + 2s);
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+  TEST_ASSERT_EQUAL(Status::no_script, desk.machine.status());
+}
+
+TEST(test_renewal_of_an_unknown_script_should_not_go_again_at_its_deadline) {
+  Desk desk;
+  desk.hold(start);
+  desk.renew(start + 1s);
+  desk.fail(Status::no_script, true, start + 2s);
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+}
+
+// A thirtieth of the lease, and no loop turns faster than the floor.
+TEST(test_failed_renewal_should_be_tried_again_after_a_share_of_the_lease) {
+  const struct {
+    Duration lease;
+    Duration delay;
+  } cases[] = {{30s, 1s}, {90ms, 3ms}, {30ms, retry_delay_min}};
+  for (const auto& it : cases) {
+    Desk desk;
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.configure(Key("name"), {.lease = it.lease}));
+    desk.hold(start);
+    desk.renew(start + 5ms);
+    desk.fail(Status::loading, true, start + 6ms);
+    TEST_ASSERT_EQUAL(start + 6ms + it.delay, desk.machine.renewal_due());
+  }
+}
+
+TEST(test_renewal_should_say_how_it_ended) {
+  Desk desk;
+  desk.hold(start);
+  desk.renew(start + 1s);
+  desk.fail(Status::loading, true, start + 1s);
+  TEST_ASSERT_EQUAL(Status::loading, desk.machine.status());
+  desk.renew(start + 2s);
+  desk.answer(Desk::one(), start + 2s);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.status());
+  desk.renew(start + 3s);
+  desk.answer(Desk::granted(), start + 3s);
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.machine.status());
+}
+
+// Nothing of the hold before decides when this one is renewed.
+TEST(test_next_hold_should_not_wait_for_the_renewal_that_failed_before) {
+  Desk desk;
+  desk.hold(start);
+  desk.renew(start + 1s);
+  desk.fail(Status::loading, true, start + 1s);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  desk.hold(start + 2s, 'b');
+  TEST_ASSERT_EQUAL(start + 2s + lease / 3, desk.machine.renewal_due());
+}
+
+TEST(test_overdue_hold_should_be_at_risk_until_it_ends) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(start + lease / 3 * 2, desk.machine.poll_timeout());
+  desk.machine.handle_timeout(start + lease / 3 * 2);
+  TEST_ASSERT_EQUAL(LockState::at_risk, desk.machine.state());
+  TEST_ASSERT_EQUAL(Status::timed_out, desk.machine.status());
+  TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.poll_timeout());
+  // With so much drift it ends before it would be overdue.
+  Desk careful;
+  TEST_ASSERT_EQUAL(Status::ok, careful.machine.configure(Key("name"), {.lease = lease, .drift = 9s}));
+  careful.hold(start);
+  TEST_ASSERT_EQUAL(start + 1s, careful.machine.poll_timeout());
 }
 
 // [rule 12] Errors are survived until valid_until; the first doubt is told, once.
@@ -447,6 +618,22 @@ TEST(test_failed_renewals_should_put_at_risk_once_and_be_tried_again) {
   TEST_ASSERT_EQUAL(LockEvent::renewed, desk.event());
   TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
   TEST_ASSERT_FALSE(desk.machine.at_risk(start + 6s));
+}
+
+// One whose loss nobody has asked about is over with the next hold.
+TEST(test_loss_should_not_be_told_behind_the_next_hold) {
+  Desk desk;
+  desk.hold(start);
+  desk.machine.handle_timeout(start + lease);
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  const Instant now = start + lease;
+  desk.hold(now, 'b');
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, now, now + 1s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), now);
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.renew(now, now + 1s));
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.release(NativeDelete::none, false, now, now + 1s));
 }
 
 TEST(test_hold_should_be_lost_when_valid_until_passes) {
@@ -550,6 +737,35 @@ TEST(test_refused_native_release_should_fall_back_to_the_script_and_then_to_its_
   TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
 }
 
+// Only what proves that the server has no such command, or not for us. The script itself has no other shape.
+TEST(test_only_a_native_release_that_is_unknown_or_forbidden_should_fall_back) {
+  for (const NativeDelete native : {NativeDelete::none, NativeDelete::delex, NativeDelete::delifeq})
+    for (const Status refusal : {Status::unknown_command, Status::no_permission, Status::loading}) {
+      Desk desk;
+      desk.hold(start);
+      TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start + 1s, start + 2s));
+      TEST_ASSERT_TRUE(desk.take_request());
+      desk.fail(refusal, true, start + 1s);
+      const bool falls_back = native != NativeDelete::none && refusal != Status::loading;
+      TEST_ASSERT_EQUAL(falls_back ? LockEvent::none : LockEvent::unclear, desk.event());
+      TEST_ASSERT_EQUAL(!falls_back, desk.compensation());
+      TEST_ASSERT_EQUAL(falls_back, desk.take_request());
+      if (falls_back) TEST_ASSERT_TRUE(desk.bytes.find("EVALSHA") != std::string::npos);
+    }
+}
+
+// No command of a server's own releases a hash.
+TEST(test_reentrant_release_should_be_no_native_delete) {
+  for (const NativeDelete native : {NativeDelete::delex, NativeDelete::delifeq}) {
+    Desk desk(reentrant_kind);
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start + 1s, start + 2s));
+    TEST_ASSERT_TRUE(desk.take_request());
+    TEST_ASSERT_TRUE(desk.bytes.find("EVALSHA") != std::string::npos);
+    TEST_ASSERT_FALSE(desk.request.native);
+  }
+}
+
 // [rule 10] What nobody waits for cannot be stranded by a NOSCRIPT.
 TEST(test_posted_release_should_carry_its_text) {
   Desk desk;
@@ -581,6 +797,89 @@ TEST(test_refused_release_should_be_compensated) {
   TEST_ASSERT_TRUE(desk.compensation());
   desk.request.tag = desk.compensation_tag;
   desk.answer(Desk::one(), start + 2s);
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+}
+
+// [rule 11] Default-deny here, too: what proves nothing is taken back.
+TEST(test_release_should_take_no_unlisted_reply_for_an_answer) {
+  for (const RespValue& value :
+       {Desk::granted(), RespValue::make_integer(2), RespValue::make_integer(-1), RespValue()}) {
+    Desk desk;
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+    TEST_ASSERT_TRUE(desk.take_request());
+    desk.answer(value, start + 1s);
+    TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::protocol_doubt, desk.event());
+    TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+    TEST_ASSERT_EQUAL(Status::protocol_error, desk.machine.status());
+    TEST_ASSERT_EQUAL(LockState::unknown, desk.machine.state());
+    TEST_ASSERT_TRUE(desk.compensation());
+  }
+}
+
+// Somebody put something else in its place.
+TEST(test_release_should_say_lock_lost_when_the_key_has_another_type) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.fail(Status::wrong_type, true, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.status());
+  TEST_ASSERT_FALSE(desk.compensation());
+}
+
+TEST(test_release_of_an_unknown_script_should_go_once_by_its_text) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.fail(Status::no_script, true, start + 1s);
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.fail(Status::no_script, true, start + 1s);
+  TEST_ASSERT_FALSE(desk.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+}
+
+// [rule 17] The session takes back what it gave up.
+TEST(test_release_given_up_by_the_session_should_not_be_compensated_twice) {
+  for (const Status outcome : {Status::timed_out, Status::transport_closed, Status::cancelled}) {
+    Desk desk;
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
+    TEST_ASSERT_TRUE(desk.take_request());
+    desk.fail(outcome, false, start + 2s);
+    TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+    TEST_ASSERT_EQUAL(outcome, desk.machine.status());
+    TEST_ASSERT_FALSE(desk.compensation());
+  }
+}
+
+// The session repeats what was posted, in the shape that cannot be refused, and says so as a compensation.
+TEST(test_posted_release_should_be_left_to_the_session) {
+  for (const NativeDelete native : {NativeDelete::none, NativeDelete::delex, NativeDelete::delifeq})
+    for (const Status refusal : {Status::unknown_command, Status::no_script, Status::loading}) {
+      Desk desk;
+      desk.hold(start);
+      TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, true, start + 1s, start + 2s));
+      TEST_ASSERT_TRUE(desk.take_request());
+      desk.request.tag.operation = Operation::compensate;
+      desk.fail(refusal, true, start + 1s);
+      TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+      TEST_ASSERT_EQUAL(refusal, desk.machine.status());
+      TEST_ASSERT_FALSE(desk.machine.wants_request());
+      TEST_ASSERT_FALSE(desk.compensation());
+    }
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, true, start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.request.tag.operation = Operation::compensate;
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.status());
   TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
 }
 
@@ -906,6 +1205,7 @@ TEST(test_step_should_report_lock_lost_when_the_field_is_gone) {
     TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
     TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
     TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.status());
+    TEST_ASSERT_EQUAL(LockState::lost, desk.machine.state());
     TEST_ASSERT_FALSE(desk.machine.held(start + 1s));
     TEST_ASSERT_TRUE(desk.compensation());
     TEST_ASSERT_EQUAL(0U, desk.compensated_count);
@@ -1051,6 +1351,7 @@ TEST(test_wanted_request_should_keep_the_next_from_being_made) {
   Desk desk(reentrant_kind);
   desk.hold_times(2, start);
   TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 1s, start + 2s));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.renew(start + 1s, start + 2s));
   TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.reenter(start + 1s, start + 2s));
   TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.step_down(true, start + 1s, start + 2s));
   TEST_ASSERT_TRUE(desk.take_request());
@@ -1091,6 +1392,18 @@ TEST(test_step_of_an_unknown_script_should_go_once_by_its_text) {
   late.fail(Status::no_script, true, start + 2s);
   TEST_ASSERT_FALSE(late.machine.wants_request());
   TEST_ASSERT_EQUAL(LockEvent::denied, late.event());
+}
+
+TEST(test_step_should_be_tried_by_its_sum_behind_one_that_went_by_its_text) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.reenter(start);
+  desk.fail(Status::no_script, true, start);
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+  desk.reenter(start);
+  TEST_ASSERT_EQUAL(step_of("3"), desk.bytes);
 }
 
 // [rule 11] Default-deny: no success, the connection closes, and the count is told once more.
@@ -1134,6 +1447,82 @@ TEST(test_reply_to_no_step_should_count_for_nothing) {
   }
 }
 
+// Nor does one to anything else that was answered, or given up, before.
+TEST(test_second_reply_should_count_for_nothing) {
+  Desk desk;
+  const auto answer_again = [&](Instant now) {
+    const LockState state = desk.machine.state();
+    const Instant until = desk.machine.valid_until();
+    for (const RespValue& value : {Desk::granted(), Desk::one(), Desk::zero()}) desk.answer(value, now);
+    desk.fail(Status::server_error, false, now);
+    TEST_ASSERT_EQUAL(state, desk.machine.state());
+    TEST_ASSERT_EQUAL(until, desk.machine.valid_until());
+    TEST_ASSERT_FALSE(desk.machine.has_output());
+  };
+  desk.hold(start);
+  answer_again(start + 1s);
+  desk.renew(start + 1s);
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::renewed, desk.event());
+  answer_again(start + 2s);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start + 2s);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  answer_again(start + 3s);
+}
+
+// What comes late for the hold before is no reply to a step of this one.
+TEST(test_late_reply_of_the_hold_before_should_leave_a_step_on_its_way) {
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  desk.renew(start);
+  const Request renewal = desk.request;
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  desk.hold(start + 1s, 'b');
+  desk.reenter(start + 1s);
+  desk.machine.handle_reply({.tag = renewal.tag, .outcome = Status::timed_out, .nothing_ran = false, .value = {}},
+                            start + 2s);
+  TEST_ASSERT_TRUE(desk.machine.waiting());
+  desk.answer(Desk::one(), start + 2s);
+  TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+  TEST_ASSERT_EQUAL(2U, desk.machine.count());
+}
+
+// Frames that end while a step is on its way count, too.
+TEST(test_compensation_of_a_step_should_tell_the_count_as_it_is_by_then) {
+  for (const bool refused : {true, false}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(4, start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start, start + 1s));
+    TEST_ASSERT_TRUE(desk.compensation());
+    desk.reenter(start);
+    desk.machine.unwind_one();
+    desk.fail(refused ? Status::loading : Status::server_error, refused, start);
+    TEST_ASSERT_EQUAL(refused ? LockEvent::denied : LockEvent::unclear, desk.event());
+    TEST_ASSERT_TRUE(desk.compensation());
+    TEST_ASSERT_EQUAL(2U, desk.compensated_count);
+  }
+}
+
+// The server may have heard the one before, or not what took it back.
+TEST(test_refused_reentry_behind_an_unclear_one_should_tell_the_count_again) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  desk.reenter(start);
+  desk.fail(Status::timed_out, false, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_FALSE(desk.compensation());
+  desk.reenter(start + 1s);
+  desk.fail(Status::loading, true, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(2U, desk.compensated_count);
+}
+
 // ---- Reentrant holds: a request that could not be submitted ------------------------------------------------------------
 
 TEST(test_refused_request_of_a_reentry_should_leave_everything) {
@@ -1160,6 +1549,30 @@ TEST(test_refused_request_of_a_step_down_should_be_compensated_by_the_count_that
   TEST_ASSERT_EQUAL(2U, desk.compensated_count);
   TEST_ASSERT_EQUAL(2U, desk.machine.count());
   TEST_ASSERT_TRUE(desk.machine.held(start + 1s));
+}
+
+// By the count that is left now, whatever was told before; and until the server has heard it, a reentry tells it, too.
+TEST(test_refused_request_of_a_second_step_down_should_tell_the_newest_count) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(4, start);
+  desk.step_down(start);
+  desk.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(false, start, start + 1s));
+  desk.machine.refuse_request(Status::too_many_requests, start);
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(2U, desk.compensated_count);
+  // A reentry that was not sent changes nothing about it.
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start, start + 1s));
+  desk.machine.refuse_request(Status::too_many_requests, start);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_FALSE(desk.compensation());
+  desk.reenter(start);
+  desk.fail(Status::loading, true, start);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(2U, desk.compensated_count);
 }
 
 TEST(test_refused_request_of_a_renewal_should_put_the_hold_at_risk) {
@@ -1249,6 +1662,23 @@ TEST(test_lost_hold_should_be_unwound_before_it_is_acquired_anew) {
   TEST_ASSERT_FALSE(desk.machine.has_output());
   desk.hold(now, 'b');
   TEST_ASSERT_EQUAL(1U, desk.machine.count());
+}
+
+// What the server was told of the count of the hold before is nothing to tell of this one.
+TEST(test_refused_reentry_of_the_next_hold_should_not_be_compensated) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(2, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start, start + 1s));
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  desk.hold(start, 'b');
+  desk.reenter(start);
+  desk.fail(Status::loading, true, start);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_FALSE(desk.compensation());
 }
 
 // Also when its compensation was confirmed long ago.
@@ -1369,6 +1799,15 @@ TEST(test_disowned_hold_should_be_lost_at_once) {
   TEST_ASSERT_FALSE(desk.machine.has_output());
 }
 
+TEST(test_disowning_should_find_a_hold_that_has_expired) {
+  Desk desk;
+  desk.hold(start);
+  desk.machine.disown(start + lease);
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_EQUAL(LockState::lost, desk.machine.state());
+  TEST_ASSERT_TRUE(desk.compensation());
+}
+
 TEST(test_disowning_what_is_not_held_should_do_nothing) {
   Desk desk(reentrant_kind);
   desk.machine.disown(start);
@@ -1435,6 +1874,53 @@ TEST(test_taken_over_hold_should_be_compensated_and_released_as_its_own) {
   TEST_ASSERT_TRUE(heir.bytes.find(std::string(token_text_size, 'a')) != std::string::npos);
 }
 
+TEST(test_taken_over_hold_should_keep_its_doubt) {
+  Desk old;
+  old.hold(start);
+  old.renew(start + 1s);
+  old.fail(Status::loading, true, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, old.event());
+  const Instant due = old.machine.renewal_due();
+  Desk heir;
+  const std::uint32_t generation = heir.machine.generation();
+  heir.machine.take_over(old.machine);
+  TEST_ASSERT_EQUAL(LockState::at_risk, heir.machine.state());
+  TEST_ASSERT_EQUAL(due, heir.machine.renewal_due());
+  TEST_ASSERT_EQUAL(Status::loading, heir.machine.status());
+  TEST_ASSERT_EQUAL(generation + 1, heir.machine.generation());
+  TEST_ASSERT_EQUAL(Status::not_held, old.machine.status());
+}
+
+// What the old machine told of the count may not have been heard.
+TEST(test_refused_reentry_of_a_hold_that_was_taken_over_should_tell_its_count) {
+  Desk old(reentrant_kind);
+  old.hold_times(2, start);
+  Desk heir(reentrant_kind);
+  heir.machine.take_over(old.machine);
+  heir.reenter(start + 1s);
+  heir.fail(Status::loading, true, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::denied, heir.event());
+  TEST_ASSERT_TRUE(heir.compensation());
+  TEST_ASSERT_EQUAL(2U, heir.compensated_count);
+}
+
+// The heir's own request was prepared for another lease.
+TEST(test_heir_should_acquire_with_the_lease_that_it_took_over) {
+  Desk heir;
+  TEST_ASSERT_EQUAL(Status::ok, heir.machine.configure(Key("name"), {.lease = 1s}));
+  heir.acquire(start);
+  heir.answer(RespValue(), start);
+  TEST_ASSERT_EQUAL(LockEvent::denied, heir.event());
+  Desk old;
+  old.hold(start);
+  heir.machine.take_over(old.machine);
+  TEST_ASSERT_EQUAL(Status::ok, heir.machine.release(NativeDelete::none, false, start, start + 1s));
+  TEST_ASSERT_TRUE(heir.take_request());
+  heir.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(Status::ok, heir.machine.acquire(Desk::token('b'), start, start + 1s));
+  TEST_ASSERT_TRUE(heir.machine.poll_prepared(heir.request).empty());
+}
+
 // Whatever the heir did before: a step is waited for.
 TEST(test_step_of_a_hold_that_was_taken_over_should_not_be_posted) {
   Desk heir(reentrant_kind);
@@ -1450,6 +1936,20 @@ TEST(test_step_of_a_hold_that_was_taken_over_should_not_be_posted) {
   heir.reenter(start + 2s);
   TEST_ASSERT_FALSE(heir.request.posted);
   TEST_ASSERT_EQUAL(start + 3s, heir.request.deadline);
+}
+
+TEST(test_renewal_of_a_hold_that_was_taken_over_should_not_be_posted) {
+  Desk heir;
+  heir.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, heir.machine.release(NativeDelete::none, true, start, start + 1s));
+  TEST_ASSERT_TRUE(heir.take_request());
+  heir.answer(Desk::one(), start);
+  TEST_ASSERT_EQUAL(LockEvent::released, heir.event());
+  Desk old;
+  old.hold(start + 1s);
+  heir.machine.take_over(old.machine);
+  heir.renew(start + 2s);
+  TEST_ASSERT_FALSE(heir.request.posted);
 }
 
 // [rule 2] A reply to what the old machine had asked is nobody's.
@@ -1558,6 +2058,60 @@ TEST(test_reentrant_acquire_of_an_unknown_script_should_go_once_by_its_text) {
   twice.fail(Status::no_script, true, start);
   TEST_ASSERT_EQUAL(LockEvent::denied, twice.event());
   TEST_ASSERT_EQUAL(LockState::idle, twice.machine.state());
+  twice.acquire(start + 1s);
+  TEST_ASSERT_TRUE(twice.bytes.find("EVALSHA") != std::string::npos);
+  twice.fail(Status::no_script, true, start + 2s);  // Its deadline.
+  TEST_ASSERT_FALSE(twice.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::denied, twice.event());
+}
+
+// From the second hold on they are patched, and are what would have been written.
+TEST(test_second_hold_should_be_asked_for_by_prepared_requests) {
+  for (const NativeDelete native : {NativeDelete::none, NativeDelete::delex}) {
+    Desk desk;
+    desk.hold(start, 'a');
+    const std::string acquire = desk.bytes;
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start, start + 1s));
+    TEST_ASSERT_TRUE(desk.take_request());
+    const std::string release = desk.bytes;
+    desk.answer(Desk::one(), start);
+    TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('a'), start, start + 2s));
+    desk.request = {};
+    const ByteView second_acquire = desk.machine.poll_prepared(desk.request);
+    if (!fast_paths) {
+      TEST_ASSERT_TRUE(second_acquire.empty());
+      continue;
+    }
+    TEST_ASSERT_EQUAL(ByteView(acquire), second_acquire);
+    TEST_ASSERT_TRUE(Operation::acquire == desk.request.tag.operation);
+    TEST_ASSERT_EQUAL(start + 2s, desk.request.deadline);
+    TEST_ASSERT_FALSE(desk.machine.wants_request());
+    desk.answer(Desk::granted(), start);
+    TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start, start + 1s));
+    TEST_ASSERT_EQUAL(ByteView(release), desk.machine.poll_prepared(desk.request));
+    TEST_ASSERT_TRUE(Operation::release == desk.request.tag.operation);
+    TEST_ASSERT_EQUAL(native == NativeDelete::delex, desk.request.native);
+  }
+}
+
+// What was prepared for one server is not sent to another.
+TEST(test_release_should_not_be_sent_in_the_shape_of_the_one_before) {
+  Desk desk;
+  for (const NativeDelete native : {NativeDelete::delex, NativeDelete::none, NativeDelete::delifeq}) {
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start, start + 1s));
+    TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
+    TEST_ASSERT_TRUE(desk.take_request());
+    const char* const name = native == NativeDelete::delex     ? "DELEX"
+                             : native == NativeDelete::delifeq ? "DELIFEQ"
+                                                               : "EVALSHA";
+    TEST_ASSERT_TRUE(desk.bytes.find(std::string("\r\n") + name + "\r\n") != std::string::npos);
+    desk.answer(Desk::one(), start);
+    TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
+  }
 }
 
 // An ordinal grows by a digit now and then: a prepared request of another size is not patched.
@@ -1758,19 +2312,6 @@ TEST(test_release_should_take_no_unlisted_reply_for_success) {
     }
 }
 
-// Somebody put something else in its place: there is nothing of ours to release.
-TEST(test_release_should_say_lock_lost_when_the_key_has_another_type) {
-  Desk desk(reentrant_kind);
-  desk.hold(start);
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
-  TEST_ASSERT_TRUE(desk.take_request());
-  desk.fail(Status::wrong_type, false, start + 1s);
-  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
-  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.status());
-  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
-  TEST_ASSERT_FALSE(desk.compensation());
-}
-
 TEST(test_release_whose_text_is_an_unknown_script_should_be_compensated) {
   Desk desk;
   desk.hold(start);
@@ -1864,20 +2405,6 @@ TEST(test_only_one_renewal_should_be_wanted) {
   TEST_ASSERT_EQUAL(start + 2s, desk.request.deadline);
   desk.answer(Desk::one(), start + 3s);
   TEST_ASSERT_EQUAL(start + 1s + lease - drift, desk.machine.valid_until());
-}
-
-TEST(test_renewal_of_an_unknown_script_should_go_once_by_its_text) {
-  Desk desk;
-  desk.hold(start);
-  desk.renew(start + 1s);
-  desk.fail(Status::no_script, true, start + 1500ms);
-  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
-  TEST_ASSERT_TRUE(desk.take_request());
-  TEST_ASSERT_TRUE(desk.bytes.find("$4\r\nEVAL\r\n") != std::string::npos);
-  desk.fail(Status::no_script, true, start + 1600ms);
-  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
-  TEST_ASSERT_EQUAL(Status::no_script, desk.machine.status());
-  TEST_ASSERT_FALSE(desk.machine.wants_request());
 }
 
 // What is left of the deadline belongs to the caller.

@@ -201,20 +201,47 @@ TEST(test_handshake_should_find_the_native_compare_and_delete) {
     const char* redis;
     const char* valkey;
     NativeDelete expected;
-  } const rows[] = {{"8.3.9", "", NativeDelete::none},
-                    {"8.4.0", "", NativeDelete::delex},
-                    {"9.0.0", "", NativeDelete::delex},
-                    {"7.2.4", "8.1.1", NativeDelete::none},
-                    {"7.2.4", "9.0.0", NativeDelete::delifeq},
-                    {"7.2.4", "10.0", NativeDelete::delifeq},
-                    {"x.y", "", NativeDelete::none},
-                    {"", "", NativeDelete::none},
-                    {"99999999999999999999", "", NativeDelete::none}};
+  } const rows[] = {{"8.3.9", "", NativeDelete::none},         {"8.4.0", "", NativeDelete::delex},
+                    {"9.0.0", "", NativeDelete::delex},        {"7.2.4", "8.1.1", NativeDelete::none},
+                    {"7.2.4", "9.0.0", NativeDelete::delifeq}, {"7.2.4", "10.0", NativeDelete::delifeq},
+                    {"x.y", "", NativeDelete::none},           {"", "", NativeDelete::none},
+                    {"8.4.91", "", NativeDelete::delex},       {"8.4.100", "", NativeDelete::none},
+                    {"8.4-.0", "", NativeDelete::none},        {"99999999999999999999", "", NativeDelete::none}};
   for (const auto& row : rows) {
     Wire wire;
     wire.connect(":1\r\n" + identity_reply(run_id, row.redis, row.valkey));
     TEST_ASSERT_TRUE(wire.session.ready());
     TEST_ASSERT_TRUE(row.expected == wire.session.identity().native_delete);
+  }
+}
+
+TEST(test_handshake_should_read_no_version_out_of_another_text) {
+  const struct {
+    const char* text;
+    std::uint32_t version;
+  } rows[] = {{"7.0.15", 70015}, {"7.2", 70200}, {"7", 70000}, {"255.255.255", 0}, {"7.x.1", 0}, {"", 0}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.connect(":1\r\n" + identity_reply(run_id, row.text));
+    TEST_ASSERT_EQUAL(row.version, wire.session.identity().version);
+  }
+}
+
+TEST(test_handshake_should_find_no_native_delete_where_none_is_wanted) {
+  for (const std::string& identity : {identity_reply(run_id, "7.2.4", "9.0.1"), identity_reply(run_id, "8.4.0")}) {
+    Wire wire({.native_delete = false});
+    wire.connect(":1\r\n" + identity);
+    TEST_ASSERT_TRUE(wire.session.identity().version >= 80400);
+    TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+  }
+}
+
+TEST(test_handshake_should_take_no_run_id_of_another_size) {
+  for (const std::size_t size : {std::size_t{39}, std::size_t{41}}) {
+    Wire wire;
+    wire.connect(good_handshake(7, std::string(size, 'f')));
+    TEST_ASSERT_TRUE(wire.session.ready());
+    TEST_ASSERT_FALSE(wire.session.identity().run_id_known);
   }
 }
 
@@ -235,11 +262,40 @@ TEST(test_handshake_should_do_without_what_the_acl_refuses) {
 }
 
 TEST(test_handshake_should_do_without_an_identity_of_an_odd_shape) {
-  for (const std::string odd : {"+OK\r\n", "*0\r\n", "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", "$-1\r\n", ":1\r\n"}) {
+  for (const std::string odd : {"+OK\r\n", "*0\r\n", "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", "$-1\r\n", ":5\r\n"}) {
     Wire wire;
     wire.connect(":1\r\n" + odd);
     TEST_ASSERT_TRUE(wire.session.ready());
     TEST_ASSERT_FALSE(wire.session.identity().run_id_known);
+    TEST_ASSERT_EQUAL(1, wire.session.identity().client_id);
+    TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
+  }
+}
+
+TEST(test_handshake_should_take_no_odd_number_for_a_client_id) {
+  for (const std::string odd : {":0\r\n", ":-1\r\n", "$1\r\n7\r\n", "+7\r\n"}) {
+    Wire wire;
+    wire.connect(odd + identity_reply(run_id, "7.0.15"));
+    TEST_ASSERT_TRUE(wire.session.ready());
+    TEST_ASSERT_EQUAL(0, wire.session.identity().client_id);
+  }
+}
+
+// Not only AUTH is answered by a server that will not have us.
+TEST(test_handshake_without_a_password_should_fail_with_the_servers_reason) {
+  const struct {
+    const char* reply;
+    Status expected;
+  } rows[] = {{"-NOAUTH Authentication required.\r\n", Status::auth_required},
+              {"-WRONGPASS invalid username-password pair or user is disabled.\r\n", Status::auth_failed},
+              {"-DENIED Redis is running in protected mode\r\n", Status::denied},
+              {"-ERR max number of clients reached\r\n", Status::too_many_clients},
+              {"-LOADING Redis is loading the dataset in memory\r\n", Status::loading}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.session.handle_connected(start, start + 2s);
+    wire.receive(row.reply);
+    TEST_ASSERT_EQUAL(row.expected, wire.session.failure());
   }
 }
 
@@ -270,10 +326,72 @@ TEST(test_handshake_should_fail_with_the_servers_reason) {
   }
 }
 
+// In the server's own words, as far as there is room for them; the first reason is the true one.
+TEST(test_failure_should_keep_its_first_text) {
+  const std::string reason = "LOADING Redis is loading the dataset in memory";
+  for (const std::string& text : {reason, reason + std::string(150, '.')}) {
+    Wire wire({.password = "secret"});
+    wire.session.handle_connected(start, start + 2s);
+    wire.receive("-" + text + "\r\n");
+    TEST_ASSERT_EQUAL(Status::loading, wire.session.failure());
+    TEST_ASSERT_EQUAL(text.substr(0, 160), std::string(wire.session.failure_text().string_view()));
+    wire.session.fail(Status::protocol_error, "another");
+    TEST_ASSERT_EQUAL(Status::loading, wire.session.failure());
+    TEST_ASSERT_EQUAL(text.substr(0, 160), std::string(wire.session.failure_text().string_view()));
+    wire.close();
+    wire.session.fail(Status::protocol_error, "another");
+    TEST_ASSERT_TRUE(wire.session.state() == SessionState::closed);
+    TEST_ASSERT_EQUAL(Status::loading, wire.session.failure());
+  }
+  Wire wire;
+  wire.session.fail(Status::protocol_error, "nothing is open");
+  TEST_ASSERT_TRUE(wire.session.state() == SessionState::closed);
+  TEST_ASSERT_EQUAL(Status::not_connected, wire.session.failure());
+  wire.connect();
+  wire.session.fail(Status::protocol_error, "?");
+  TEST_ASSERT_EQUAL(ByteView("?"), wire.session.failure_text());
+}
+
+// AUTH and SELECT must succeed, each.
+TEST(test_handshake_should_need_its_database) {
+  const struct {
+    const char* reply;
+    Status expected;
+  } rows[] = {{"-ERR DB index is out of range\r\n", Status::server_error},
+              {"-NOPERM this user has no permissions to run the 'select' command\r\n", Status::no_permission},
+              {"+QUEUED\r\n", Status::protocol_error},
+              {":1\r\n", Status::protocol_error}};
+  for (const auto& row : rows) {
+    Wire wire({.database = 3});
+    wire.session.handle_connected(start, start + 2s);
+    wire.receive(row.reply);
+    TEST_ASSERT_EQUAL(row.expected, wire.session.failure());
+  }
+}
+
+// What is known of one connection is not known of the next.
+TEST(test_reconnect_should_begin_with_nothing) {
+  Wire wire;
+  wire.connect(":7\r\n" + identity_reply(run_id, "7.2.4", "9.0.1"));
+  wire.session.fail(Status::protocol_error, "why not");
+  wire.close();
+  wire.session.handle_connected(start, start + 2s);
+  TEST_ASSERT_EQUAL(Status::ok, wire.session.failure());
+  TEST_ASSERT_TRUE(wire.session.failure_text().empty());
+  wire.receive("-NOPERM this user has no permissions to run the 'client|id' command\r\n*0\r\n");
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_FALSE(wire.session.identity().run_id_known);
+  TEST_ASSERT_EQUAL(0, wire.session.identity().client_id);
+  TEST_ASSERT_EQUAL(0U, wire.session.identity().version);
+  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+}
+
 TEST(test_handshake_should_end_by_its_deadline) {
   Wire wire;
   wire.session.handle_connected(start, start + 2s);
   TEST_ASSERT_EQUAL(start + 2s, wire.session.poll_timeout());
+  wire.session.handle_timeout(start + 2s - 1ns);
+  TEST_ASSERT_TRUE(wire.session.state() == SessionState::handshaking);
   wire.session.handle_timeout(start + 2s);
   TEST_ASSERT_EQUAL(Status::timed_out, wire.session.failure());
 }
@@ -342,11 +460,61 @@ TEST(test_reply_before_its_request_has_left_should_fail_the_session) {
 }
 
 // A full server says so and closes before it has read anything.
-TEST(test_refusal_before_the_handshake_has_left_should_keep_its_reason) {
+// What follows it need not have left.
+TEST(test_reply_to_what_has_left_should_not_wait_for_the_rest) {
+  const std::string request = "*1\r\n$4\r\nPING\r\n";
+  for (std::size_t more = 0; more < request.size(); ++more) {
+    Wire wire;
+    wire.connect();
+    wire.submit(request, acquire_of(&lock_a, "a", 'a'));
+    wire.submit(request, acquire_of(&lock_b, "b", 'b'));
+    wire.transmit(request.size() + more);
+    wire.receive_early("+OK\r\n");
+    TEST_ASSERT_TRUE(wire.session.ready());
+    TEST_ASSERT_EQUAL(1U, wire.heard.size());
+    TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_a);
+  }
+}
+
+TEST(test_late_error_should_not_be_taken_for_one_of_the_handshake) {
   Wire wire;
-  wire.session.handle_connected(start, start + 2s);
-  wire.receive_early("-ERR max number of clients reached\r\n");
-  TEST_ASSERT_EQUAL(Status::too_many_clients, wire.session.failure());
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  wire.session.give_up(&lock_a, Status::timed_out, wire.now);
+  wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+  TEST_ASSERT_TRUE(wire.session.ready());
+}
+
+TEST(test_failed_session_should_hand_out_no_more_replies) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  const std::string reply = "+OK\r\n";
+  std::memcpy(wire.session.receive_space().data, reply.data(), reply.size());
+  wire.session.handle_received(reply.size(), wire.now);
+  wire.session.fail(Status::protocol_error, "why not");
+  wire.poll();
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+  wire.close();
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_EQUAL(Status::transport_closed, wire.heard[0].outcome);
+}
+
+TEST(test_refusal_before_the_handshake_has_left_should_keep_its_reason) {
+  const struct {
+    const char* reply;
+    Status expected;
+  } rows[] = {{"-ERR max number of clients reached\r\n", Status::too_many_clients},
+              {"-DENIED Redis is running in protected mode\r\n", Status::denied},
+              {"-LOADING Redis is loading the dataset in memory\r\n", Status::protocol_error}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.session.handle_connected(start, start + 2s);
+    wire.receive_early(row.reply);
+    TEST_ASSERT_EQUAL(row.expected, wire.session.failure());
+  }
 }
 
 // A kept compensation cannot go out before the handshake is done, and no timer turns for it.
@@ -460,6 +628,22 @@ TEST(test_acquire_should_not_be_sent_without_a_place_for_its_compensation_in_the
   TEST_ASSERT_EQUAL(compensation_of("a", 'a'), wire.sent);
 }
 
+// One that no request had a place for waits for the queue.
+TEST(test_compensation_should_wait_while_the_queue_is_full) {
+  Wire wire;
+  wire.connect();
+  for (std::size_t index = 0; index < in_flight_max; ++index) wire.submit("*1\r\n$4\r\nPING\r\n", {});
+  wire.transmit();
+  wire.sent.clear();
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
+  wire.transmit();
+  TEST_ASSERT_EQUAL("", wire.sent);
+  wire.receive("+PONG\r\n");
+  wire.transmit();
+  TEST_ASSERT_EQUAL(compensation_of("name", 'a'), wire.sent);
+}
+
 TEST(test_queue_should_be_bounded) {
   Wire wire;
   wire.connect();
@@ -467,6 +651,121 @@ TEST(test_queue_should_be_bounded) {
   for (; wire.session.open(false).request != nullptr && submitted < 1000; ++submitted)
     wire.submit("*1\r\n$4\r\nPING\r\n", {});
   TEST_ASSERT_EQUAL(in_flight_max, submitted);
+}
+
+// What a short write left goes to the front, so that none of the room is lost.
+TEST(test_request_behind_a_short_write_should_follow_it_in_the_whole_room) {
+  const std::string first = "*1\r\n$5\r\nfirst\r\n";
+  const std::string second = "*1\r\n$6\r\nsecond\r\n";
+  for (std::size_t taken = 1; taken < first.size(); ++taken) {
+    Wire wire;
+    wire.connect();
+    wire.sent.clear();
+    wire.submit(first, {});
+    wire.transmit(taken);
+    TEST_ASSERT_EQUAL(taken, wire.sent.size());
+    TEST_ASSERT_EQUAL(transmit_size_max - (first.size() - taken), wire.session.open(false).space.size);
+    wire.submit(second, {});
+    wire.transmit();
+    TEST_ASSERT_EQUAL(first + second, wire.sent);
+  }
+}
+
+TEST(test_short_write_of_a_full_buffer_should_lose_nothing) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  const std::string filler = "*2\r\n$4\r\nECHO\r\n" + bulk(std::string(transmit_size_max - 200, 'x'));
+  const std::string next = "*1\r\n$4\r\nNEXT\r\n";
+  wire.submit(filler, acquire_of(&lock_a, "a", 'a'));
+  wire.transmit(transmit_size_max / 2);
+  wire.submit(next, acquire_of(&lock_b, "b", 'b'));
+  wire.receive("+OK\r\n+OK\r\n");
+  TEST_ASSERT_EQUAL(filler + next, wire.sent);
+  TEST_ASSERT_EQUAL(2U, wire.heard.size());
+  TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_a);
+  TEST_ASSERT_TRUE(wire.heard[1].tag.requester == &lock_b);
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_timeout_should_be_that_of_the_first_deadline) {
+  for (const bool ascending : {true, false}) {
+    Wire wire;
+    wire.connect();
+    for (const Duration after : {ascending ? 1s : 3s, ascending ? 3s : 1s})
+      wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a', start + after));
+    TEST_ASSERT_EQUAL(start + 1s, wire.session.poll_timeout());
+  }
+}
+
+TEST(test_passed_deadline_should_leave_later_ones_and_what_was_posted) {
+  Wire wire;
+  wire.connect();
+  Request posted = acquire_of(&lock_a, "posted", 'p');
+  posted.tag.operation = Operation::release;
+  posted.posted = true;
+  wire.submit("*1\r\n$1\r\np\r\n", posted);
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a', start + 1s));
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b', start + 3s));
+  wire.transmit();
+  wire.now = start + 1s;
+  wire.session.handle_timeout(wire.now);
+  wire.poll();
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_a);
+  TEST_ASSERT_EQUAL(Status::timed_out, wire.heard[0].outcome);
+  TEST_ASSERT_EQUAL("null", wire.heard[0].value);
+  TEST_ASSERT_EQUAL(start + 3s, wire.session.poll_timeout());
+  wire.receive(":1\r\n+OK\r\n+OK\r\n:1\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  TEST_ASSERT_EQUAL(0U, wire.session.in_flight());
+}
+
+// Of a connection that is gone no byte and no deadline is left.
+TEST(test_close_should_leave_nothing_to_wait_for) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(nullptr, "a", 'a', start + 1s));
+  wire.transmit(3);
+  TEST_ASSERT_TRUE(wire.session.unsent());
+  wire.session.handle_closed();
+  TEST_ASSERT_FALSE(wire.session.unsent());
+  TEST_ASSERT_EQUAL(Instant::max(), wire.session.poll_timeout());
+  wire.session.handle_connected(start, start + 2s);
+  TEST_ASSERT_EQUAL(start + 2s, wire.session.poll_timeout());
+  wire.receive(good_handshake(8));
+  wire.receive(":1\r\n:0\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.in_flight());
+  TEST_ASSERT_EQUAL(Instant::max(), wire.session.poll_timeout());
+}
+
+TEST(test_reply_should_say_nothing_of_the_one_before_it) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  const std::string bytes = "+OK\r\n";
+  std::memcpy(wire.session.receive_space().data, bytes.data(), bytes.size());
+  wire.session.handle_received(bytes.size(), wire.now);
+  Reply reply;
+  reply.outcome = Status::not_connected;
+  reply.nothing_ran = true;
+  TEST_ASSERT_TRUE(wire.session.poll_reply(reply, wire.now));
+  TEST_ASSERT_EQUAL(Status::ok, reply.outcome);
+  TEST_ASSERT_FALSE(reply.nothing_ran);
+}
+
+// Whatever the caller's Reply held before.
+TEST(test_lost_reply_should_have_no_value) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.session.handle_closed();
+  Reply reply;
+  reply.value = RespValue::make_integer(1);
+  TEST_ASSERT_TRUE(wire.session.poll_reply(reply, wire.now));
+  TEST_ASSERT_EQUAL(Status::not_connected, reply.outcome);
+  TEST_ASSERT_TRUE(reply.value.is(RespKind::null));
 }
 
 // [rule 9] What failed before its first byte left has not run; what had begun to leave is unknown.
@@ -509,6 +808,44 @@ TEST(test_reconnect_should_kill_the_old_connection_and_compensate_first) {
   TEST_ASSERT_TRUE(wire.heard.back().tag.requester == &lock_b);
 }
 
+// It may be gone already: that is no failure.
+TEST(test_refused_kill_should_be_no_failure) {
+  Wire wire;
+  wire.connect(good_handshake(7));
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(8));
+  TEST_ASSERT_TRUE(wire.sent.find("KILL") != std::string::npos);
+  wire.receive("-ERR No such client\r\n");
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_TRUE(wire.session.failure_text().empty());
+  TEST_ASSERT_EQUAL(0U, wire.session.in_flight());
+}
+
+TEST(test_connection_should_be_killed_by_the_next_alone) {
+  Wire wire;
+  wire.connect(good_handshake(7));
+  wire.close();
+  wire.connect("-NOPERM this user has no permissions to run the 'client|id' command\r\n" +
+               identity_reply(run_id, "7.0.15"));
+  TEST_ASSERT_TRUE(wire.sent.find("KILL") != std::string::npos);
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(9));
+  TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
+}
+
+TEST(test_kept_compensation_should_stand_in_the_queue_when_the_handshake_is_done) {
+  Wire wire;
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
+  wire.session.handle_connected(start, start + 2s);
+  TEST_ASSERT_TRUE(wire.session.open(false).request == nullptr);
+  wire.receive(good_handshake());
+  TEST_ASSERT_TRUE(wire.session.open(false).request != nullptr);
+  TEST_ASSERT_EQUAL(1U, wire.session.in_flight());
+}
+
 // A client id of one server means somebody else on another.
 TEST(test_reconnect_to_another_server_should_kill_nobody) {
   Wire wire;
@@ -520,6 +857,19 @@ TEST(test_reconnect_to_another_server_should_kill_nobody) {
   wire.connect(good_handshake(8, std::string(40, 'e')));
   TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
   TEST_ASSERT_TRUE(wire.sent.find(compensation_of("name", 'a')) != std::string::npos);
+}
+
+// Nor where it was never told how the server calls it.
+TEST(test_reconnect_without_a_client_id_should_kill_nobody) {
+  Wire wire;
+  wire.connect("-NOPERM this user has no permissions to run the 'client|id' command\r\n" +
+               identity_reply(run_id, "7.0.15"));
+  TEST_ASSERT_TRUE(wire.session.identity().run_id_known);
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(8));
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
 }
 
 TEST(test_compensation_that_was_lost_should_be_sent_again) {
@@ -558,6 +908,88 @@ TEST(test_compensation_refused_for_the_moment_should_be_tried_again_later) {
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
 }
 
+TEST(test_only_refusals_that_pass_by_themselves_should_be_tried_again) {
+  const struct {
+    const char* refusal;
+    bool passes;
+  } rows[] = {{"LOADING Redis is loading the dataset in memory", true},
+              {"BUSY Redis is busy running a script.", true},
+              {"READONLY You can't write against a read only replica.", true},
+              {"MASTERDOWN Link with MASTER is down", true},
+              {"NOREPLICAS Not enough good replicas to write.", true},
+              {"MISCONF Errors writing to the AOF file", true},
+              {"OOM command not allowed when used memory > 'maxmemory'.", true},
+              {"TRYAGAIN Multiple keys request during rehashing of slot", true},
+              {"CLUSTERDOWN The cluster is down", true},
+              {"NOPERM this user has no permissions to run the 'eval' command", false},
+              {"WRONGTYPE Operation against a key holding the wrong kind of value", false},
+              {"MOVED 1 127.0.0.1:7000", false},
+              {"NOAUTH Authentication required.", false},
+              {"ERR unknown command 'EVAL'", false}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.connect();
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
+    wire.receive("-" + std::string(row.refusal) + "\r\n");
+    TEST_ASSERT_EQUAL(row.passes ? 1U : 0U, wire.session.compensations_pending());
+    TEST_ASSERT_EQUAL(row.passes ? start + 2s : Instant::max(), wire.session.poll_timeout());
+  }
+}
+
+// Two seconds apart, for two minutes.
+TEST(test_compensation_should_be_tried_sixty_times) {
+  Wire wire;
+  for (int round = 0; round < 2; ++round) {
+    wire.connect();
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
+    wire.transmit();
+    int attempts = 0;
+    while (wire.session.compensations_pending() != 0) {
+      wire.sent.clear();
+      wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+      ++attempts;
+      if (wire.session.compensations_pending() == 0) break;
+      TEST_ASSERT_EQUAL(wire.now + 2s, wire.session.poll_timeout());
+      wire.now = wire.now + 2s;
+      wire.session.handle_timeout(wire.now);
+      wire.transmit();
+      TEST_ASSERT_EQUAL(compensation_of("name", 'a'), wire.sent);
+    }
+    TEST_ASSERT_EQUAL(60, attempts);
+    wire.close();
+  }
+}
+
+TEST(test_compensation_without_a_place_should_be_refused) {
+  Wire wire;
+  for (std::size_t index = 0; index < compensations_max; ++index)
+    TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
+                                                          compensation_for("name", static_cast<char>('a' + index))));
+  TEST_ASSERT_EQUAL(Status::too_many_requests,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'z')));
+  TEST_ASSERT_EQUAL(compensations_max, wire.session.compensations_pending());
+}
+
+// In whatever place of the queue it stands, and whatever stood there before.
+TEST(test_compensation_should_not_be_taken_for_the_native_release_before_it) {
+  Wire wire;
+  wire.connect(":1\r\n" + identity_reply(run_id, "7.2.4", "9.0.1"));
+  for (std::size_t index = 0; index < in_flight_max; ++index) {
+    Request request = acquire_of(&lock_a, "a", 'a');
+    request.tag.operation = Operation::release;
+    request.native = true;
+    wire.submit("*1\r\n$1\r\nr\r\n", request);
+    wire.receive(":1\r\n");
+  }
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
+  wire.receive("-NOPERM this user has no permissions to run the 'eval' command\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::delifeq);
+}
+
 TEST(test_compensation_refused_for_good_should_be_dropped) {
   Wire wire;
   wire.connect();
@@ -584,7 +1016,7 @@ TEST(test_compensation_answered_by_an_odd_shape_should_fail_and_be_kept) {
 
 TEST(test_native_posted_release_that_is_refused_should_be_followed_by_its_compensation) {
   Wire wire;
-  wire.connect();
+  wire.connect(":1\r\n" + identity_reply(run_id, "7.2.4", "9.0.1"));
   wire.sent.clear();
   Request request = acquire_of(&lock_a, "name", 'a');
   request.tag.operation = Operation::release;
@@ -595,6 +1027,26 @@ TEST(test_native_posted_release_that_is_refused_should_be_followed_by_its_compen
   wire.receive("-NOPERM this user has no permissions to run the 'delifeq' command\r\n");
   wire.transmit();
   TEST_ASSERT_EQUAL("*1\r\n$1\r\nr\r\n" + compensation_of("name", 'a'), wire.sent);
+  TEST_ASSERT_EQUAL(ByteView("NOPERM this user has no permissions to run the 'delifeq' command"),
+                    wire.session.failure_text());
+  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+}
+
+TEST(test_native_posted_release_that_is_answered_should_be_over) {
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  Request request = acquire_of(&lock_a, "name", 'a');
+  request.tag.operation = Operation::release;
+  request.posted = true;
+  request.native = true;
+  wire.submit("*1\r\n$1\r\nr\r\n", request);
+  wire.receive(":1\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  wire.transmit();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\nr\r\n", wire.sent);
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_EQUAL(Status::ok, wire.heard[0].outcome);
 }
 
 // The owner of a posted release may go: its release goes on, and is repeated if the connection goes, too.
@@ -633,6 +1085,22 @@ TEST(test_abandoned_acquire_should_be_compensated_and_told_to_nobody) {
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
 }
 
+// A request that nobody waits for is told to nobody, however it ends.
+TEST(test_request_without_a_requester_should_be_told_to_nobody) {
+  Wire wire;
+  wire.connect();
+  for (int round = 0; round < 2; ++round) wire.submit("*1\r\n$1\r\na\r\n", acquire_of(nullptr, "a", 'a'));
+  wire.receive("+OK\r\n");
+  wire.now = start + 1s;
+  wire.session.handle_timeout(wire.now);
+  wire.poll();
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(nullptr, "b", 'b'));
+  wire.close();
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+}
+
 TEST(test_requester_that_goes_between_close_and_poll_should_hear_nothing) {
   Wire wire;
   wire.connect();
@@ -648,6 +1116,19 @@ TEST(test_requester_that_goes_between_close_and_poll_should_hear_nothing) {
   TEST_ASSERT_TRUE(wire.session.ready());
 }
 
+TEST(test_requester_that_goes_should_silence_only_its_own_compensations) {
+  Wire wire;
+  wire.connect();
+  for (int* const lock : {&lock_a, &lock_b})
+    TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({lock, 1, Operation::compensate},
+                                                          compensation_for("name", lock == &lock_a ? 'a' : 'b')));
+  wire.session.abandon(&lock_a, wire.now);
+  TEST_ASSERT_TRUE(wire.session.open(false).request != nullptr);  // They stand in the queue already.
+  wire.receive(":1\r\n:1\r\n");
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_b);
+}
+
 TEST(test_cancel_should_give_up_only_its_own_requests) {
   Wire wire;
   wire.connect();
@@ -655,6 +1136,7 @@ TEST(test_cancel_should_give_up_only_its_own_requests) {
   wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
   wire.transmit();
   wire.session.give_up(&lock_a, Status::cancelled, wire.now);
+  TEST_ASSERT_TRUE(wire.session.open(false).request != nullptr);  // The compensation stands behind them already.
   wire.poll();
   TEST_ASSERT_EQUAL(1U, wire.heard.size());
   TEST_ASSERT_EQUAL(Status::cancelled, wire.heard[0].outcome);
@@ -687,15 +1169,67 @@ TEST(test_an_idle_connection_should_not_count_as_stalled) {
   TEST_ASSERT_TRUE(wire.session.ready());
 }
 
+// Nor does what was quiet before a request count against it.
+TEST(test_stall_should_count_from_the_request_that_waits) {
+  Wire wire({.stall_timeout = 5s});
+  wire.connect();
+  wire.now = start + 1h;
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a', Instant::max()));
+  wire.transmit();
+  TEST_ASSERT_EQUAL(start + 1h + 5s, wire.session.poll_timeout());
+  wire.now = start + 1h + 4s;
+  wire.session.handle_timeout(wire.now);
+  TEST_ASSERT_TRUE(wire.session.ready());
+}
+
+TEST(test_stall_should_count_from_the_last_sign_of_life) {
+  Wire wire({.stall_timeout = 5s});
+  wire.connect();
+  for (int round = 0; round < 2; ++round)
+    wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a', Instant::max()));
+  wire.now = start + 3s;
+  wire.receive("+OK\r\n");
+  TEST_ASSERT_EQUAL(start + 8s, wire.session.poll_timeout());
+}
+
 TEST(test_refused_native_delete_should_not_be_used_again) {
+  for (const std::string refusal : {"NOPERM this user has no permissions to run the 'delifeq' command",
+                                    "ERR unknown command 'DELIFEQ', with args beginning with: "}) {
+    Wire wire;
+    wire.connect(":1\r\n" + identity_reply(run_id, "7.2.4", "9.0.1"));
+    for (const bool native : {false, true}) {
+      TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::delifeq);
+      Request request = acquire_of(&lock_a, "a", 'a');
+      request.native = native;
+      wire.submit("*1\r\n$1\r\na\r\n", request);
+      wire.receive("-" + refusal + "\r\n");
+    }
+    TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+  }
+}
+
+// With the server's own words, and whether anything ran.
+TEST(test_error_should_be_told_with_what_it_proves) {
+  const struct {
+    const char* text;
+    Status outcome;
+    bool nothing_ran;
+  } rows[] = {{"LOADING Redis is loading the dataset in memory", Status::loading, true},
+              {"ERR something else", Status::server_error, false},
+              {"NOSCRIPT No matching script.", Status::no_script, true}};
   Wire wire;
-  wire.connect(":1\r\n" + identity_reply(run_id, "7.2.4", "9.0.1"));
-  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::delifeq);
-  Request request = acquire_of(&lock_a, "a", 'a');
-  request.native = true;
-  wire.submit("*1\r\n$1\r\na\r\n", request);
-  wire.receive("-NOPERM this user has no permissions to run the 'delifeq' command\r\n");
-  TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::none);
+  wire.connect();
+  for (const auto& row : rows) {
+    wire.heard.clear();
+    wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+    wire.receive("-" + std::string(row.text) + "\r\n");
+    TEST_ASSERT_EQUAL(1U, wire.heard.size());
+    TEST_ASSERT_EQUAL(row.outcome, wire.heard[0].outcome);
+    TEST_ASSERT_EQUAL(row.nothing_ran, wire.heard[0].nothing_ran);
+    TEST_ASSERT_EQUAL("-" + std::string(row.text), wire.heard[0].value);
+    TEST_ASSERT_EQUAL(ByteView(std::string_view(row.text)), wire.session.failure_text());
+    TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  }
 }
 
 // Other errors say nothing about the command: the next release may use it.
@@ -752,14 +1286,58 @@ TEST(test_forget_should_leave_nothing_to_send) {
   Wire wire;
   wire.connect();
   wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.session.fail(Status::protocol_error, "why not");
   wire.session.forget();
+  TEST_ASSERT_TRUE(wire.session.state() == SessionState::closed);
+  TEST_ASSERT_EQUAL(Status::not_connected, wire.session.failure());
+  TEST_ASSERT_TRUE(wire.session.failure_text().empty());
+  TEST_ASSERT_FALSE(wire.session.unsent());
   wire.poll();
   TEST_ASSERT_EQUAL(0U, wire.heard.size());
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
   wire.sent.clear();
-  wire.connect(good_handshake(9));
+  wire.session.handle_connected(start, start + 2s);
+  TEST_ASSERT_EQUAL(start + 2s, wire.session.poll_timeout());  // Not the deadline of what was forgotten.
+  wire.receive(good_handshake(9));
+  wire.transmit();
   TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
   TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_EQUAL(Instant::max(), wire.session.poll_timeout());
+}
+
+// The places of what was forgotten are free.
+TEST(test_forgotten_compensation_should_not_be_sent_with_the_next) {
+  Wire wire;
+  wire.connect();
+  for (const char digit : {'a', 'b'})
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", digit)));
+  wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+  wire.session.forget();
+  wire.connect();
+  wire.sent.clear();
+  for (std::size_t index = 0; index < compensations_max; ++index)
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'c')));
+  wire.now = start + 1h;
+  wire.transmit();
+  for (const char digit : {'a', 'b'})
+    TEST_ASSERT_TRUE(wire.sent.find(compensation_of("name", digit)) == std::string::npos);
+  TEST_ASSERT_TRUE(wire.sent.find(compensation_of("name", 'c')) != std::string::npos);
+}
+
+// The parent's connection is the parent's, also where the child comes in the middle of a handshake.
+TEST(test_forget_during_a_handshake_should_kill_nobody) {
+  Wire wire;
+  wire.connect(good_handshake(7));
+  wire.close();
+  wire.session.handle_connected(start, start + 2s);
+  wire.transmit();
+  wire.session.forget();
+  wire.sent.clear();
+  wire.connect(good_handshake(8));
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
 }
 
 // ---- Compensations with a count ----------------------------------------------------------------------------------
@@ -885,20 +1463,39 @@ TEST(test_newer_count_should_replace_one_that_waits_for_a_connection) {
   TEST_ASSERT_TRUE(wire.sent.find(count_of("other", 'a', "8")) != std::string::npos);
 }
 
-TEST(test_later_step_should_replace_a_count_that_waits_to_be_told_again) {
+// At once, not when the older one would have been told again.
+TEST(test_newer_count_should_not_wait_in_the_place_of_a_refused_one) {
   Wire wire;
   wire.connect();
   TEST_ASSERT_EQUAL(Status::ok,
                     wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', 2)));
   wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
-  wire.submit("*1\r\n$1\r\ns\r\n", step_of(&lock_a, count_for("name", 'a', 2)));
-  wire.receive(":1\r\n");
   wire.sent.clear();
-  wire.now = start + 1h;
-  wire.session.handle_timeout(wire.now);
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', 1)));
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
   wire.transmit();
-  TEST_ASSERT_EQUAL("", wire.sent);
+  TEST_ASSERT_EQUAL(count_of("name", 'a', "1"), wire.sent);
+  wire.receive(":1\r\n");
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_later_step_should_replace_a_count_that_waits_to_be_told_again) {
+  for (const std::uint32_t count : {1U, 2U}) {
+    Wire wire;
+    wire.connect();
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, count_for("name", 'a', 2)));
+    wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+    wire.submit("*1\r\n$1\r\ns\r\n", step_of(&lock_a, count_for("name", 'a', count)));
+    wire.receive(":1\r\n");
+    wire.sent.clear();
+    wire.now = start + 1h;
+    wire.session.handle_timeout(wire.now);
+    wire.transmit();
+    TEST_ASSERT_EQUAL("", wire.sent);
+    TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  }
 }
 
 // Also where it is on its way, and is refused or lost behind the newer one.
