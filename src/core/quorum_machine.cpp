@@ -262,8 +262,10 @@ void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
   if (vote.repairing) vote.counts_until = earlier(vote.counts_until, valid_until_);
   vote.repairing = false;
   if (!kind_->fenced || state_ == QuorumState::acquiring) return;
+  // A node that knows of a larger fence than ours must not count for it: that one was another grant's.
+  const bool counts = vote.machine.fence() <= fence_;
   vote.machine.set_fence(fence_);
-  if (state_ == QuorumState::fencing) (void)vote.machine.renew(now, now + timing_.effective_node_timeout());
+  if (counts && state_ == QuorumState::fencing) (void)vote.machine.renew(now, now + timing_.effective_node_timeout());
 }
 
 void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
