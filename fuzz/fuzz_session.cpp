@@ -249,7 +249,7 @@ class World {
     request = Request();
     request.tag = {&requesters_[asked.requester], number, Operation::acquire};
     request.deadline = n % 5 == 0 ? Instant::max() : now_ + request_timeout_default;
-    request.native = asked.native;
+    request.repeatable = asked.native;
     request.posted = asked.posted;
     if (asked.compensated) request.compensation = &kept.compensation;
     session_.commit(request, size, now_);

@@ -762,7 +762,7 @@ TEST(test_reentrant_release_should_be_no_native_delete) {
     TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start + 1s, start + 2s));
     TEST_ASSERT_TRUE(desk.take_request());
     TEST_ASSERT_TRUE(desk.bytes.find("EVALSHA") != std::string::npos);
-    TEST_ASSERT_FALSE(desk.request.native);
+    TEST_ASSERT_FALSE(desk.request.repeatable);
   }
 }
 
@@ -1174,7 +1174,7 @@ TEST(test_last_release_should_be_a_release) {
   TEST_ASSERT_TRUE(desk.take_request());
   const std::string sha(scripts::reentrant_release.sha.digits, sha1_hex_size);
   TEST_ASSERT_TRUE(desk.bytes.find(sha) != std::string::npos);
-  TEST_ASSERT_FALSE(desk.request.native);  // A hash has no compare-and-delete of the server's own.
+  TEST_ASSERT_FALSE(desk.request.repeatable);  // A hash has no compare-and-delete of the server's own.
   TEST_ASSERT_EQUAL(0U, desk.would_compensate_by());
   desk.answer(Desk::one(), start + 2s);
   TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
@@ -2093,7 +2093,7 @@ TEST(test_second_hold_should_be_asked_for_by_prepared_requests) {
     TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start, start + 1s));
     TEST_ASSERT_EQUAL(ByteView(release), desk.machine.poll_prepared(desk.request));
     TEST_ASSERT_TRUE(Operation::release == desk.request.tag.operation);
-    TEST_ASSERT_EQUAL(native == NativeDelete::delex, desk.request.native);
+    TEST_ASSERT_EQUAL(native == NativeDelete::delex, desk.request.repeatable);
   }
 }
 
@@ -2333,10 +2333,10 @@ TEST(test_native_release_should_fall_back_only_where_nothing_ran) {
       desk.hold(start);
       TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start + 1s, start + 2s));
       TEST_ASSERT_TRUE(desk.take_request());
-      TEST_ASSERT_TRUE(desk.request.native);
+      TEST_ASSERT_TRUE(desk.request.repeatable);
       desk.fail(refusal, true, start + 1s);
       TEST_ASSERT_TRUE(desk.take_request());
-      TEST_ASSERT_FALSE(desk.request.native);
+      TEST_ASSERT_FALSE(desk.request.repeatable);
       TEST_ASSERT_TRUE(desk.bytes.find("EVALSHA") != std::string::npos);
     }
     for (const Status error : {Status::server_error, Status::no_script, Status::loading}) {

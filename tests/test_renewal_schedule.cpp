@@ -154,7 +154,7 @@ struct Desk {
     const std::unique_ptr<char[]> space(new char[room]);
     for (;; ++count) {
       SentCall call;
-      call.request.native = true;  // What was there before is not cleared.
+      call.request.repeatable = true;  // What was there before is not cleared.
       call.request.posted = true;
       call.request.compensation = &unrelated;
       if (!schedule.poll_request({space.get(), room}, call.request, size, now)) return count;
@@ -251,7 +251,7 @@ TEST(test_call_should_carry_keys_then_a_token_and_a_lease_for_each) {
   TEST_ASSERT_TRUE(Operation::renew == call.request.tag.operation);
   TEST_ASSERT_EQUAL(desk.now + 1s, call.request.deadline);
   TEST_ASSERT_TRUE(call.request.compensation == nullptr);
-  TEST_ASSERT_FALSE(call.request.native);
+  TEST_ASSERT_FALSE(call.request.repeatable);
   TEST_ASSERT_FALSE(call.request.posted);
 }
 

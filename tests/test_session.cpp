@@ -979,7 +979,7 @@ TEST(test_compensation_should_not_be_taken_for_the_native_release_before_it) {
   for (std::size_t index = 0; index < in_flight_max; ++index) {
     Request request = acquire_of(&lock_a, "a", 'a');
     request.tag.operation = Operation::release;
-    request.native = true;
+    request.repeatable = true;
     wire.submit("*1\r\n$1\r\nr\r\n", request);
     wire.receive(":1\r\n");
   }
@@ -1021,7 +1021,7 @@ TEST(test_native_posted_release_that_is_refused_should_be_followed_by_its_compen
   Request request = acquire_of(&lock_a, "name", 'a');
   request.tag.operation = Operation::release;
   request.posted = true;
-  request.native = true;
+  request.repeatable = true;
   wire.submit("*1\r\n$1\r\nr\r\n", request);
   wire.transmit();
   wire.receive("-NOPERM this user has no permissions to run the 'delifeq' command\r\n");
@@ -1039,7 +1039,7 @@ TEST(test_native_posted_release_that_is_answered_should_be_over) {
   Request request = acquire_of(&lock_a, "name", 'a');
   request.tag.operation = Operation::release;
   request.posted = true;
-  request.native = true;
+  request.repeatable = true;
   wire.submit("*1\r\n$1\r\nr\r\n", request);
   wire.receive(":1\r\n");
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
@@ -1200,7 +1200,7 @@ TEST(test_refused_native_delete_should_not_be_used_again) {
     for (const bool native : {false, true}) {
       TEST_ASSERT_TRUE(wire.session.identity().native_delete == NativeDelete::delifeq);
       Request request = acquire_of(&lock_a, "a", 'a');
-      request.native = native;
+      request.repeatable = native;
       wire.submit("*1\r\n$1\r\na\r\n", request);
       wire.receive("-" + refusal + "\r\n");
     }
@@ -1239,7 +1239,7 @@ TEST(test_native_delete_should_be_used_on_after_an_error_that_is_no_refusal) {
   for (const bool posted : {false, true}) {
     Request request = acquire_of(&lock_a, "a", 'a');
     request.tag.operation = Operation::release;
-    request.native = true;
+    request.repeatable = true;
     request.posted = posted;
     wire.submit("*1\r\n$1\r\na\r\n", request);
     wire.receive("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");

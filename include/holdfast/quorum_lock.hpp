@@ -89,6 +89,8 @@ class QuorumLock {
   [[nodiscard]] bool orphaned() const noexcept;
   void catch_up() noexcept;
   void settle() noexcept;
+  void settle(const QuorumVote& vote) noexcept;
+  void hand_over() noexcept;
   void note(QuorumEvent event) noexcept;
   void publish() noexcept;
   [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;

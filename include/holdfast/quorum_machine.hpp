@@ -70,6 +70,7 @@ struct QuorumVote {
 
   LockMachine machine;
   void* owner = nullptr;  // The driver's own.
+  std::uint8_t node = 0;
   // Until when this node's grant counts; the epoch: it has none.
   Instant counts_until;
   Status status = Status::ok;                       // What became of the last request to it.
@@ -122,13 +123,15 @@ class QuorumMachine {
   [[nodiscard]] Key key() const noexcept { return votes_[0]->machine.key(); }
   [[nodiscard]] std::size_t nodes() const noexcept { return count_; }
   [[nodiscard]] std::size_t majority() const noexcept { return majority_of(count_); }
+  [[nodiscard]] NodeSet all() const noexcept { return static_cast<NodeSet>(node_bit(count_) - 1U); }
   [[nodiscard]] const QuorumVote& vote(std::size_t node) const noexcept { return *votes_[node]; }
   // The least of what the nodes in the way have told of the other's remaining time, as LockMachine::busy_for().
   [[nodiscard]] std::int64_t busy_for() const noexcept;
 
-  // B. Inputs. `now` never goes back. Whatever was given to a vote's machine, or done with its request, is followed by:
-  void settle(Instant now) noexcept;
-  void handle_timeout(Instant now) noexcept { settle(now); }
+  // B. Inputs. `now` never goes back.
+  // Whatever was given to these nodes' machines, or done with their requests, is followed by:
+  void settle(NodeSet nodes, Instant now) noexcept;
+  void settle(Instant now) noexcept { settle(all(), now); }  // Also after time has passed.
   // The node's connection leads to a machine that has a vote already, or does not any more. Its grant counts no longer, but is
   // not taken back: that would take back the other's.
   void exclude(std::size_t node, bool excluded) noexcept {
@@ -150,8 +153,9 @@ class QuorumMachine {
   // One acquisition more, of a hold that a majority has just confirmed. Errors: invalid_argument beyond count_max.
   [[nodiscard]] Status reenter() noexcept;
   // Lets go of one acquisition; of the last one on every node: those that never answered, too. From here on the lock is not
-  // held. Errors: not_held, lock_lost, which takes one off the count of a lost reentrant hold.
-  [[nodiscard]] Status release(Instant now) noexcept;
+  // held. With `posted` nobody waits, and it goes in a shape that cannot be refused for want of a script. Errors: not_held,
+  // lock_lost, which takes one off the count of a lost reentrant hold.
+  [[nodiscard]] Status release(Instant now, bool posted = false) noexcept;
   // The acquire is not wanted any more: denied, with this status.
   void cancel(Instant now) noexcept {
     if (state_ == QuorumState::acquiring || state_ == QuorumState::fencing) deny(Status::cancelled, now);
@@ -160,6 +164,14 @@ class QuorumMachine {
   void forget() noexcept;
 
   // D. Outputs. After any call of B or C: the votes' compensations and requests, then these.
+  // Nodes whose machines may have something to say.
+  [[nodiscard]] NodeSet poll_nodes() noexcept {
+    const NodeSet nodes = changed_;
+    changed_ = 0;
+    return nodes;
+  }
+  // False if nothing below has anything to say.
+  [[nodiscard]] bool has_output() const noexcept { return (changed_ | give_up_ | doubted_ | events_) != 0; }
   // Nodes whose replies to this lock are to be given up: Session::give_up(). Replies that come of it are inputs.
   [[nodiscard]] NodeSet poll_give_up() noexcept {
     const NodeSet nodes = give_up_;
@@ -197,7 +209,7 @@ class QuorumMachine {
   void deny(Status why, Instant now) noexcept;
   void lose(Instant now) noexcept;
   void doubt(Instant now) noexcept;
-  void let_go_everywhere(Instant now) noexcept;
+  void let_go_everywhere(Instant now, bool awaited = false) noexcept;
   [[nodiscard]] Status refusal() const noexcept;
 
   const LockKind* kind_;
@@ -216,6 +228,7 @@ class QuorumMachine {
   bool round_open_ = false;
   bool loss_untold_ = false;
   std::uint8_t events_ = 0;
+  NodeSet changed_ = 0;
   NodeSet give_up_ = 0;
   NodeSet doubted_ = 0;
   Token token_;

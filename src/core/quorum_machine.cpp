@@ -95,13 +95,14 @@ Status QuorumMachine::acquire(const Token& token, Instant now, NodeSet voters) n
   }
   if (depth_ != 0) return Status::lock_lost;
   HOLDFAST_ASSERT(give_up_ == 0 && !token.empty());
-  voters = static_cast<NodeSet>(voters & (node_bit(count_) - 1U));
+  voters = static_cast<NodeSet>(voters & all());
   if (static_cast<std::size_t>(__builtin_popcount(voters)) < majority()) return Status::no_quorum;
   state_ = QuorumState::acquiring;
   ++generation_;
   token_ = token;
   asked_at_ = now;
   fence_ = 0;
+  changed_ = all();
   retry_renewal_at_ = Instant();
   loss_untold_ = false;
   events_ = 0;
@@ -124,6 +125,7 @@ Status QuorumMachine::renew(Instant now, Instant deadline, NodeSet repairers) no
   if (!holding()) return loss_untold_ ? Status::lock_lost : Status::not_held;
   if (round_open_) return Status::too_many_requests;
   round_open_ = true;
+  changed_ = all();
   asked_at_ = now;
   for (std::size_t node = 0; node < count_; ++node) {
     QuorumVote& vote = *votes_[node];
@@ -146,7 +148,7 @@ Status QuorumMachine::reenter() noexcept {
   return Status::ok;
 }
 
-Status QuorumMachine::release(Instant now) noexcept {
+Status QuorumMachine::release(Instant now, bool posted) noexcept {
   settle(now);
   if (!holding()) {
     const bool lost = loss_untold_ || depth_ != 0;
@@ -159,7 +161,7 @@ Status QuorumMachine::release(Instant now) noexcept {
     return Status::ok;
   }
   depth_ = 0;
-  let_go_everywhere(now);
+  let_go_everywhere(now, !posted);
   state_ = QuorumState::releasing;
   events_ = 0;
   return Status::ok;
@@ -187,6 +189,7 @@ void QuorumMachine::forget() noexcept {
   loss_untold_ = false;
   depth_ = 0;
   events_ = 0;
+  changed_ = 0;
   give_up_ = 0;
   doubted_ = 0;
 }
@@ -194,10 +197,11 @@ void QuorumMachine::forget() noexcept {
 // ---- Outcomes ----------------------------------------------------------------------------------------------------
 
 // Every node is released: also those that have not answered, and those whose grant nobody counts any more.
-void QuorumMachine::let_go_everywhere(Instant now) noexcept {
+void QuorumMachine::let_go_everywhere(Instant now, bool awaited) noexcept {
   ++generation_;
   valid_until_ = Instant();
   round_open_ = false;
+  changed_ = all();
   for (std::size_t node = 0; node < count_; ++node) {
     QuorumVote& vote = *votes_[node];
     vote.counts_until = Instant();
@@ -206,7 +210,7 @@ void QuorumMachine::let_go_everywhere(Instant now) noexcept {
     if (vote.machine.wants_request()) vote.machine.refuse_request(Status::cancelled, now);  // It was never sent.
     if (vote.machine.state() == LockState::acquiring) {
       give_up_ = static_cast<NodeSet>(give_up_ | node_bit(node));
-    } else if (vote.machine.release(vote.native_delete, true, now, Instant::max()) == Status::ok) {
+    } else if (vote.machine.release(vote.native_delete, true, now, Instant::max(), awaited) == Status::ok) {
       vote.status = Status::outcome_unknown;
     }
   }
@@ -271,6 +275,8 @@ void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
 void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
   QuorumVote& vote = *votes_[node];
   vote.machine.handle_timeout(now);
+  if (!vote.machine.has_output()) return;
+  changed_ = static_cast<NodeSet>(changed_ | node_bit(node));
   for (LockEvent event = vote.machine.poll_event(); event != LockEvent::none; event = vote.machine.poll_event())
     switch (event) {
       case LockEvent::granted: take_grant(vote, now); break;
@@ -300,8 +306,9 @@ void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
     }
 }
 
-void QuorumMachine::settle(Instant now) noexcept {
-  for (std::size_t node = 0; node < count_; ++node) take_events(node, now);
+void QuorumMachine::settle(NodeSet nodes, Instant now) noexcept {
+  for (; nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1)))
+    take_events(static_cast<std::size_t>(__builtin_ctz(nodes)), now);
   switch (state_) {
     case QuorumState::idle:
     case QuorumState::lost: return;
@@ -332,6 +339,7 @@ void QuorumMachine::judge_acquire(Instant now) noexcept {
       return;
     }
     state_ = QuorumState::fencing;
+    changed_ = all();
     for (std::size_t node = 0; node < count_; ++node)
       if (const LockMachine& machine = votes_[node]->machine; machine.held(now) && machine.fence() > fence_)
         fence_ = machine.fence();

@@ -418,7 +418,7 @@ bool RenewalSchedule::poll_request(MutableBytes space, Request& request, std::si
   request.tag.operation = Operation::renew;
   request.deadline = now + request_timeout_;
   request.compensation = nullptr;
-  request.native = false;
+  request.repeatable = false;
   request.posted = false;
   return true;
 }

@@ -239,7 +239,7 @@ void Session::handle_compensated(const InFlight& entry, const Reply& reply, Inst
     free_slot(slot);
     return;
   }
-  if (reply.outcome != Status::ok && entry.request.native) {  // Once more, as a script.
+  if (reply.outcome != Status::ok && entry.request.repeatable) {  // Once more, as a script.
     ++unflushed_;
     return;
   }
@@ -505,7 +505,7 @@ void Session::drop_silent() noexcept {
 // A native command that the server does not know, or the user may not run, is not used again on this connection.
 void Session::note_error(const InFlight& entry, const RespValue& value, Status status) noexcept {
   note_text(value.text());
-  if (entry.request.native && (status == Status::unknown_command || status == Status::no_permission))
+  if (entry.request.repeatable && (status == Status::unknown_command || status == Status::no_permission))
     identity_.native_delete = NativeDelete::none;
 }
 

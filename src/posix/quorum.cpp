@@ -379,7 +379,7 @@ void QuorumClient::dispatch(Node& node) noexcept {
     }
     auto& vote = *static_cast<QuorumVote*>(reply.tag.requester);
     vote.machine.handle_reply(reply, now_);
-    static_cast<QuorumLock*>(vote.owner)->settle();
+    static_cast<QuorumLock*>(vote.owner)->settle(vote);
   }
 }
 

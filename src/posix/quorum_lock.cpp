@@ -12,7 +12,10 @@ QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* c
       votes_(votes),
       machine_(kind, votes, quorum.count_ == 0 || quorum.count_ > places ? 1 : quorum.count_),
       incarnation_(quorum.nodes_[0].client.incarnation_.load()) {
-  for (std::size_t node = 0; node < machine_.nodes(); ++node) votes[node]->owner = this;
+  for (std::size_t node = 0; node < machine_.nodes(); ++node) {
+    votes[node]->owner = this;
+    votes[node]->node = static_cast<std::uint8_t>(node);
+  }
   configuration_ = machine_.configure(key, timing);
   if (quorum.count_ == 0) configuration_ = Status::not_connected;
   if (quorum.count_ > places || timing.lock().effective_lease() > quorum.config_.max_lease)
@@ -27,8 +30,7 @@ QuorumLock::~QuorumLock() {
   *place = next_;
   if (configuration_ != Status::ok || orphaned()) return;
   quorum_->read_clock();
-  while (machine_.count() > 1) (void)machine_.release(quorum_->now_);
-  if (machine_.count() == 1) (void)machine_.release(quorum_->now_);
+  while (machine_.count() != 0) (void)machine_.release(quorum_->now_, true);
   settle();
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     quorum_->nodes_[node].client.session_.abandon(votes_[node], quorum_->now_);
@@ -74,27 +76,39 @@ void QuorumLock::publish() noexcept {
   valid_until_.store(machine_.valid_until().nanoseconds());
 }
 
-// After every input to a vote: what the machines have to say, until they have nothing more.
+// What time has done, and what the machines have to say.
 void QuorumLock::settle() noexcept {
+  machine_.settle(quorum_->now_);
+  if (machine_.has_output()) hand_over();
+  publish();
+}
+
+// After an input to one vote.
+void QuorumLock::settle(const QuorumVote& vote) noexcept {
+  machine_.settle(node_bit(vote.node), quorum_->now_);
+  if (!machine_.has_output()) return;
+  hand_over();
+  publish();
+}
+
+// Until nobody has anything more to say: a request that cannot be sent is an answer.
+void QuorumLock::hand_over() noexcept {
   const Instant now = quorum_->now_;
-  for (bool again = true; again;) {
-    machine_.settle(now);
-    again = false;
-    for (std::size_t node = 0; node < machine_.nodes(); ++node) {
+  for (NodeSet nodes = machine_.poll_nodes(); nodes != 0; nodes = machine_.poll_nodes()) {
+    for (NodeSet left = nodes; left != 0; left = static_cast<NodeSet>(left & (left - 1))) {
+      const auto node = static_cast<std::size_t>(__builtin_ctz(left));
       Client& client = quorum_->nodes_[node].client;
       LockMachine& machine = votes_[node]->machine;
       client.now_ = now;
       ReplyTag tag;
       Compensation compensation;
-      if (machine.wants_request()) {
-        client.submit(machine, votes_[node]);
-        again = true;
-      }
+      if (machine.wants_request()) client.submit(machine, votes_[node]);
       if (machine.poll_compensation(tag, compensation)) {
         tag.requester = votes_[node];
         (void)client.session_.compensate(tag, compensation);  // Without a slot its lease ends it.
       }
     }
+    machine_.settle(nodes, now);
   }
   for (NodeSet nodes = machine_.poll_give_up(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1))) {
     const auto node = static_cast<std::size_t>(__builtin_ctz(nodes));
@@ -274,7 +288,7 @@ Status QuorumLock::release() noexcept {
 
 Status QuorumLock::post_release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
-  const Status started = machine_.release(quorum_->now_);
+  const Status started = machine_.release(quorum_->now_, true);
   settle();
   machine_.end_release(Status::outcome_unknown);
   if (machine_.count() == 0) untold_ = Told::nothing;
