@@ -822,19 +822,6 @@ TEST(test_refused_kill_should_be_no_failure) {
   TEST_ASSERT_EQUAL(0U, wire.session.in_flight());
 }
 
-TEST(test_connection_should_be_killed_by_the_next_alone) {
-  Wire wire;
-  wire.connect(good_handshake(7));
-  wire.close();
-  wire.connect("-NOPERM this user has no permissions to run the 'client|id' command\r\n" +
-               identity_reply(run_id, "7.0.15"));
-  TEST_ASSERT_TRUE(wire.sent.find("KILL") != std::string::npos);
-  wire.close();
-  wire.sent.clear();
-  wire.connect(good_handshake(9));
-  TEST_ASSERT_TRUE(wire.sent.find("KILL") == std::string::npos);
-}
-
 TEST(test_kept_compensation_should_stand_in_the_queue_when_the_handshake_is_done) {
   Wire wire;
   TEST_ASSERT_EQUAL(Status::ok,
@@ -844,6 +831,46 @@ TEST(test_kept_compensation_should_stand_in_the_queue_when_the_handshake_is_done
   wire.receive(good_handshake());
   TEST_ASSERT_TRUE(wire.session.open(false).request != nullptr);
   TEST_ASSERT_EQUAL(1U, wire.session.in_flight());
+}
+
+// The kill of a connection may be lost with its successor: what the first one left would run after its compensation.
+TEST(test_reconnect_should_kill_every_connection_whose_kill_was_not_answered) {
+  const auto kill = [](const std::string& id) {
+    return "*4\r\n" + bulk("CLIENT") + bulk("KILL") + bulk("ID") + bulk(id);
+  };
+  Wire wire;
+  wire.connect(good_handshake(7));
+  wire.close();
+  wire.connect(good_handshake(8));
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(9));
+  TEST_ASSERT_TRUE(wire.sent.ends_with(kill("7") + kill("8")));
+  wire.receive(":1\r\n");  // Of 7; 8 is not answered.
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(10));
+  TEST_ASSERT_TRUE(wire.sent.find(kill("7")) == std::string::npos);
+  TEST_ASSERT_TRUE(wire.sent.ends_with(kill("8") + kill("9")));
+  wire.receive(":0\r\n-NOPERM no\r\n");
+  wire.close();
+  wire.sent.clear();
+  wire.connect(good_handshake(11));
+  TEST_ASSERT_TRUE(wire.sent.ends_with(kill("10")));
+  TEST_ASSERT_TRUE(wire.sent.find(kill("9")) == std::string::npos);
+}
+
+TEST(test_reconnect_should_kill_no_more_than_its_last_predecessors) {
+  Wire wire;
+  for (int id = 7; id < 20; ++id) {
+    wire.sent.clear();
+    wire.connect(good_handshake(id));
+    wire.close();
+  }
+  std::size_t kills = 0;
+  for (std::size_t at = wire.sent.find("KILL"); at != std::string::npos; at = wire.sent.find("KILL", at + 1)) ++kills;
+  TEST_ASSERT_EQUAL(predecessors_max, kills);
+  TEST_ASSERT_TRUE(wire.sent.ends_with(bulk("KILL") + bulk("ID") + bulk("18")));
 }
 
 // A client id of one server means somebody else on another.

@@ -83,6 +83,9 @@ inline constexpr std::size_t in_flight_max = 32;
 // Compensations that wait for a connection. Each acquire reserves one before it is sent.
 inline constexpr std::size_t compensations_max = 8;
 static_assert(in_flight_max >= 2 * compensations_max, "each compensation needs a place behind its request");
+// Connections that were lost in a row and may have something in the server's socket still. What an older one left ends
+// by its lease.
+inline constexpr std::size_t predecessors_max = 4;
 // A value that fenced_set() writes.
 inline constexpr std::size_t fenced_value_size_max = 4096;
 // One blocking client's send buffer: a full EVAL of each compensation may stand in it, and a request behind them.

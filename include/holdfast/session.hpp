@@ -271,10 +271,13 @@ class Session {
     client_kill
   };
 
-  // The connection before this one, to be killed if the node is the same.
-  struct Predecessor {
+  // The connections before this one, to be killed if the node is the same, until the server has answered that. One that
+  // was lost before may have taken the kill of its own predecessor with it.
+  struct Predecessors {
     char run_id[run_id_size] = {};
-    std::int64_t client_id = 0;  // 0: there is none.
+    std::int64_t client_ids[predecessors_max] = {};  // The oldest first.
+    std::uint8_t count = 0;
+    std::uint8_t asked = 0;  // Of the oldest ones, on this connection.
   };
   struct Slots {
     CompensationSlot* first;
@@ -295,6 +298,8 @@ class Session {
     if (--count_ == 0) deadline_min_ = Instant::max();
   }
   [[nodiscard]] Instant stalled_at() const noexcept;
+  void note_predecessor() noexcept;
+  void forget_predecessor() noexcept;
   void begin_handshake(Instant now, Instant deadline) noexcept;
   void handshake_reply(Purpose purpose, const RespValue& value, Instant now) noexcept;
   void read_identity(const RespValue& value) noexcept;
@@ -339,7 +344,7 @@ class Session {
   SessionSettings settings_;
   RespParser parser_;
   ServerIdentity identity_;
-  Predecessor previous_;
+  Predecessors previous_;
   char failure_text_[160];
 };
 

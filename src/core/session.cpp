@@ -12,8 +12,10 @@ namespace holdfast {
 
 namespace {
 
-// AUTH, SELECT, CLIENT SETNAME, CLIENT ID, the identity script, CLIENT KILL, and a first request.
-constexpr std::size_t handshake_places = 6;
+// AUTH, SELECT, CLIENT SETNAME, CLIENT ID and the identity script; then CLIENT KILL of each predecessor, and a first
+// request.
+constexpr std::size_t handshake_places = predecessors_max + 2;
+static_assert(handshake_places >= 5);
 
 // A compensation that the server refuses for the moment (loading, busy, read-only, ...) is tried again so often and
 // so long after: about two minutes, more than any default lease.
@@ -326,16 +328,27 @@ void Session::handle_connected(Instant now, Instant handshake_deadline) noexcept
   transmit_begin_ = 0;
   transmit_end_ = 0;
   stream_end_ = 0;
-  if (identity_.client_id != 0 && identity_.run_id_known) {
-    std::memcpy(previous_.run_id, identity_.run_id, run_id_size);
-    previous_.client_id = identity_.client_id;
-  }
+  note_predecessor();
   identity_ = {};
   last_input_ = now;
   failure_ = Status::ok;
   failure_text_size_ = 0;
   state_ = SessionState::handshaking;
   begin_handshake(now, handshake_deadline);
+}
+
+void Session::note_predecessor() noexcept {
+  previous_.asked = 0;
+  if (identity_.client_id == 0 || !identity_.run_id_known) return;
+  if (std::memcmp(previous_.run_id, identity_.run_id, run_id_size) != 0) previous_.count = 0;
+  std::memcpy(previous_.run_id, identity_.run_id, run_id_size);
+  if (previous_.count == predecessors_max) forget_predecessor();
+  previous_.client_ids[previous_.count++] = identity_.client_id;
+}
+
+void Session::forget_predecessor() noexcept {
+  --previous_.count;
+  std::memmove(previous_.client_ids, previous_.client_ids + 1, previous_.count * sizeof previous_.client_ids[0]);
 }
 
 // Leaves `line` empty.
@@ -382,18 +395,23 @@ void Session::handshake_reply(Purpose purpose, const RespValue& value, Instant n
   }
   if (purpose == Purpose::client_id && value.is(RespKind::integer) && value.integer() > 0)
     identity_.client_id = value.integer();
+  if (purpose == Purpose::client_kill && previous_.asked != 0) {
+    --previous_.asked;
+    forget_predecessor();
+  }
   if (purpose != Purpose::identity) return;
 
   read_identity(value);
   state_ = SessionState::ready;
   handshake_deadline_ = Instant::max();
-  // What the connection before this one left in the server's socket must not run after its compensation.
-  if (identity_.run_id_known && std::memcmp(identity_.run_id, previous_.run_id, run_id_size) == 0 &&
-      previous_.client_id != identity_.client_id) {
+  // What the connections before this one left in the server's socket must not run after their compensations.
+  if (!identity_.run_id_known || std::memcmp(identity_.run_id, previous_.run_id, run_id_size) != 0) previous_ = {};
+  if (previous_.count != 0 && previous_.client_ids[previous_.count - 1] == identity_.client_id) previous_ = {};
+  for (previous_.asked = 0; previous_.asked != previous_.count; ++previous_.asked) {
     CommandLine line;
-    send(Purpose::client_kill, line.add("CLIENT").add("KILL").add("ID").add(previous_.client_id), now);
+    send(Purpose::client_kill, line.add("CLIENT").add("KILL").add("ID").add(previous_.client_ids[previous_.asked]),
+         now);
   }
-  previous_ = {};
   flush_compensations(now);
 }
 
