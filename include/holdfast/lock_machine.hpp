@@ -108,6 +108,8 @@ class LockMachine {
     return state_ == LockState::acquiring || state_ == LockState::releasing || renewal_in_flight_ || step_in_flight_ ||
            wants_request();
   }
+  // The same of a renewal alone.
+  [[nodiscard]] bool renewing() const noexcept { return renewal_in_flight_ || wanted_ == Wanted::renew; }
   // How often it was acquired and not released. Reentrant kinds: also behind a loss, until it is unwound.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   // Of the last acquire; 0 where it was not granted, or the kind has none.

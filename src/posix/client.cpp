@@ -323,7 +323,7 @@ Instant Client::tend_next() const noexcept {
 
 bool Client::tended_waiting() const noexcept {
   for (const HoldRecord* record = tended_first_; record != nullptr; record = record->tended_next_)
-    if (record->machine_.waiting()) return true;
+    if (record->machine_.renewing()) return true;  // Not a release that was posted: that may take what it takes.
   return false;
 }
 

@@ -249,6 +249,30 @@ TEST_ON_SERVER(test_no_call_should_begin_after_a_release_without_a_watchdog) {
   }
 }
 
+// What was posted has no deadline, and nobody waits for it.
+TEST_ON_SERVER(test_tend_should_not_wait_for_the_reply_to_a_posted_release) {
+  Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
+  ClientConfig config = config_for(proxy.url());
+  config.request_timeout = 100ms;
+  config.stall_timeout = 60s;
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Mutex kept(client, "kept", {.lease = 3s});
+  Mutex posted(client, "posted", {.lease = 60s});
+  for (Mutex* lock : {&kept, &posted}) {
+    TEST_ASSERT_EQUAL(Status::ok, lock->keep({.keep = Keep::always}));
+    TEST_ASSERT_EQUAL(Status::ok, lock->try_acquire());
+  }
+  proxy.hold(true);
+  TEST_ASSERT_EQUAL(Status::ok, posted.post_release());
+  breathe(kept.renewal_due() - Client::now());
+  const Instant begin = Client::now();
+  (void)client.tend();
+  TEST_ASSERT_TRUE(Client::now() - begin < 20s);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, posted.post_outcome());
+  proxy.hold(false);
+}
+
 // ---- Standing still ----------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_held_should_be_right_while_the_watchdogs_thread_stands_still) {  // [rule 5]
