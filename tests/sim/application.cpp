@@ -2,11 +2,14 @@
 #include "application.hpp"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <memory>
 #include <new>
 
 #include "canary.hpp"
 #include "checkers.hpp"
+#include "holdfast/fenced_set.hpp"
 #include "world.hpp"
 
 namespace holdfast::sim {
@@ -36,11 +39,42 @@ constexpr SimTime turn = 15 * second;
 
 }  // namespace
 
-Application::Application(World& world, Process& process) : world_(world), process_(process) {
-  slots_.resize(process.plan->slots.size());
+// As long as it lives, the slot's thread is in a call of holdfast.
+class Application::Call {
+ public:
+  Call(Application& application, Slot& slot) noexcept
+      : worker_(application.workers_[slot.worker->index]), before_(worker_.calls) {
+    worker_.calls = &application.client_of(slot);
+  }
+  ~Call() { worker_.calls = before_; }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  Worker& worker_;
+  Client* before_;
+};
+
+Application::Application(World& world, Process& process)
+    : world_(world),
+      process_(process),
+      slots_(process.plan->slots.size()),
+      workers_(process.plan->threads),
+      connections_(process.plan->connections.size()),
+      watchdogs_(world.nodes().size()) {
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    workers_[index].application = this;
+    workers_[index].index = index;
+  }
   for (std::size_t index = 0; index < slots_.size(); ++index) {
-    slots_[index].plan = &process.plan->slots[index];
-    slots_[index].application = this;
+    Slot& slot = slots_[index];
+    slot.plan = &process.plan->slots[index];
+    const ConnectionPlan& connection = process.plan->connections[slot.plan->connection];
+    slot.worker = &workers_[connection.thread];
+    slot.node = connection.node;
+    slot.domain = world.checkers().domain_of(slot.node, slot.plan->name);
+    slot.application = this;
+    workers_[connection.thread].slots.push_back(&slot);
   }
 }
 
@@ -52,51 +86,74 @@ void* Application::main(void* self) {
   return nullptr;
 }
 
-void Application::cancel() noexcept {
-  if (alive_) client_->cancel();
+void* Application::body_of_worker(void* worker) {
+  auto& self = *static_cast<Worker*>(worker);
+  self.application->live(self);
+  return nullptr;
 }
 
 // ---- Life --------------------------------------------------------------------------------------------------------
 
 void Application::run() {
   set_up();
-  work();
-  if (world_.phase() != Phase::faults) wind_down();
+  for (Worker& worker : workers_)
+    if (worker.index != 0) (void)::pthread_create(&worker.id, nullptr, body_of_worker, &worker);
+  live(workers_[0]);
+  for (Worker& worker : workers_)
+    if (worker.index != 0) (void)::pthread_join(worker.id, nullptr);
   tear_down();
 }
 
+void Application::live(Worker& worker) {
+  worker.thread = world_.thread().id;
+  for (Slot* const slot : worker.slots) make(*slot);
+  work(worker);
+  if (world_.phase() != Phase::faults) wind_down(worker);
+  for (Slot* const slot : worker.slots) drop(*slot);
+}
+
 void Application::set_up() {
+  locked_out_ = process_.plan->wrong_password && process_.life % 2 == 1 && world_.phase() == Phase::faults;
+  if (locked_out_) world_.count(Fault::wrong_password, "client " + std::to_string(process_.index));
+  client_places_ = std::make_unique_for_overwrite<ClientPlace[]>(connections_.size());
+  if (process_.plan->watchdog) watchdog_places_ = std::make_unique_for_overwrite<WatchdogPlace[]>(watchdogs_.size());
+  for (std::size_t index = 0; index < connections_.size(); ++index) connect(index);
+}
+
+// A watchdog comes with the first client of a node, and the others of that node share it.
+void Application::connect(std::size_t index) {
   const ClientPlan& plan = *process_.plan;
-  client_ = new (client_place_) Client;
+  const std::size_t node = plan.connections[index].node;
   ClientConfig config;
   config.host = "10.0.0.1";
+  config.port = static_cast<std::uint16_t>(port_base + node);
   config.connect_timeout = Duration(plan.connect_timeout);
   config.request_timeout = Duration(plan.request_timeout);
   config.stall_timeout = Duration(plan.stall_timeout);
   config.max_poll = Duration(plan.max_poll);
   config.native_delete = plan.native_delete;
-  const bool wrong = plan.wrong_password && process_.life % 2 == 1 && world_.phase() == Phase::faults;
-  locked_out_ = wrong;
-  if (world_.plan().password) config.password = wrong ? ByteView("wrong") : ByteView("right");
-  if (wrong) world_.count(Fault::wrong_password, "client " + std::to_string(process_.index));
-  (void)client_->connect(config);
-  for (int index = 0; index < 2; ++index) owners_[index] = new (owner_places_[index]) Owner(*client_);
-  if (plan.watchdog) {
-    watchdog_ = new (watchdog_place_) Watchdog(places_.storage());
-    if (watchdog_->start(*client_) != Status::ok) world_.fail("start", "the watchdog did not start");
-  }
-  alive_ = true;
-  for (Slot& slot : slots_) make(slot);
+  if (world_.plan().password) config.password = locked_out_ ? ByteView("wrong") : ByteView("right");
+  Connection& connection = connections_[index];
+  connection.client = new (client_places_[index].bytes) Client;
+  (void)connection.client->connect(config);
+  for (int owner = 0; owner < 2; ++owner)
+    connection.owners[owner] = new (connection.owner_places[owner]) Owner(*connection.client);
+  if (!plan.watchdog) return;
+  if (watchdogs_[node] != nullptr) return connection.client->attach(watchdogs_[node]);
+  auto& place = watchdog_places_[node];
+  watchdogs_[node] = new (place.bytes) Watchdog(place.places.storage());
+  if (watchdogs_[node]->start(*connection.client) != Status::ok) world_.fail("start", "the watchdog did not start");
 }
 
 void Application::tear_down() {
-  for (Slot& slot : slots_) drop(slot);
-  alive_ = false;
-  if (watchdog_ != nullptr) watchdog_->~Watchdog();
-  watchdog_ = nullptr;
-  for (Owner*& owner : owners_) owner = nullptr;
-  client_->~Client();
-  client_ = nullptr;
+  for (Watchdog*& watchdog : watchdogs_) {
+    if (watchdog != nullptr) watchdog->~Watchdog();
+    watchdog = nullptr;
+  }
+  for (Connection& connection : connections_) {
+    connection.client->~Client();
+    connection.client = nullptr;
+  }
 }
 
 void Application::note_lost(void* context) noexcept {
@@ -111,18 +168,20 @@ void Application::make(Slot& slot) {
   const Sin sin = sin_of(world_);
   const LockKind& kind = kind_as_canary(sin, kind_of(plan.kind));
   if (slot.reentrant()) {
-    slot.owned = new (slot.place) SimOwned(*owners_[plan.owner], kind, key, timing);
+    slot.owned = new (slot.place) SimOwned(*connections_[plan.connection].owners[plan.owner], kind, key, timing);
   } else {
     // The table of ways must outlive the lock.
     static HoldRecord::Ways tables[2];
     const bool push = kind_of(plan.kind).announces;
     tables[push ? 1 : 0] = ways_as_canary(sin, push ? pushed : polled);
-    slot.mutex = new (slot.place) SimMutex(*client_, kind, key, timing, tables[push ? 1 : 0]);
+    slot.mutex = new (slot.place) SimMutex(client_of(slot), kind, key, timing, tables[push ? 1 : 0]);
   }
   if (slot.lock()->configuration() != Status::ok) world_.fail("configuration", "a lock of the plan was refused");
   KeepOptions keep;
   keep.keep = plan.kept ? Keep::always : Keep::never;
   if (plan.max_hold != 0) keep.max_hold = Duration(plan.max_hold);
+  if (plan.max_hold != 0 && sin == Sin::max_hold_ignored) keep.max_hold = max_hold_unlimited;
+  if (plan.liveness != 0 && sin != Sin::feed_ignored) keep.liveness = Duration(plan.liveness);
   keep.on_lost = note_lost;
   keep.context = &slot;
   // A shared record may be held already, through another object: then it stays as it is kept.
@@ -148,15 +207,26 @@ void Application::pause(SimTime most) {
   if (world_.phase() == Phase::faults) world_.sleep(length);
 }
 
-void Application::work() {
+void Application::work(Worker& worker) {
   Random& random = process_.random;
-  while (world_.phase() == Phase::faults) {
-    Slot& slot = slots_[random.index(slots_.size())];
-    act(slot);
-    if (client_->connected())
-      for (Slot& each : slots_) world_.checkers().check_compensated(process_, each, client_->compensations_pending());
+  while (world_.phase() == Phase::faults && !ending_) {
+    if (process_.plan->hangs != 0 && random.chance(process_.plan->hangs))
+      pause(4 * world_.plan().lease_max);  // It is not alive, and its holds should not be.
+    tick(worker);
+    act(*worker.slots[random.index(worker.slots.size())]);
+    for (Slot* const slot : worker.slots)
+      if (!slot->unclear.empty() && client_of(*slot).connected())
+        world_.checkers().check_compensated(process_, *slot, client_of(*slot).compensations_pending());
     if (random.chance(500'000)) pause(process_.plan->think);
-    if (random.chance(2'000)) return;  // It ends, in good order, and another one begins.
+    if (random.chance(2'000)) ending_ = true;  // It ends, in good order, and another one begins.
+  }
+}
+
+void Application::tick(const Worker& worker) {
+  for (Slot* const slot : worker.slots) {
+    if (slot->plan->liveness == 0 || slot->depth == 0) continue;
+    slot->lock()->tick();
+    slot->ticked = Instant::from_nanoseconds(world_.local_time(process_));
   }
 }
 
@@ -191,36 +261,58 @@ void Application::acquire(Slot& slot) {
   Random& random = process_.random;
   const SimTime since = world_.now();
   const SimTime imposed = process_.imposed;
-  const std::uint64_t commands = process_.commands;
+  const std::uint64_t commands = world_.thread().commands;
   const bool tries = random.chance(300'000);
   SimTime wait = 0;
   Status status = Status::ok;
-  in_call_ = true;
   if (tries) {
+    const Call call(*this, slot);
     status = slot.lock()->try_acquire();
   } else {
     wait = random.magnitude(100 * microsecond, process_.plan->wait);
     if (random.chance(50'000))
-      world_.after(random.between(0, wait), [world = &world_, index = process_.index, life = process_.life] {
+      world_.after(random.between(0, wait), [world = &world_, index = process_.index, life = process_.life,
+                                             connection = slot.plan->connection, worker = slot.worker->thread] {
         Process& process = world->processes()[index];
         if (!process.alive || process.life != life) return;
-        process.application->cancel();
-        world->interrupt(process);
+        process.application->cancel(connection);
+        world->interrupt(process, worker);
       });
+    const Call call(*this, slot);
+    slot.waiting = true;
+    ++slot.waits;
     status = slot.lock()->acquire(Duration(wait));
+    slot.waiting = false;
   }
-  in_call_ = false;
   world_.trace().add(world_.now(), tries ? "try" : "acquire", process_.index, static_cast<std::uint64_t>(status),
                      to_string(status));
   check_bound(tries ? "try_acquire" : "acquire", since, imposed, bound(wait));
   world_.checkers().after_acquire(process_, slot, status, since, commands);
-  if (status == Status::ok) granted(slot, since);
+  if (status == Status::ok) granted(slot);
   if (sin_of(world_) == Sin::unknown_is_yes && (status == Status::timed_out || status == Status::transport_closed))
     slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease);
 }
 
-void Application::granted(Slot& slot, SimTime asked_at) {
-  (void)asked_at;
+void Application::renew(Slot& slot) {
+  const SimTime since = world_.now();
+  const SimTime imposed = process_.imposed;
+  const Duration timeout{process_.random.magnitude(millisecond, 2 * second)};
+  slot.renewing = true;
+  Status status = Status::ok;
+  {
+    const Call call(*this, slot);
+    status = slot.lock()->renew(timeout);
+  }
+  slot.renewing = false;
+  slot.renewed = Instant::from_nanoseconds(world_.local_time(process_));
+  world_.trace().add(world_.now(), "renew", process_.index, static_cast<std::uint64_t>(status), to_string(status));
+  check_bound("renew", since, imposed, bound(timeout.count()));
+  if (status != Status::ok || sin_of(world_) == Sin::none || slot.own_belief == Instant()) return;
+  --slot.depth;
+  granted(slot);
+}
+
+void Application::granted(Slot& slot) {
   slot.unclear = Token();
   ++slot.depth;
   slot.told_lost = false;
@@ -242,9 +334,11 @@ void Application::release(Slot& slot, bool posted) {
   if (sin_of(world_) != Sin::held_until_released) slot.own_belief = Instant();
   const bool last = slot.lock()->hold_count() <= 1;
   const std::uint32_t number = world_.checkers().number_of(slot);
-  in_call_ = true;
-  const Status status = posted ? slot.lock()->post_release() : slot.lock()->release();
-  in_call_ = false;
+  Status status = Status::ok;
+  {
+    const Call call(*this, slot);
+    status = posted ? slot.lock()->post_release() : slot.lock()->release();
+  }
   slot.own_belief = Instant();
   slot.releasing = false;
   if (slot.depth != 0) --slot.depth;
@@ -263,7 +357,23 @@ void Application::write(Slot& slot) {
   const std::uint32_t number = world_.checkers().number_of(slot);
   if (!slot.lock()->held()) return;
   if (process_.random.coin()) pause(process_.plan->hold);
-  if (fence != 0) world_.checkers().resource_written(process_, *slot.plan, number, fence);
+  if (fence == 0) return;
+  if (process_.random.coin()) return world_.checkers().resource_written(process_, slot, number, fence);
+  // A resource that is kept on the lock's own node. What is written says who wrote it.
+  const SimTime since = world_.now();
+  const SimTime imposed = process_.imposed;
+  const std::string& key = world_.checkers().resource_of(slot);
+  char value[48];  // Nothing on this stack is destroyed when the process is killed.
+  const int size = std::snprintf(value, sizeof value, "%" PRIu64 " %" PRIu32, fence, number);
+  bool written = false;
+  Status status = Status::ok;
+  {
+    const Call call(*this, slot);
+    status = fenced_set(client_of(slot), Key(view_of(key)), fence, {value, static_cast<std::size_t>(size)}, written);
+  }
+  world_.trace().add(world_.now(), "fenced set", process_.index, written ? 1 : 0, to_string(status));
+  check_bound("fenced_set", since, imposed, bound(0));
+  if (status == Status::ok) world_.checkers().after_fenced_set(process_, slot, number, fence, written, since);
 }
 
 void Application::act_held(Slot& slot) {
@@ -271,31 +381,23 @@ void Application::act_held(Slot& slot) {
   const SimTime since = world_.now();
   const SimTime imposed = process_.imposed;
   switch (random.below(10)) {
-    case 0: {
-      const Duration timeout{random.magnitude(millisecond, 2 * second)};
-      in_call_ = true;
-      const Status status = slot.lock()->renew(timeout);
-      in_call_ = false;
-      world_.trace().add(world_.now(), "renew", process_.index, static_cast<std::uint64_t>(status), to_string(status));
-      check_bound("renew", since, imposed, bound(timeout.count()));
-      if (status == Status::ok && sin_of(world_) != Sin::none && slot.own_belief != Instant())
-        --slot.depth, granted(slot, since);
-      return;
-    }
+    case 0: renew(slot); return;
     case 1:
     case 2: write(slot); return;
     case 3: {
-      in_call_ = true;
-      (void)client_->tend();
-      in_call_ = false;
+      {
+        const Call call(*this, slot);
+        (void)client_of(slot).tend();
+      }
       check_bound("tend", since, imposed, bound(0) * 3);
       return;
     }
     case 4: {
       Duration remaining{};
-      in_call_ = true;
-      (void)slot.lock()->remaining_on_server(remaining);
-      in_call_ = false;
+      {
+        const Call call(*this, slot);
+        (void)slot.lock()->remaining_on_server(remaining);
+      }
       check_bound("remaining_on_server", since, imposed, bound(0));
       return;
     }
@@ -307,24 +409,29 @@ void Application::act_held(Slot& slot) {
 
 // ---- The end: everybody gets what is free ------------------------------------------------------------------------
 
-void Application::wind_down() {
-  for (Slot& slot : slots_) {
-    while (slot.depth != 0) release(slot, false);
-    drop(slot);
+void Application::wind_down(Worker& worker) {
+  for (Slot* const slot : worker.slots) {
+    while (slot->depth != 0) release(*slot, false);
+    drop(*slot);
   }
   if (locked_out_) return;  // Nothing is to be had for it.
-  for (Slot& slot : slots_) make(slot);
   // All of them want the same name.
-  Slot& slot = slots_[0];
+  Slot& slot = *worker.slots[0];
+  make(slot);
   const SimTime since = world_.now();
   const SimTime imposed = process_.imposed;
-  const SimTime most = world_.plan().lease_max + 70 * second + turn * static_cast<SimTime>(world_.processes().size());
+  const SimTime most = world_.plan().lease_max + 70 * second + turn * world_.threads_in_all();
   while (true) {
-    const Status status = slot.lock()->acquire(Duration(2 * most));
+    const std::uint64_t commands = world_.thread().commands;
+    Status status = Status::ok;
+    {
+      const Call call(*this, slot);
+      status = slot.lock()->acquire(Duration(2 * most));
+    }
     world_.trace().add(world_.now(), "last acquire", process_.index, static_cast<std::uint64_t>(status),
                        to_string(status));
     if (status == Status::cancelled) continue;  // Asked for before the faults ended.
-    world_.checkers().after_acquire(process_, slot, status, since, process_.commands);
+    world_.checkers().after_acquire(process_, slot, status, since, commands);
     // What was in flight from before may have ended its first request.
     const SimTime took = world_.now() - since - (process_.imposed - imposed);
     if (took > most || (status != Status::ok && took > most / 2)) {
@@ -333,7 +440,7 @@ void Application::wind_down() {
       return;
     }
     if (status == Status::ok) {
-      granted(slot, since);
+      granted(slot);
       break;
     }
     world_.sleep(20 * millisecond);

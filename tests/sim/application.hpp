@@ -2,9 +2,16 @@
 //
 // Application is the program of a simulated client: it uses holdfast's public classes as any program does, by a plan
 // and at random, and notes what it was told, for the checkers.
+//
+//     a process:  thread 0 --- Client --- node     Watchdog: one a node, for all of the process's clients of it
+//                 thread 1 --- Client --- node     Slot: a lock object over one of the clients
 #pragma once
 
+#include <pthread.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,15 +46,34 @@ class SimOwned : public OwnedLock {
 
 class Application {
  public:
+  struct Slot;
+  // A thread of the program that uses locks. The first is its main().
+  struct Worker {
+    Application* application = nullptr;
+    std::size_t index = 0;
+    std::size_t thread = SIZE_MAX;  // The world's number of it, from its beginning on.
+    pthread_t id{};
+    std::vector<Slot*> slots;
+    Client* calls = nullptr;  // Of whose locks a call is in progress.
+  };
   // A lock object, and what its user knows of it.
   struct Slot {
     const SlotPlan* plan = nullptr;
+    const Worker* worker = nullptr;
+    std::size_t node = 0;
+    std::size_t domain = 0;     // Those of one domain exclude each other: a name on a node.
     SimMutex* mutex = nullptr;  // One of the two, while there is a lock.
     SimOwned* owned = nullptr;
     std::uint32_t depth = 0;  // Grants that were not released.
     bool told_lost = false;
     bool releasing = false;
-    SimTime granted_at = 0;  // True time of the last grant.
+    SimTime granted_at = 0;   // True time of the last grant.
+    std::uint64_t waits = 0;  // How often it has begun to wait for a release.
+    bool waiting = false;
+    bool wake_expected = false;
+    Instant ticked;   // By its process's clock, no earlier than the last tick.
+    Instant renewed;  // The same for its own renew().
+    bool renewing = false;
     // What the checkers saw last.
     Instant seen_until;
     std::uint64_t expectation = 0;  // Of being told.
@@ -68,6 +94,11 @@ class Application {
              plan->kind == KindOfLock::announced_fenced;
     }
     [[nodiscard]] bool reentrant() const noexcept { return plan->kind >= KindOfLock::reentrant; }
+    [[nodiscard]] bool announced() const noexcept {
+      return plan->kind != KindOfLock::mutex && plan->kind != KindOfLock::fenced_mutex;
+    }
+    // In a call of holdfast, at whose end it is told what it has to be told.
+    [[nodiscard]] bool in_call() const noexcept { return worker->calls != nullptr; }
   };
 
   Application(World& world, Process& process);
@@ -80,25 +111,52 @@ class Application {
   [[nodiscard]] std::vector<Slot>& slots() noexcept { return slots_; }
   // Until when it believes to hold the lock, by its own clock.
   [[nodiscard]] Instant believes(const Slot& slot) const noexcept;
-  // From outside of its threads.
-  void cancel() noexcept;
-  // In a call of holdfast, at whose end it is told what it has to be told.
-  [[nodiscard]] bool in_call() const noexcept { return in_call_; }
+  [[nodiscard]] const std::vector<Worker>& workers() const noexcept { return workers_; }
+  // It is connected, and has a place for the compensation without which nothing is asked.
+  [[nodiscard]] bool may_ask(const Slot& slot) const noexcept {
+    const Client& client = *connections_[slot.plan->connection].client;
+    return client.connected() && client.compensations_pending() < compensations_max;
+  }
+  // A client's call in progress, or its next one. From outside of its threads.
+  void cancel(std::size_t connection) noexcept {
+    if (connections_[connection].client != nullptr) connections_[connection].client->cancel();
+  }
 
  private:
+  struct alignas(Client) ClientPlace {
+    unsigned char bytes[sizeof(Client)];
+  };
+  struct alignas(Watchdog) WatchdogPlace {
+    unsigned char bytes[sizeof(Watchdog)];
+    WatchdogPlaces<16> places;
+  };
+  // A client, and who may re-enter through it.
+  struct Connection {
+    Client* client = nullptr;
+    Owner* owners[2] = {};
+    alignas(Owner) unsigned char owner_places[2][sizeof(Owner)];
+  };
+  class Call;
+
+  static void* body_of_worker(void* worker);
   void run();
-  void work();
-  void wind_down();
+  void live(Worker& worker);
+  void work(Worker& worker);
+  void wind_down(Worker& worker);
+  [[nodiscard]] Client& client_of(const Slot& slot) noexcept { return *connections_[slot.plan->connection].client; }
+  void connect(std::size_t connection);
   void set_up();
   void tear_down();
   void make(Slot& slot);
   void drop(Slot& slot);
   void act(Slot& slot);
   void act_held(Slot& slot);
+  void tick(const Worker& worker);
   void acquire(Slot& slot);
+  void renew(Slot& slot);
   void release(Slot& slot, bool posted);
   void write(Slot& slot);
-  void granted(Slot& slot, SimTime asked_at);
+  void granted(Slot& slot);
   void pause(SimTime most);
   [[nodiscard]] SimTime bound(SimTime wait) const noexcept;
   void check_bound(std::string_view what, SimTime since, SimTime imposed, SimTime bound);
@@ -107,16 +165,13 @@ class Application {
   World& world_;
   Process& process_;
   std::vector<Slot> slots_;
-  bool in_call_ = false;
+  std::vector<Worker> workers_;
+  std::vector<Connection> connections_;
+  std::vector<Watchdog*> watchdogs_;  // By node; nullptr where it has none.
+  std::unique_ptr<ClientPlace[]> client_places_;
+  std::unique_ptr<WatchdogPlace[]> watchdog_places_;
+  bool ending_ = false;
   bool locked_out_ = false;  // Its password is wrong.
-  bool alive_ = false;       // The objects below are there.
-  Client* client_ = nullptr;
-  Watchdog* watchdog_ = nullptr;
-  Owner* owners_[2] = {};
-  WatchdogPlaces<8> places_;
-  alignas(Client) unsigned char client_place_[sizeof(Client)];
-  alignas(Watchdog) unsigned char watchdog_place_[sizeof(Watchdog)];
-  alignas(Owner) unsigned char owner_places_[2][sizeof(Owner)];
 };
 
 }  // namespace holdfast::sim

@@ -56,6 +56,11 @@ constexpr Canary all[] = {
     {"wake_is_a_grant", "takes the end of another's lease for its own grant", Sin::wake_is_a_grant, "ledger"},
     {"no_floor", "asks again at once", Sin::no_floor, "floor"},
     {"sleeps_on", "sleeps until its deadline, whatever is released", Sin::sleeps_on, "liveness"},
+    {"feed_ignored", "renews on while its application is not alive", Sin::feed_ignored, "feed"},
+    {"max_hold_ignored", "renews on when its hold is too old", Sin::max_hold_ignored, "max hold"},
+    {"deaf_after_reconnect", "does not subscribe anew when its connection was lost, and sleeps as if it had",
+     Sin::deaf_after_reconnect, "woken"},
+    {"fence_not_compared", "writes to its resource whatever fence that has seen", Sin::fence_not_compared, "resource"},
     {"deadline_ignored", "waits longer than it was asked", Sin::deadline_ignored, "bounded waits"},
 };
 
@@ -257,6 +262,18 @@ HoldRecord::Ways ways_as_canary(Sin sin, const HoldRecord::Ways& ways) noexcept 
   if (sin == Sin::deadline_ignored) wrong.wait = wait_too_long;
   if (sin == Sin::wake_is_a_grant) wrong.wait = wait_for_wake;
   return wrong;
+}
+
+std::string_view sent_as_canary(const World& world, std::string_view bytes) {
+  // The script of fenced_set() goes on where it should refuse.
+  constexpr std::string_view refusal = "then\nreturn 0\nend\nredis.call('SET', KEYS[2]";
+  static std::string changed;
+  if (sin_of(world) != Sin::fence_not_compared) return bytes;
+  const std::size_t at = bytes.find(refusal);
+  if (at == std::string_view::npos) return bytes;
+  changed = bytes;
+  changed.replace(at + 5, 8, "seen = 0");
+  return changed;
 }
 
 bool reads_twice(World& world) { return sin_of(world) == Sin::reply_twice && world.random().chance(20'000); }

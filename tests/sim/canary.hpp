@@ -27,6 +27,9 @@ enum class Sin : std::uint8_t {
   unknown_is_yes,
   clock_stands_still,
   loss_not_told,
+  // How it keeps.
+  feed_ignored,
+  max_hold_ignored,
   // What it asks.
   release_without_compare,
   blind_renewal,
@@ -55,6 +58,9 @@ enum class Sin : std::uint8_t {
   no_floor,
   sleeps_on,
   deadline_ignored,
+  deaf_after_reconnect,
+  // Its resource.
+  fence_not_compared,
 };
 
 struct Canary {
@@ -71,6 +77,8 @@ struct Canary {
 // The kind as the sinner has it; `kind` itself where it does nothing wrong.
 [[nodiscard]] const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept;
 [[nodiscard]] HoldRecord::Ways ways_as_canary(Sin sin, const HoldRecord::Ways& ways) noexcept;
+// What of `bytes` is sent; `bytes` itself where nothing is wrong. A view until the next call.
+[[nodiscard]] std::string_view sent_as_canary(const World& world, std::string_view bytes);
 // True if what was received is left to be received again.
 [[nodiscard]] bool reads_twice(World& world);
 

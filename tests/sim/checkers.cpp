@@ -4,28 +4,54 @@
 #include <charconv>
 
 #include "holdfast/derived_name.hpp"
+#include "holdfast/fenced_set.hpp"
 #include "world.hpp"
 
 namespace holdfast::sim {
 
 namespace {
 
-// A hold that is kept by a watchdog and runs out is told: it wakes then, if it is not in the middle of connecting.
-constexpr SimTime told_within = 250 * millisecond;
+// A hold that is kept by a watchdog and runs out is told: it wakes then. In the middle of connecting it does not.
+SimTime told_within(const ClientPlan& plan) noexcept { return 250 * millisecond + plan.connect_timeout; }
+
+// A waiter that is not told by push polls, and no slower than this; and a fresh one needs its round trips.
+constexpr SimTime woken_within = second;
+static_assert(woken_within > 2 * retry_delay_max.count());
+
+// So long after the last fault every loss has been noticed, and what was lost made again.
+SimTime calm_before(const ClientPlan& plan) noexcept {
+  return 2 * (plan.connect_timeout + plan.request_timeout + plan.stall_timeout) + reconnect_delay_max.count() + second;
+}
 
 std::string text_of(ByteView bytes) { return {bytes.data(), bytes.size()}; }
 
 }  // namespace
 
-Checkers::Checkers(World& world) : world_(world), grants_(1), views_(world.plan().names.size()) {
-  for (const std::string& name : world.plan().names)
-    counters_.push_back(text_of(DerivedName(fence_prefix, Key(ByteView(name.data(), name.size()))).bytes()));
-  world.redis().observe([this](const ModelRedis::Effect& effect) { observe(effect); });
+Checkers::Checkers(World& world)
+    : world_(world),
+      grants_(1),
+      numbers_(world.nodes().size()),
+      views_(world.nodes().size() * world.plan().names.size()) {
+  for (const std::string& name : world.plan().names) {
+    const Key key(ByteView(name.data(), name.size()));
+    const std::string resource = "resource" + std::to_string(names_.size());
+    const Key resource_key(ByteView(resource.data(), resource.size()));
+    names_.push_back({name, text_of(DerivedName(fence_prefix, key).bytes()),
+                      text_of(DerivedName(channel_prefix, key).bytes()), resource,
+                      text_of(DerivedName(seen_fence_prefix, resource_key).bytes())});
+  }
+  for (Node& node : world.nodes())
+    node.redis.observe([this, &node](const ModelRedis::Effect& effect) { observe(node, effect); });
 }
 
-std::uint32_t Checkers::find(std::string_view token) const {
-  const auto found = numbers_.find(std::string(token));
-  return found == numbers_.end() ? 0 : found->second;
+Checkers::View& Checkers::view(const Node& node, std::size_t name) { return views_[domain_of(node.index, name)]; }
+const Checkers::View& Checkers::view(const Node& node, std::size_t name) const {
+  return views_[domain_of(node.index, name)];
+}
+
+std::uint32_t Checkers::find(std::size_t node, std::string_view token) const {
+  const auto found = numbers_[node].find(token);
+  return found == numbers_[node].end() ? 0 : found->second;
 }
 
 std::string Checkers::who(std::uint32_t number) const {
@@ -36,50 +62,52 @@ std::string Checkers::who(std::uint32_t number) const {
 
 // ---- What the server does ----------------------------------------------------------------------------------------
 
-void Checkers::observe(const ModelRedis::Effect& effect) {
-  for (std::size_t name = 0; name < views_.size(); ++name) {
-    if (effect.key == world_.plan().names[name]) {
-      views_[name].touched = true;
-      observe_lock(name, effect);
+void Checkers::observe(Node& node, const ModelRedis::Effect& effect) {
+  for (std::size_t name = 0; name < names_.size(); ++name) {
+    View& touched = view(node, name);
+    if (effect.key == names_[name].lock) {
+      touched.touched = true;
+      return observe_lock(node, name, effect);
+    }
+    if (effect.kind == ModelRedis::EffectKind::published && effect.key == names_[name].channel)
+      return expect_woken(domain_of(node.index, name));
+    if (effect.kind != ModelRedis::EffectKind::set) continue;
+    if (effect.key == names_[name].counter) {
+      (void)std::from_chars(effect.value.data(), effect.value.data() + effect.value.size(), touched.counter);
       return;
     }
-    if (effect.key == counters_[name] && effect.kind == ModelRedis::EffectKind::set) {
-      std::uint64_t counter = 0;
-      (void)std::from_chars(effect.value.data(), effect.value.data() + effect.value.size(), counter);
-      views_[name].counter = counter;
-      return;
-    }
+    if (effect.key == names_[name].resource) return observe_resource(touched, effect);
   }
 }
 
-void Checkers::observe_lock(std::size_t name, const ModelRedis::Effect& effect) {
+void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effect& effect) {
   using Kind = ModelRedis::EffectKind;
-  View& view = views_[name];
+  View& view = this->view(node, name);
   if (effect.kind == Kind::expired) {
     if (view.grant != 0 && !grants_[view.grant].broken && believed(view.grant))
       world_.fail("validity", "the key of " + who(view.grant) + " expired while it was believed to be held");
     view = {.last_fence = view.last_fence,
             .fence_excused = view.fence_excused,
-            .seen_fence = view.seen_fence,
-            .seen_grant = view.seen_grant};
+            .elsewhere = view.elsewhere,
+            .beside = view.beside};
     return;
   }
   if (from_ == nullptr) return;  // Somebody else's: data_changed() looks at it when that is done.
   switch (effect.kind) {
     case Kind::set:
       if (view.present) {
-        const std::uint32_t same = find(effect.value);
+        const std::uint32_t same = find(node.index, effect.value);
         if (same != 0 && same == view.grant)
           world_.fail("fresh tokens", "set again: " + who(same));
         else
           world_.fail("ownership", "the lock of " + who(view.grant) + " was overwritten");
       }
-      note_grant(name, effect.value, effect);
+      note_grant(node, name, effect.value, effect);
       return;
     case Kind::field_set: {
-      const std::uint32_t number = find(effect.member);
+      const std::uint32_t number = find(node.index, effect.member);
       if (!view.present) {
-        note_grant(name, effect.member, effect);
+        note_grant(node, name, effect.member, effect);
       } else if (number == 0) {
         world_.fail("ownership", "a field was added to the lock of " + who(view.grant));
       } else {
@@ -90,7 +118,7 @@ void Checkers::observe_lock(std::size_t name, const ModelRedis::Effect& effect) 
       return;
     }
     case Kind::deleted:
-      if (view.present && view.grant != 0) note_deleted(name, view.grant);
+      if (view.present && view.grant != 0) note_deleted(view.grant);
       if (view.present && view.grant == 0 && !view.emptied) world_.fail("ownership", "a foreign key was deleted");
       view.present = false;
       view.emptied = false;
@@ -98,11 +126,11 @@ void Checkers::observe_lock(std::size_t name, const ModelRedis::Effect& effect) 
       view.expiry_ms = no_expiry;
       return;
     case Kind::field_deleted: {
-      const std::uint32_t number = find(effect.member);
+      const std::uint32_t number = find(node.index, effect.member);
       if (number == 0)
         world_.fail("ownership", "a foreign field was deleted");
       else
-        note_deleted(name, number);
+        note_deleted(number);
       if (number == view.grant) {
         view.grant = 0;
         view.emptied = true;
@@ -115,6 +143,7 @@ void Checkers::observe_lock(std::size_t name, const ModelRedis::Effect& effect) 
         ++figures_.renewals;
         if (effect.expiry_ms < view.expiry_ms) world_.fail("never shortened", "the lease of " + who(view.grant));
         if (view.grant != 0) check_owner(view.grant, "renews");
+        grants_[view.grant].kept_at = world_.now();
         if (view.grant == 0) world_.fail("ownership", "a foreign key was renewed");
       }
       view.expiry_ms = effect.expiry_ms;
@@ -135,14 +164,14 @@ void Checkers::check_owner(std::uint32_t number, std::string_view what) {
                 "client " + std::to_string(from_->process) + " " + std::string(what) + " what is of " + who(number));
 }
 
-void Checkers::note_grant(std::size_t name, std::string_view token, const ModelRedis::Effect& effect) {
-  View& view = views_[name];
-  if (const std::uint32_t before = find(token); before != 0) {
+void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect) {
+  View& view = this->view(node, name);
+  if (const std::uint32_t before = find(node.index, token); before != 0) {
     world_.fail(grants_[before].deleted ? "no resurrection" : "fresh tokens", "set again: " + who(before));
     return;
   }
-  for (const Application::Slot& slot : world_.processes()[from_->process].application_slots())
-    if (!slot.denied.empty() && slot.denied.bytes() == ByteView(token.data(), token.size()))
+  for (const Application::Slot& slot : world_.processes()[from_->process].slots())
+    if (slot.node == node.index && !slot.denied.empty() && slot.denied.bytes() == ByteView(token.data(), token.size()))
       world_.fail("ledger", "client " + std::to_string(from_->process) + " was told busy by a reply to something else");
   const auto number = static_cast<std::uint32_t>(grants_.size());
   Grant grant;
@@ -151,6 +180,7 @@ void Checkers::note_grant(std::size_t name, std::string_view token, const ModelR
   grant.life = from_->life;
   grant.name = name;
   grant.at = world_.now();
+  grant.kept_at = grant.at;
   const bool fenced = effect.request.size() > 2 && effect.request[2] == "2";
   if (fenced) {
     grant.fence = view.counter;
@@ -161,7 +191,7 @@ void Checkers::note_grant(std::size_t name, std::string_view token, const ModelR
   }
   view.counter = 0;
   grants_.push_back(grant);
-  numbers_.emplace(token, number);
+  numbers_[node.index].emplace(token, number);
   view.present = true;
   view.foreign = false;
   view.grant = number;
@@ -169,7 +199,7 @@ void Checkers::note_grant(std::size_t name, std::string_view token, const ModelR
   ++figures_.grants;
 }
 
-void Checkers::note_deleted(std::size_t, std::uint32_t number) {
+void Checkers::note_deleted(std::uint32_t number) {
   Grant& grant = grants_[number];
   check_owner(number, "deletes");
   if (!grant.broken && believed(number)) world_.fail("ownership", "deleted under its holder: " + who(number));
@@ -178,52 +208,54 @@ void Checkers::note_deleted(std::size_t, std::uint32_t number) {
   ++figures_.releases;
 }
 
-void Checkers::after_receive(std::size_t commands) {
+void Checkers::after_receive(Node& node, std::size_t commands) {
   figures_.commands += commands;
   from_ = nullptr;
-  for (std::size_t name = 0; name < views_.size(); ++name) {
-    View& view = views_[name];
+  for (std::size_t name = 0; name < names_.size(); ++name) {
+    View& view = this->view(node, name);
     view.counter = 0;
     if (!view.touched) continue;
     view.touched = false;
     if (view.present && view.emptied) view.foreign = true;  // What is left are fields of others.
     view.emptied = false;
-    const Entry* const entry = world_.redis().find(world_.plan().names[name]);
+    const Entry* const entry = node.redis.find(names_[name].lock);
     if (entry != nullptr && entry->expiry_ms == no_expiry && !view.foreign)
-      world_.fail("lease", "a lock key without one: " + world_.plan().names[name]);
+      world_.fail("lease", "a lock key without one: " + names_[name].lock);
     if (entry != nullptr && view.present) view.expiry_ms = entry->expiry_ms;
   }
-  if (trace_holds()) note_keys();
+  if (trace_holds()) note_keys(node);
 }
 
-void Checkers::break_all() {
-  for (View& view : views_) break_grant(view.grant);
+void Checkers::break_all(const Node& node) {
+  for (std::size_t name = 0; name < names_.size(); ++name) break_name(node, name);
 }
 
-void Checkers::break_name(std::string_view name) {
-  for (std::size_t index = 0; index < views_.size(); ++index)
-    if (world_.plan().names[index] == name) break_grant(views_[index].grant);
+void Checkers::data_changed(Node& node) {
+  for (std::size_t name = 0; name < names_.size(); ++name) read(node, name);
+  if (trace_holds()) note_keys(node);
 }
 
-void Checkers::data_changed() {
-  for (std::size_t name = 0; name < views_.size(); ++name) read(name);
-  if (trace_holds()) note_keys();
-}
-
-void Checkers::read(std::size_t name) {
-  View& view = views_[name];
+void Checkers::read(Node& node, std::size_t name) {
+  View& view = this->view(node, name);
+  // What it has forgotten it cannot refuse.
+  const Entry* const remembered = node.redis.find(names_[name].resource_fence);
+  std::uint64_t fence = 0;
+  if (remembered != nullptr)
+    if (const auto* const text = std::get_if<StringValue>(&remembered->value))
+      (void)std::from_chars(text->data(), text->data() + text->size(), fence);
+  if (fence != view.beside.fence) view.beside = {.fence = fence};
   view.touched = false;
-  const Entry* const entry = world_.redis().find(world_.plan().names[name]);
+  const Entry* const entry = node.redis.find(names_[name].lock);
   const std::uint32_t before = view.grant;
   view.present = entry != nullptr;
   view.grant = 0;
   view.expiry_ms = entry == nullptr ? no_expiry : entry->expiry_ms;
   view.foreign = false;
   if (entry == nullptr) return;
-  if (const auto* const text = std::get_if<StringValue>(&entry->value)) view.grant = find(*text);
+  if (const auto* const text = std::get_if<StringValue>(&entry->value)) view.grant = find(node.index, *text);
   if (const auto* const hash = std::get_if<HashValue>(&entry->value)) {
     for (const auto& [field, count] : hash->fields) {
-      const std::uint32_t number = find(field);
+      const std::uint32_t number = find(node.index, field);
       if (number != 0) view.grant = number;
       view.foreign = view.foreign || number == 0;
     }
@@ -235,26 +267,49 @@ void Checkers::read(std::size_t name) {
   }
 }
 
-bool Checkers::foreign(std::string_view name) const {
-  for (std::size_t index = 0; index < views_.size(); ++index)
-    if (world_.plan().names[index] == name) return views_[index].foreign;
-  return false;
+void Checkers::excuse_fences(const Node& node) {
+  for (std::size_t name = 0; name < names_.size(); ++name) excuse_fence(node, name);
 }
 
-void Checkers::excuse_fence(std::string_view name) {
-  for (std::size_t index = 0; index < views_.size(); ++index)
-    if (world_.plan().names[index] == name) views_[index].fence_excused = true;
+// ---- Who waits ---------------------------------------------------------------------------------------------------
+
+void Checkers::expect_woken(std::size_t domain) {
+  for (Process& process : world_.processes())
+    for (Application::Slot& slot : process.slots()) {
+      if (!slot.waiting || slot.wake_expected || slot.domain != domain || !slot.announced()) continue;
+      if (!process.application->may_ask(slot)) continue;
+      slot.wake_expected = true;
+      world_.after(woken_within + 10 * world_.plan().latency_max,
+                   [this, index = process.index, life = process.life, chosen = &slot, wait = slot.waits,
+                    at = world_.now(), asked = world_.thread_at(slot.worker->thread)->asked] {
+                     Process& later = world_.processes()[index];
+                     if (!later.alive || later.life != life) return;
+                     chosen->wake_expected = false;
+                     if (chosen->waiting && chosen->waits == wait) check_woken(later, *chosen, at, asked);
+                   });
+    }
 }
 
-void Checkers::excuse_fences() {
-  for (View& view : views_) view.fence_excused = true;
+// Judged where all was well long enough before that every connection that was lost is there again.
+void Checkers::check_woken(Process& process, const Application::Slot& slot, SimTime released_at, std::uint64_t asked) {
+  if (world_.thread_at(slot.worker->thread)->asked != asked || process.lied_to) return;
+  if (world_.plan().weights[static_cast<std::size_t>(Fault::output_limit)] != 0) return;
+  const SimTime calm = calm_before(*process.plan);
+  if (!process.application->may_ask(slot)) return;
+  if (world_.disturbed_until() + calm > released_at || process.links_changed_at + calm > released_at) return;
+  for (const std::size_t index : world_.open_links()) {
+    const Link& link = world_.link(index);
+    if (link.process == process.index && !link.sound(world_.now())) return;
+  }
+  world_.fail("woken", "client " + std::to_string(process.index) + " sleeps on: " +
+                           world_.plan().names[slot.plan->name] + " was released at " + time_text(released_at) + " s");
 }
 
 // ---- What clients believe ----------------------------------------------------------------------------------------
 
 std::uint32_t Checkers::number_of(const Application::Slot& slot) const {
   const ByteView token = slot.lock()->token().bytes();
-  return token.empty() ? 0 : find({token.data(), token.size()});
+  return token.empty() ? 0 : find(slot.node, {token.data(), token.size()});
 }
 
 bool Checkers::believed(std::uint32_t number) const {
@@ -269,7 +324,8 @@ bool Checkers::believed(std::uint32_t number) const {
 
 void Checkers::after_run(Process& process) {
   if (process.application == nullptr) return;
-  if (trace_holds()) note_keys();
+  if (trace_holds())
+    for (const Node& node : world_.nodes()) note_keys(node);
   for (Application::Slot& slot : process.application->slots()) {
     if (slot.lock() == nullptr) {
       slot.seen_until = Instant();
@@ -304,12 +360,12 @@ void Checkers::note_hold(Process& process, Application::Slot& slot, Instant unti
 }
 
 // What the server has: a bar a grant, to the end of its lease.
-void Checkers::note_keys() {
+void Checkers::note_keys(const Node& node) {
   std::vector<Trace::Item>& items = world_.trace().items();
   key_bars_.resize(views_.size());
-  for (std::size_t name = 0; name < views_.size(); ++name) {
-    const View& view = views_[name];
-    KeyBar& bar = key_bars_[name];
+  for (std::size_t name = 0; name < names_.size(); ++name) {
+    const View& view = this->view(node, name);
+    KeyBar& bar = key_bars_[domain_of(node.index, name)];
     if (bar.item < items.size() && (!view.present || bar.grant != view.grant)) {
       items[bar.item].until = std::min(items[bar.item].until, world_.now());
       bar.item = SIZE_MAX;
@@ -320,9 +376,10 @@ void Checkers::note_keys() {
       const std::string owner = view.grant == 0 ? " somebody's"
                                                 : " #" + std::to_string(view.grant) + " of client " +
                                                       std::to_string(grants_[view.grant].process);
-      items.push_back({"server", world_.plan().names[name].substr(0, 12) + owner, world_.now(), world_.now(), true});
+      items.push_back({node.lane, names_[name].lock.substr(0, 12) + owner, world_.now(), world_.now(), true});
     }
-    items[bar.item].until = view.expiry_ms == no_expiry ? never : world_.true_time_of_wall((view.expiry_ms + 1) * 1000);
+    items[bar.item].until =
+        view.expiry_ms == no_expiry ? never : world_.true_time_of_wall(node, (view.expiry_ms + 1) * 1000);
   }
 }
 
@@ -343,16 +400,32 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
   if (slot.fenced() && slot.fence() != grant.fence)
     world_.fail("fences",
                 "client " + std::to_string(process.index) + " was told another fence than the server counted");
-  // Two at once?
+  check_keeping(process, slot, until, grant);
+  check_exclusion(process, slot, number);
+  if (grant.broken) return;
+  const View& view = views_[slot.domain];
+  if (!view.present || view.grant != number) {
+    world_.fail("validity", "believed to be held, and not there: " + who(number));
+    return;
+  }
+  if (view.expiry_ms == no_expiry) return;
+  const SimTime gone = World::true_time_of_wall(world_.node(slot.node), (view.expiry_ms + 1) * 1000);
+  const SimTime end = until == Instant::max() ? never : world_.true_time(process, until.nanoseconds());
+  if (end > gone)
+    world_.fail("validity",
+                who(number) + " believes until " + time_text(end) + ", the server keeps it until " + time_text(gone));
+}
+
+void Checkers::check_exclusion(Process& process, const Application::Slot& slot, std::uint32_t number) {
   for (Process& other : world_.processes()) {
-    if (!other.alive || other.application == nullptr || other.lied_to) continue;
+    if (!other.alive || other.lied_to) continue;
     const Instant theirs = Instant::from_nanoseconds(world_.local_time(other));
-    for (const Application::Slot& peer : other.application->slots()) {
-      if (&peer == &slot || peer.lock() == nullptr || peer.plan->name != slot.plan->name) continue;
+    for (const Application::Slot& peer : other.slots()) {
+      if (&peer == &slot || peer.domain != slot.domain || peer.lock() == nullptr) continue;
       if (!(theirs < other.application->believes(peer))) continue;
       const std::uint32_t second_number = number_of(peer);
       if (second_number == number && &other == &process) continue;  // One hold, two objects of its owner.
-      if (grant.broken || (second_number != 0 && grants_[second_number].broken)) {
+      if (grants_[number].broken || (second_number != 0 && grants_[second_number].broken)) {
         ++figures_.overlaps_excused;
         continue;
       }
@@ -360,18 +433,25 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
                   who(number) + " and " + who(second_number) + " both hold " + world_.plan().names[slot.plan->name]);
     }
   }
-  if (grant.broken) return;
-  const View& view = views_[slot.plan->name];
-  if (!view.present || view.grant != number) {
-    world_.fail("validity", "believed to be held, and not there: " + who(number));
-    return;
-  }
-  if (view.expiry_ms == no_expiry) return;
-  const SimTime gone = world_.true_time_of_wall((view.expiry_ms + 1) * 1000);
-  const SimTime end = until == Instant::max() ? never : world_.true_time(process, until.nanoseconds());
-  if (end > gone)
-    world_.fail("validity",
-                who(number) + " believes until " + time_text(end) + ", the server keeps it until " + time_text(gone));
+}
+
+// Objects that share a hold have its options from one of them, so this looks at the others.
+void Checkers::check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant) {
+  if (slot.reentrant() || slot.renewing) return;
+  // Its own client asks once more by text where the script is not known: what was decided in time leaves a bit later.
+  const Duration again{process.plan->watchdog ? 0 : process.plan->request_timeout};
+  const Duration lease{slot.plan->lease};
+  const Duration validity = lease - drift_of(lease);
+  const Instant granted = Instant::from_nanoseconds(world_.local_time(process, grant.at));
+  const auto check = [&](std::string_view checker, Instant last, SimTime length) {
+    if (length == 0) return;
+    const Instant bound = std::max(std::max(last, granted) + Duration(length), slot.renewed) + validity + again;
+    if (bound < until)
+      world_.fail(checker, grant.token + " was renewed until " + std::to_string(until.nanoseconds()) + ", " +
+                               std::to_string(bound.nanoseconds()) + " is the bound");
+  };
+  check("feed", slot.ticked, slot.plan->liveness);
+  check("max hold", granted, slot.plan->max_hold);
 }
 
 // A hold with a watchdog that has run out or was lost must have been told soon after. Where several objects share a
@@ -379,18 +459,20 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
 void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at) {
   if (!process.plan->watchdog || !slot.plan->kept || slot.reentrant() || slot.own_belief != Instant()) return;
   ++slot.expectation;
-  world_.after(at - world_.now() + told_within, [this, index = process.index, life = process.life, chosen = &slot,
-                                                 imposed = process.imposed, number = slot.expectation] {
-    const Process& later = world_.processes()[index];
-    if (!later.alive || later.life != life || later.imposed != imposed || chosen->expectation != number) return;
-    if (later.disturbed_until + told_within >= world_.now()) return;
-    // Its own thread may have noticed: then it is told when that call returns.
-    if (later.application->in_call()) return expect_told(world_.processes()[index], *chosen, world_.now());
-    if (chosen->lock() == nullptr || chosen->depth == 0 || chosen->releasing || chosen->told_lost) return;
-    if (later.application->believes(*chosen) > Instant::from_nanoseconds(world_.local_time(later))) return;
-    world_.fail("loss told", "client " + std::to_string(index) + " was not told that it has lost " +
-                                 world_.plan().names[chosen->plan->name]);
-  });
+  world_.after(at - world_.now() + told_within(*process.plan),
+               [this, index = process.index, life = process.life, chosen = &slot, imposed = process.imposed,
+                number = slot.expectation] {
+                 const Process& later = world_.processes()[index];
+                 if (!later.alive || later.life != life || later.imposed != imposed || chosen->expectation != number)
+                   return;
+                 if (later.disturbed_until + told_within(*later.plan) >= world_.now()) return;
+                 // Its own thread may have noticed: then it is told when that call returns.
+                 if (chosen->in_call()) return expect_told(world_.processes()[index], *chosen, world_.now());
+                 if (chosen->lock() == nullptr || chosen->depth == 0 || chosen->releasing || chosen->told_lost) return;
+                 if (later.application->believes(*chosen) > Instant::from_nanoseconds(world_.local_time(later))) return;
+                 world_.fail("loss told", "client " + std::to_string(index) + " was not told that it has lost " +
+                                              world_.plan().names[chosen->plan->name]);
+               });
 }
 
 // What was asked and not granted is not there any more when all compensations were answered. Where the server refuses
@@ -398,9 +480,12 @@ void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at
 void Checkers::check_compensated(Process& process, Application::Slot& slot, std::size_t pending) {
   if (slot.unclear.empty() || slot.depth != 0 || process.lied_to) return;
   if (pending != 0) return;
-  const std::uint32_t number = find({slot.unclear.bytes().data(), slot.unclear.bytes().size()});
-  const View& view = views_[slot.plan->name];
-  if (number != 0 && view.present && view.grant == number && !grants_[number].broken)
+  const std::uint32_t number = find(slot.node, {slot.unclear.bytes().data(), slot.unclear.bytes().size()});
+  const View& view = views_[slot.domain];
+  // A replica keeps what has expired, and shows it to nobody.
+  const bool expired =
+      view.expiry_ms != no_expiry && world_.wall(world_.node(slot.node)) >= (view.expiry_ms + 1) * 1000;
+  if (number != 0 && view.present && !expired && view.grant == number && !grants_[number].broken)
     world_.fail("compensated", "nobody waits for a compensation, and there is still " + who(number));
   slot.unclear = Token();
 }
@@ -413,9 +498,9 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   if (status == Status::timed_out || status == Status::transport_closed) ++figures_.unclear;
   // A try every two milliseconds, each of a few commands, and what compensates them.
   const auto most = static_cast<std::uint64_t>((world_.now() - since) / (2 * millisecond)) * 5 + 60;
-  if (process.commands - commands > most)
-    world_.fail("floor", std::to_string(process.commands - commands) + " commands in " +
-                             time_text(world_.now() - since) + " s of waiting");
+  const std::uint64_t sent = world_.thread().commands - commands;
+  if (sent > most)
+    world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");
   if (process.lied_to) return;
   slot.denied = status == Status::lock_busy && slot.depth == 0 ? slot.lock()->token() : Token();
   // Refused for good, or not killed: no promise.
@@ -437,24 +522,53 @@ void Checkers::after_release(Process& process, std::uint32_t number, Status stat
     world_.fail("ledger", "a release said ok, and the server did not delete " + who(number));
 }
 
-void Checkers::resource_written(Process& process, const SlotPlan& slot, std::uint32_t number, std::uint64_t fence) {
+// ---- Resources ---------------------------------------------------------------------------------------------------
+
+void Checkers::resource_written(Process& process, const Application::Slot& slot, std::uint32_t number,
+                                std::uint64_t fence) {
   if (process.lied_to) return;
-  View& view = views_[slot.name];
-  if (fence < view.seen_fence) {
+  View& view = views_[slot.domain];
+  Resource& resource = view.elsewhere;
+  if (fence < resource.fence) {
     ++figures_.writes_refused;
     return;
   }
   ++figures_.writes;
-  // Grants are numbered in their order.
-  if (number < view.seen_grant && fence != view.seen_fence && !view.fence_excused)
-    world_.fail("resource", who(number) + " wrote behind " + who(view.seen_grant));
-  view.seen_fence = fence;
-  view.seen_grant = std::max(view.seen_grant, number);
+  if (number < resource.grant && fence != resource.fence && !view.fence_excused)
+    world_.fail("resource", who(number) + " wrote behind " + who(resource.grant));
+  resource = {fence, std::max(resource.grant, number)};
+}
+
+void Checkers::observe_resource(View& view, const ModelRedis::Effect& effect) {
+  std::uint64_t fence = 0;
+  std::uint32_t number = 0;
+  const char* const end = effect.value.data() + effect.value.size();
+  const char* const middle = std::from_chars(effect.value.data(), end, fence).ptr;
+  if (middle != end) (void)std::from_chars(middle + 1, end, number);
+  if (number == 0 || number >= grants_.size()) return;  // Of a client that was lied to.
+  Resource& resource = view.beside;
+  if (fence < resource.fence)
+    world_.fail("resource", who(number) + " wrote behind the fence " + std::to_string(resource.fence));
+  if (number < resource.grant && fence != resource.fence && !view.fence_excused)
+    world_.fail("resource", who(number) + " wrote behind " + who(resource.grant));
+  resource = {fence, std::max(resource.grant, number)};
+  grants_[number].written_at = world_.now();
+}
+
+void Checkers::after_fenced_set(Process& process, const Application::Slot& slot, std::uint32_t number,
+                                std::uint64_t fence, bool written, SimTime since) {
+  if (process.lied_to || number == 0) return;
+  ++(written ? figures_.writes : figures_.writes_refused);
+  const bool done = grants_[number].written_at >= since;
+  if (written != done)
+    world_.fail("ledger", who(number) + (written ? " was told that it had written" : " was told that it had not") +
+                              " with the fence " + std::to_string(fence) + ", the last is " +
+                              std::to_string(views_[slot.domain].beside.fence));
 }
 
 void Checkers::process_ended(Process& process) {
   if (!trace_holds() || process.application == nullptr) return;
-  for (Application::Slot& slot : process.application->slots())
+  for (Application::Slot& slot : process.slots())
     if (slot.seen_until != Instant() && slot.item < world_.trace().items().size()) {
       Trace::Item& item = world_.trace().items()[slot.item];
       item.until = std::min(item.until, world_.now());
@@ -464,21 +578,20 @@ void Checkers::process_ended(Process& process) {
 void Checkers::note_quiet(Process&) {}
 
 void Checkers::all_over() {
-  // What was left behind has a lease, and nobody renews it any more.
-  for (std::size_t name = 0; name < views_.size(); ++name) {
-    const Entry* const entry = world_.redis().find(world_.plan().names[name]);
-    if (entry == nullptr) continue;
-    const std::uint32_t number = views_[name].grant;
-    if (entry->expiry_ms == no_expiry)
-      world_.fail("nothing left", world_.plan().names[name] + " without a lease");
-    else if (number != 0 && grants_[number].at + (world_.plan().lease_max + 400 * second) < world_.now())
-      world_.fail("nothing left", "still there: " + who(number));
-  }
-  for (std::size_t name = 0; name < views_.size(); ++name) {
-    const std::string& key = world_.plan().names[name];
-    const std::string channel = text_of(DerivedName(channel_prefix, Key(ByteView(key.data(), key.size()))).bytes());
-    if (world_.links_alive() == 0 && !world_.redis().subscribers(channel).empty())
-      world_.fail("nothing left", "a subscription to " + channel);
+  for (Node& node : world_.nodes()) {
+    node.redis.set_now(world_.wall(node));  // Nobody may have spoken to it for long.
+    for (std::size_t name = 0; name < names_.size(); ++name) {
+      if (node.links.empty() && !node.redis.subscribers(names_[name].channel).empty())
+        world_.fail("nothing left", "a subscription to " + names_[name].channel);
+      // What was left behind has a lease, and nobody renews it any more.
+      const Entry* const entry = node.redis.find(names_[name].lock);
+      if (entry == nullptr) continue;
+      const std::uint32_t number = view(node, name).grant;
+      if (entry->expiry_ms == no_expiry)
+        world_.fail("nothing left", names_[name].lock + " without a lease");
+      else if (number != 0 && grants_[number].kept_at + (world_.plan().lease_max + 400 * second) < world_.now())
+        world_.fail("nothing left", "still there: " + who(number));
+    }
   }
 }
 

@@ -3,7 +3,8 @@
 // Checkers watch a world: what the server does to the keys, and what each client is told and believes. Whatever must be
 // true has a name here, which a failure says.
 //
-// exclusion        two never believe to hold the same lock, unless one of them was robbed from outside
+// exclusion        two never believe to hold a lock of one domain (a name on a node), unless one of them was robbed
+//                  from outside
 // validity         nobody believes longer than the server keeps the key
 // ownership        no command of ours touches what is another's
 // no resurrection  what is gone is not made again by its old token
@@ -13,12 +14,15 @@
 // compensated      what was given up is taken back
 // ledger           what a client is told is what the server did
 // fences           each grant's is larger than the one before
-// resource         who checks fences never lets an older holder write behind a newer
+// resource         who checks fences never lets an older holder write behind a newer; fenced_set() is such a one
+// feed             nobody's hold is renewed when its application was not alive for its liveness
+// max hold         nor when it is older than its max_hold
+// woken            who waits for an announced release asks soon after one, where nothing was wrong for a while
 // bounded waits, no spinning, floor, loss told, liveness, nothing left, descriptors, assertion
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +36,7 @@ namespace holdfast::sim {
 
 class World;
 struct Link;
+struct Node;
 struct Process;
 
 struct Figures {
@@ -57,15 +62,15 @@ class Checkers {
 
   // A. What happens at the server.
   void before_receive(Link& link) { from_ = &link; }
-  void after_receive(std::size_t commands);
+  void after_receive(Node& node, std::size_t commands);
   // Who holds a lock now may lose it without being told in time: it is not our doing.
-  void break_all();
-  void break_name(std::string_view name);
+  void break_all(const Node& node);
+  void break_name(const Node& node, std::size_t name) { break_grant(view(node, name).grant); }
   // Somebody else has written.
-  void data_changed();
-  [[nodiscard]] bool foreign(std::string_view name) const;
-  void excuse_fence(std::string_view name);
-  void excuse_fences();
+  void data_changed(Node& node);
+  [[nodiscard]] bool foreign(const Node& node, std::size_t name) const { return view(node, name).foreign; }
+  void excuse_fence(const Node& node, std::size_t name) { view(node, name).fence_excused = true; }
+  void excuse_fences(const Node& node);
 
   // B. What a client is told and does.
   void after_run(Process& process);
@@ -74,12 +79,22 @@ class Checkers {
   void after_release(Process& process, std::uint32_t number, Status status, bool last);
   // The number of the hold's grant; 0: the server knows of none.
   [[nodiscard]] std::uint32_t number_of(const Application::Slot& slot) const;
-  void resource_written(Process& process, const SlotPlan& slot, std::uint32_t number, std::uint64_t fence);
+  // What excludes each other.
+  [[nodiscard]] std::size_t domain_of(std::size_t node, std::size_t name) const noexcept {
+    return node * names_.size() + name;
+  }
+  // A resource of the checkers' own.
+  void resource_written(Process& process, const Application::Slot& slot, std::uint32_t number, std::uint64_t fence);
+  // One that is kept on the slot's node: its key.
+  [[nodiscard]] const std::string& resource_of(const Application::Slot& slot) const {
+    return names_[slot.plan->name].resource;
+  }
+  void after_fenced_set(Process& process, const Application::Slot& slot, std::uint32_t number, std::uint64_t fence,
+                        bool written, SimTime since);
   void process_ended(Process& process);
   void note_quiet(Process& process);
 
   // C. Phases.
-  void faults_ended() {}
   void all_over();
 
  private:
@@ -93,8 +108,23 @@ class Checkers {
     bool deleted = false;   // And not brought back by a replica that lagged.
     bool released = false;  // By a command of its own.
     SimTime at = 0;
+    SimTime kept_at = 0;      // The last time that its lease was changed.
+    SimTime written_at = -1;  // To the resource, by fenced_set().
   };
-  // A lock as the server has it.
+  // What belongs to a name.
+  struct Names {
+    std::string lock;
+    std::string counter;
+    std::string channel;
+    std::string resource;
+    std::string resource_fence;
+  };
+  // What a resource remembers.
+  struct Resource {
+    std::uint64_t fence = 0;
+    std::uint32_t grant = 0;  // Grants are numbered in their order.
+  };
+  // A lock as a node has it.
   struct View {
     bool present = false;
     bool foreign = false;  // Somebody else has touched it.
@@ -103,10 +133,10 @@ class Checkers {
     std::int64_t expiry_ms = no_expiry;
     std::uint64_t last_fence = 0;
     bool fence_excused = false;
-    std::uint64_t counter = 0;     // As the request in progress has set it.
-    std::uint64_t seen_fence = 0;  // The resource's.
-    std::uint32_t seen_grant = 0;
-    bool touched = false;  // By the bytes that are being received.
+    std::uint64_t counter = 0;  // As the request in progress has set it.
+    Resource elsewhere;         // Of the checkers' own.
+    Resource beside;            // On the same node.
+    bool touched = false;       // By the bytes that are being received.
   };
   // Its bar in the timeline, and whose grant that is.
   struct KeyBar {
@@ -114,32 +144,44 @@ class Checkers {
     std::uint32_t grant = 0;
   };
 
-  void observe(const ModelRedis::Effect& effect);
-  void observe_lock(std::size_t name, const ModelRedis::Effect& effect);
-  void note_grant(std::size_t name, std::string_view token, const ModelRedis::Effect& effect);
-  void note_deleted(std::size_t name, std::uint32_t number);
+  [[nodiscard]] View& view(const Node& node, std::size_t name);
+  [[nodiscard]] const View& view(const Node& node, std::size_t name) const;
+  void observe(Node& node, const ModelRedis::Effect& effect);
+  void observe_lock(Node& node, std::size_t name, const ModelRedis::Effect& effect);
+  void observe_resource(View& view, const ModelRedis::Effect& effect);
+  void expect_woken(std::size_t domain);
+  void check_woken(Process& process, const Application::Slot& slot, SimTime released_at, std::uint64_t asked);
+  void note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect);
+  void note_deleted(std::uint32_t number);
   void check_owner(std::uint32_t number, std::string_view what);
   [[nodiscard]] bool believed(std::uint32_t number) const;
   void check_belief(Process& process, Application::Slot& slot, Instant until);
+  void check_exclusion(Process& process, const Application::Slot& slot, std::uint32_t number);
+  void check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant);
   void expect_told(Process& process, Application::Slot& slot, SimTime at);
   void break_grant(std::uint32_t number) {
     if (number != 0) grants_[number].broken = true;
   }
   [[nodiscard]] bool trace_holds() const;
   void note_hold(Process& process, Application::Slot& slot, Instant until);
-  void note_keys();
-  [[nodiscard]] std::uint32_t find(std::string_view token) const;
-  void read(std::size_t name);
+  void note_keys(const Node& node);
+  [[nodiscard]] std::uint32_t find(std::size_t node, std::string_view token) const;
+  void read(Node& node, std::size_t name);
   [[nodiscard]] std::string who(std::uint32_t number) const;
 
   World& world_;
   Figures figures_;
   Link* from_ = nullptr;
   std::vector<Grant> grants_;  // By number; the first is none.
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::vector<View> views_;
-  std::vector<KeyBar> key_bars_;
-  std::vector<std::string> counters_;  // Their names.
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+  };
+  using Numbers = std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>>;
+  std::vector<Numbers> numbers_;  // By node: a token is one grant on each.
+  std::vector<Names> names_;
+  std::vector<View> views_;       // By domain.
+  std::vector<KeyBar> key_bars_;  // As views_.
 };
 
 }  // namespace holdfast::sim

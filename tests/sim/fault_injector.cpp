@@ -50,27 +50,33 @@ void FaultInjector::next() {
 
 void FaultInjector::end() {
   ended_ = true;
-  world_.redis().faults() = {};
-  for (const ModelRedis::ConnectionId id : crowd_) world_.redis().receive_end(id);
-  crowd_.clear();
-  // What a clock that was put back has prolonged ends as it was meant to, and what somebody else's hand has left goes.
-  if (world_.wall_offset() < world_.wall_offset_max()) {
-    world_.checkers().break_all();
-    world_.step_wall(world_.wall_offset_max() - world_.wall_offset());
-  }
-  for (const std::string& name : world_.plan().names) {
-    if (world_.plan().weights[static_cast<std::size_t>(Fault::foreign_fence)] != 0)
-      (void)world_.foreign({"DEL", derived(fence_prefix, name)});
-    const Entry* const entry = world_.redis().find(name);
-    if (entry == nullptr) continue;
-    const bool foreign = world_.checkers().foreign(name);
-    if (entry->expiry_ms == no_expiry || foreign) {
-      world_.checkers().break_name(name);
-      (void)world_.foreign({"DEL", name});
+  for (Node& node : world_.nodes()) {
+    node.redis.faults() = {};
+    node.redis.set_now(world_.wall(node));
+    // What a clock that was put back has prolonged ends as it was meant to, and what somebody else's hand has left
+    // goes.
+    if (node.wall_offset < node.wall_offset_max) {
+      world_.checkers().break_all(node);
+      world_.step_wall(node, node.wall_offset_max - node.wall_offset);
     }
+    for (std::size_t index = 0; index < world_.plan().names.size(); ++index) {
+      const std::string& name = world_.plan().names[index];
+      if (world_.plan().weights[static_cast<std::size_t>(Fault::foreign_fence)] != 0) {
+        world_.checkers().excuse_fence(node, index);
+        (void)world_.foreign(node, {"DEL", derived(fence_prefix, name)});
+      }
+      const Entry* const entry = node.redis.find(name);
+      if (entry == nullptr) continue;
+      if (entry->expiry_ms == no_expiry || world_.checkers().foreign(node, index)) {
+        world_.checkers().break_name(node, index);
+        (void)world_.foreign(node, {"DEL", name});
+      }
+    }
+    world_.checkers().data_changed(node);
   }
-  world_.checkers().data_changed();
 }
+
+Node& FaultInjector::any_node() { return world_.node(world_.random().index(world_.nodes().size())); }
 
 Process* FaultInjector::any_process() {
   std::vector<Process*> alive;
@@ -80,19 +86,19 @@ Process* FaultInjector::any_process() {
 }
 
 Link* FaultInjector::any_link() {
-  std::vector<Link*> open;
-  for (Link& link : world_.links())
-    if (link.state == Link::State::established && !link.client_closed && link.error == 0) open.push_back(&link);
-  return open.empty() ? nullptr : open[world_.random().index(open.size())];
+  const std::vector<std::size_t>& open = world_.open_links();
+  if (open.empty()) return nullptr;
+  Link& link = world_.link(open[world_.random().index(open.size())]);
+  return link.error == 0 ? &link : nullptr;
 }
 
 void FaultInjector::inject(Fault fault) {
   if (fault <= Fault::wrong_password) {
     if (Process* const process = any_process(); process != nullptr) on_process(fault, *process);
   } else if (fault <= Fault::no_permission) {
-    on_server(fault);
+    on_server(fault, any_node());
   } else if (fault <= Fault::foreign_fence) {
-    on_data(fault);
+    on_data(fault, any_node());
   } else {
     on_network(fault);
   }
@@ -104,6 +110,7 @@ void FaultInjector::on_process(Fault fault, Process& process) {
   Random& random = world_.random();
   const SimTime length = random.magnitude(100 * microsecond, world_.plan().lease_max * 2);
   if (!counted_later(fault)) world_.count(fault, lane_of(process));
+  world_.disturb(length);
   switch (fault) {
     case Fault::client_pause: world_.stop(process, length); return;
     case Fault::client_pause_at_call: process.stop_at_call = length; return;
@@ -116,15 +123,19 @@ void FaultInjector::on_process(Fault fault, Process& process) {
       return;
     }
     case Fault::thread_starvation: world_.starve_thread(process, length); return;
-    case Fault::signal_interruption: world_.interrupt(process); return;
+    case Fault::signal_interruption: {
+      const auto& workers = process.application->workers();
+      world_.interrupt(process, workers[random.index(workers.size())].thread);
+      return;
+    }
     default: return;
   }
 }
 
 // ---- The server --------------------------------------------------------------------------------------------------
 
-void FaultInjector::refuse(Fault fault, SimTime length) {
-  ModelRedis::Faults& faults = world_.redis().faults();
+void FaultInjector::refuse(Fault fault, Node& node, SimTime length) {
+  ModelRedis::Faults& faults = node.redis.faults();
   bool ModelRedis::Faults::*flag = nullptr;
   switch (fault) {
     case Fault::loading: flag = &ModelRedis::Faults::loading; break;
@@ -137,52 +148,52 @@ void FaultInjector::refuse(Fault fault, SimTime length) {
   }
   faults.*flag = true;
   if (fault == Fault::master_down) faults.replica = true;
-  world_.after(length, [this, flag, fault] {
+  world_.after(length, [this, &faults, flag, fault] {
     if (ended_) return;
-    world_.redis().faults().*flag = false;
-    if (fault == Fault::master_down) world_.redis().faults().replica = false;
+    faults.*flag = false;
+    if (fault == Fault::master_down) faults.replica = false;
   });
 }
 
-void FaultInjector::on_server(Fault fault) {
+void FaultInjector::on_server(Fault fault, Node& node) {
   Random& random = world_.random();
   const SimTime length = random.magnitude(100 * microsecond, world_.plan().lease_max * 2);
-  world_.count(fault, "server");
+  world_.count(fault, node.lane);
+  world_.disturb(length);
   switch (fault) {
-    case Fault::server_pause: world_.pause_server(length); return;
-    case Fault::restart: world_.restart_server(ModelRedis::Data::kept, random.coin() ? 0 : length); return;
+    case Fault::server_pause: world_.pause_server(node, length); return;
+    case Fault::restart: world_.restart_server(node, ModelRedis::Data::kept, random.coin() ? 0 : length); return;
     case Fault::restart_empty:
-      world_.checkers().break_all();
-      world_.restart_server(ModelRedis::Data::lost, random.coin() ? 0 : length);
-      world_.checkers().data_changed();
+      world_.checkers().break_all(node);
+      world_.restart_server(node, ModelRedis::Data::lost, random.coin() ? 0 : length);
+      world_.checkers().data_changed(node);
       return;
     case Fault::stale_failover: {
-      auto copy = std::make_shared<Databases>(world_.redis().copy_data());
-      world_.after(random.magnitude(microsecond, world_.plan().lease_max), [this, copy] {
+      auto copy = std::make_shared<Databases>(node.redis.copy_data());
+      const SimTime lag = random.magnitude(microsecond, world_.plan().lease_max);
+      world_.disturb(lag);
+      world_.after(lag, [this, copy, &node] {
         if (ended_) return;
-        world_.checkers().break_all();
-        world_.restart_server(ModelRedis::Data::lost, 0);
-        world_.redis().load_data(*copy);
-        world_.redis().set_now(world_.wall());
-        world_.checkers().data_changed();
+        world_.checkers().break_all(node);
+        world_.restart_server(node, ModelRedis::Data::lost, 0);
+        node.redis.load_data(*copy);
+        node.redis.set_now(world_.wall(node));
+        world_.checkers().data_changed(node);
       });
       return;
     }
-    case Fault::server_down: world_.refuse_connects(length); return;
-    case Fault::script_flush: world_.redis().flush_scripts(); return;
+    case Fault::server_down: world_.refuse_connects(node, length); return;
+    case Fault::script_flush: node.redis.flush_scripts(); return;
     case Fault::client_kill:
       if (Link* const link = any_link(); link != nullptr && link->server_id != 0) {
-        world_.redis().kill(link->server_id);
-        world_.flush_server();
+        world_.node(link->node).redis.kill(link->server_id);
+        world_.flush_server(world_.node(link->node));
       }
       return;
     case Fault::max_clients: {
-      while (world_.redis().connection_count() < world_.redis().settings().clients_max)
-        crowd_.push_back(world_.redis().accept());
-      world_.after(length, [this] {
-        for (const ModelRedis::ConnectionId id : crowd_) world_.redis().receive_end(id);
-        crowd_.clear();
-      });
+      std::size_t& others = node.redis.faults().other_clients;
+      others = node.redis.settings().clients_max;
+      world_.after(length, [&others] { others = 0; });
       return;
     }
     case Fault::no_permission: {
@@ -190,106 +201,111 @@ void FaultInjector::on_server(Fault fault) {
                                                  "client|kill", "client|id", "client|setname", "publish", "subscribe",
                                                  "hset",        "hdel",      "hexists",        "get",     "pttl",
                                                  "incr",        "delex",     "delifeq",        "info",    "ping"};
-      world_.redis().faults().forbidden_commands.emplace_back(commands[random.index(std::size(commands))]);
-      world_.after(length, [this] { world_.redis().faults().forbidden_commands.clear(); });
+      node.redis.faults().forbidden_commands.emplace_back(commands[random.index(std::size(commands))]);
+      world_.after(length, [&node] { node.redis.faults().forbidden_commands.clear(); });
       return;
     }
-    default: refuse(fault, length); return;
+    default: refuse(fault, node, length); return;
   }
 }
 
 // ---- The data ----------------------------------------------------------------------------------------------------
 
-void FaultInjector::on_data(Fault fault) {
+void FaultInjector::on_data(Fault fault, Node& node) {
   Random& random = world_.random();
-  const std::string& name = world_.plan().names[random.index(world_.plan().names.size())];
-  world_.count(fault, "server", name);
+  const std::size_t index = random.index(world_.plan().names.size());
+  const std::string& name = world_.plan().names[index];
+  world_.count(fault, node.lane, name);
   Checkers& checkers = world_.checkers();
-  if (outside_model(fault)) fault == Fault::flush_all ? checkers.break_all() : checkers.break_name(name);
+  if (outside_model(fault)) fault == Fault::flush_all ? checkers.break_all(node) : checkers.break_name(node, index);
   switch (fault) {
-    case Fault::eviction: (void)world_.redis().evict(name); break;
-    case Fault::flush_all: world_.redis().flush(); break;
-    case Fault::foreign_delete: (void)world_.foreign({"DEL", name}); break;
+    case Fault::eviction: (void)node.redis.evict(name); break;
+    case Fault::flush_all: node.redis.flush(); break;
+    case Fault::foreign_delete: (void)world_.foreign(node, {"DEL", name}); break;
     case Fault::foreign_set:
       if (random.coin())
-        (void)world_.foreign({"SET", name, "somebody", "PX", std::to_string(random.between(1, 30'000))});
+        (void)world_.foreign(node, {"SET", name, "somebody", "PX", std::to_string(random.between(1, 30'000))});
       else
-        (void)world_.foreign({"SET", name, "somebody"});
+        (void)world_.foreign(node, {"SET", name, "somebody"});
       break;
-    case Fault::foreign_field: (void)world_.foreign({"HSET", name, "somebody", "1"}); break;
+    case Fault::foreign_field: (void)world_.foreign(node, {"HSET", name, "somebody", "1"}); break;
     case Fault::foreign_type:
-      (void)world_.foreign({"DEL", name});
-      (void)world_.foreign({"RPUSH", name, "something"});
+      (void)world_.foreign(node, {"DEL", name});
+      (void)world_.foreign(node, {"RPUSH", name, "something"});
       break;
-    case Fault::foreign_persist: (void)world_.foreign({"PERSIST", name}); break;
+    case Fault::foreign_persist: (void)world_.foreign(node, {"PERSIST", name}); break;
     case Fault::foreign_expire:
-      (void)world_.foreign({"PEXPIRE", name, std::to_string(random.between(1, 5'000))});
+      (void)world_.foreign(node, {"PEXPIRE", name, std::to_string(random.between(1, 5'000))});
       break;
     case Fault::foreign_fence: {
       const std::string counter = derived(fence_prefix, name);
-      checkers.excuse_fence(name);
+      checkers.excuse_fence(node, index);
       const std::uint64_t how = random.below(4);
-      if (how == 0) (void)world_.foreign({"SET", counter, "7"});
-      if (how == 1) (void)world_.foreign({"SET", counter, "9223372036854775806"});
-      if (how == 2) (void)world_.foreign({"SET", counter, "no number"});
-      if (how == 3) (void)world_.foreign({"DEL", counter});
+      if (how == 0) (void)world_.foreign(node, {"SET", counter, "7"});
+      if (how == 1) (void)world_.foreign(node, {"SET", counter, "9223372036854775806"});
+      if (how == 2) (void)world_.foreign(node, {"SET", counter, "no number"});
+      if (how == 3) (void)world_.foreign(node, {"DEL", counter});
       // It does not last: nobody could take the lock any more.
-      world_.after(random.magnitude(millisecond, second), [this, counter] { (void)world_.foreign({"DEL", counter}); });
+      world_.after(random.magnitude(millisecond, second), [this, counter, &node] {
+        (void)world_.foreign(node, {"DEL", counter});
+      });
       break;
     }
     default: break;
   }
-  checkers.data_changed();
+  checkers.data_changed(node);
 }
 
 // ---- Time and network --------------------------------------------------------------------------------------------
 
-void FaultInjector::on_network(Fault fault) {
+// A node's clock, and the way to it.
+void FaultInjector::on_node(Fault fault, Node& node) {
   Random& random = world_.random();
   const SimTime length = random.magnitude(100 * microsecond, world_.plan().lease_max * 2);
   const SimTime brief = random.magnitude(100 * microsecond, 5 * second);
+  if (!counted_later(fault)) world_.count(fault, node.lane);
+  world_.disturb(std::max(length, brief));
   switch (fault) {
     case Fault::clock_forward:
-      world_.count(fault, "server");
-      world_.checkers().break_all();
-      world_.step_wall(random.magnitude(1'000, 600'000'000));
+      world_.checkers().break_all(node);
+      world_.step_wall(node, random.magnitude(1'000, 600'000'000));
       return;
     case Fault::clock_back:
-      world_.count(fault, "server");
-      world_.checkers().excuse_fences();
-      world_.step_wall(-random.magnitude(1'000, 600'000'000));
+      world_.checkers().excuse_fences(node);
+      world_.step_wall(node, -random.magnitude(1'000, 600'000'000));
       return;
-    case Fault::refused_connect:
-      world_.count(fault, "server");
-      world_.refuse_connects(brief);
-      return;
-    case Fault::black_hole:
-      world_.count(fault, "server");
-      world_.swallow_connects(brief);
-      return;
-    case Fault::latency_spike:
-      world_.count(fault, "network");
-      world_.spike(random.magnitude(millisecond, 3 * second), length);
-      return;
-    case Fault::hostile_bytes: world_.tamper(World::Tamper::hostile); return;
-    case Fault::wrong_shape: world_.tamper(World::Tamper::shape); return;
-    case Fault::unasked_reply: world_.tamper(World::Tamper::unasked); return;
-    case Fault::lost_message: world_.tamper(World::Tamper::lose_message); return;
-    case Fault::duplicated_message: world_.tamper(World::Tamper::double_message); return;
+    case Fault::refused_connect: world_.refuse_connects(node, brief); return;
+    case Fault::black_hole: world_.swallow_connects(node, brief); return;
+    case Fault::latency_spike: world_.spike(node, random.magnitude(millisecond, 3 * second), length); return;
+    case Fault::hostile_bytes: node.tamper = Tamper::hostile; return;
+    case Fault::wrong_shape: node.tamper = Tamper::shape; return;
+    case Fault::unasked_reply: node.tamper = Tamper::unasked; return;
+    case Fault::lost_message: node.tamper = Tamper::lose_message; return;
+    case Fault::duplicated_message: node.tamper = Tamper::double_message; return;
     case Fault::forged_message: {
       static constexpr const char* payloads[] = {"0", "1", "2", "", "granted"};
       const std::string& name = world_.plan().names[random.index(world_.plan().names.size())];
       const char* const payload = payloads[random.index(std::size(payloads))];
-      world_.count(fault, "server", name);
-      (void)world_.foreign({"PUBLISH", derived(channel_prefix, name), payload});
+      (void)world_.foreign(node, {"PUBLISH", derived(channel_prefix, name), payload});
       return;
     }
-    default: break;
+    default: return;
   }
+}
+
+void FaultInjector::on_network(Fault fault) {
+  if (fault == Fault::clock_forward || fault == Fault::clock_back || fault == Fault::refused_connect ||
+      fault == Fault::black_hole || fault == Fault::latency_spike ||
+      (fault >= Fault::hostile_bytes && fault != Fault::output_limit))
+    return on_node(fault, any_node());
+  Random& random = world_.random();
+  const SimTime length = random.magnitude(100 * microsecond, world_.plan().lease_max * 2);
+  const SimTime brief = random.magnitude(100 * microsecond, 5 * second);
   Link* const link = any_link();
   if (link == nullptr) return;
   const std::string lane = "client " + std::to_string(link->process);
   if (!counted_later(fault)) world_.count(fault, lane);
+  world_.disturb(std::max(length, brief));
   switch (fault) {
     case Fault::reset: world_.reset(*link); return;
     case Fault::reset_at_stage: link->reset_after = random.magnitude(1, 3000); return;
@@ -297,7 +313,7 @@ void FaultInjector::on_network(Fault fault) {
     case Fault::half_open_down: link->down_swallowed = true; return;
     case Fault::stall:
       (random.coin() ? link->up_stalled_until : link->down_stalled_until) = world_.now() + length;
-      world_.after(length, [this] { world_.flush_server(); });
+      world_.after(length, [this, node = link->node] { world_.flush_server(world_.node(node)); });
       return;
     case Fault::dribble: link->dribbles = true; return;
     case Fault::short_write: link->short_writes = 1 + static_cast<int>(random.below(8)); return;
@@ -313,8 +329,8 @@ void FaultInjector::on_network(Fault fault) {
       link->down_stalled_until = world_.now() + length;
       const std::string& name = world_.plan().names[random.index(world_.plan().names.size())];
       for (int messages = 0; messages < 40; ++messages)
-        (void)world_.foreign({"PUBLISH", derived(channel_prefix, name), "2"});
-      world_.after(length, [this] { world_.flush_server(); });
+        (void)world_.foreign(world_.node(link->node), {"PUBLISH", derived(channel_prefix, name), "2"});
+      world_.after(length, [this, node = link->node] { world_.flush_server(world_.node(node)); });
       return;
     }
     default: return;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "fault.hpp"
 #include "model_redis.hpp"
@@ -14,6 +13,7 @@ namespace holdfast::sim {
 
 class World;
 struct Link;
+struct Node;
 struct Process;
 
 class FaultInjector {
@@ -28,17 +28,18 @@ class FaultInjector {
   void next();
   void inject(Fault fault);
   void on_process(Fault fault, Process& process);
-  void on_server(Fault fault);
-  void refuse(Fault fault, SimTime length);
-  void on_data(Fault fault);
+  void on_server(Fault fault, Node& node);
+  void refuse(Fault fault, Node& node, SimTime length);
+  void on_data(Fault fault, Node& node);
   void on_network(Fault fault);
+  void on_node(Fault fault, Node& node);
+  [[nodiscard]] Node& any_node();
   [[nodiscard]] Process* any_process();
   [[nodiscard]] Link* any_link();
 
   World& world_;
   std::uint64_t total_ = 0;
   bool ended_ = false;
-  std::vector<ModelRedis::ConnectionId> crowd_;
 };
 
 }  // namespace holdfast::sim

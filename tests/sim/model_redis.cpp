@@ -14,7 +14,7 @@ ModelRedis::ConnectionId ModelRedis::accept() {
   const ConnectionId id = server.next_connection++;
   Connection& connection = server.connections[id];
   connection.id = id;
-  if (server.by_client_id.size() >= server.settings.clients_max) {
+  if (server.by_client_id.size() + server.faults.other_clients >= server.settings.clients_max) {
     connection.output = "-ERR max number of clients reached\r\n";
     connection.closed = true;
     return id;
@@ -78,6 +78,11 @@ std::string ModelRedis::take_output(ConnectionId id) {
 std::size_t ModelRedis::output_size(ConnectionId id) const {
   const auto found = state_->connections.find(id);
   return found == state_->connections.end() ? 0 : found->second.output.size();
+}
+
+bool ModelRedis::wants_attention(ConnectionId id) const {
+  const auto found = state_->connections.find(id);
+  return found == state_->connections.end() || found->second.closed || !found->second.output.empty();
 }
 
 bool ModelRedis::closed(ConnectionId id) const {

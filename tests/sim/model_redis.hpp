@@ -59,6 +59,7 @@ class ModelRedis {
     bool too_few_replicas = false;                     // min-replicas-to-write.
     bool disk_error = false;                           // The last snapshot failed; stop-writes-on-bgsave-error.
     bool busy_script = false;                          // A script runs; ended by SCRIPT KILL.
+    std::size_t other_clients = 0;                     // Connections of somebody else's that count for maxclients.
     std::vector<std::string> forbidden_commands = {};  // Lower case, with subcommand: "del", "client|kill". ACL.
     std::vector<std::string> forbidden_channels = {};
   };
@@ -107,6 +108,8 @@ class ModelRedis {
   // Replies and pushes since the last call.
   [[nodiscard]] std::string take_output(ConnectionId connection);
   [[nodiscard]] std::size_t output_size(ConnectionId connection) const;
+  // True if there is output, or the connection is closed: what its owner would look at.
+  [[nodiscard]] bool wants_attention(ConnectionId connection) const;
   // Closed by the server: CLIENT KILL, QUIT, the output limit, a protocol error, a restart. What was sent before is
   // still in its output.
   [[nodiscard]] bool closed(ConnectionId connection) const;

@@ -3,8 +3,10 @@
 // The network of a world, and the server at its end.
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <iterator>
 
+#include "canary.hpp"
 #include "checkers.hpp"
 #include "world.hpp"
 
@@ -18,7 +20,26 @@ constexpr std::size_t unread_max = 64 * 1024;
 // A connection whose client has vanished: the server's keep-alive finds out.
 constexpr SimTime keep_alive = 60 * second;
 
+constexpr std::string_view message_head = "*3\r\n$7\r\nmessage\r\n";
+
+// Without the messages of a subscription. They come whole.
+void erase_messages(std::string& bytes) {
+  for (std::size_t at = bytes.find(message_head); at != std::string::npos; at = bytes.find(message_head, at)) {
+    std::size_t end = at + message_head.size();
+    for (int bulk = 0; bulk < 2; ++bulk) {
+      const std::size_t line = bytes.find("\r\n", end);
+      end = line + 2 + static_cast<std::size_t>(std::atoi(bytes.c_str() + end + 1)) + 2;
+    }
+    bytes.erase(at, end - at);
+  }
+}
+
 }  // namespace
+
+std::string run_id_of(std::size_t node, std::uint32_t restarts) {
+  const std::string number = std::to_string(restarts);
+  return std::to_string(node) + std::string(39 - number.size(), '0') + number;
+}
 
 // ---- Descriptors -------------------------------------------------------------------------------------------------
 
@@ -44,7 +65,7 @@ int World::open_socket() {
 }
 
 void World::open_pipe(int* ends) {
-  pipes_.emplace_back();
+  pipes_.emplace_back().process = process().index;
   ends[0] = add_descriptor({Descriptor::Kind::pipe, pipes_.size() - 1});
   ends[1] = add_descriptor({Descriptor::Kind::pipe, pipes_.size() - 1});
 }
@@ -60,48 +81,55 @@ void World::close(int number) {
   std::erase(process().descriptors, number);
 }
 
-const Link* World::link_of(ModelRedis::ConnectionId id) const noexcept {
-  for (const std::size_t index : live_links_)
-    if (links_[index].server_id == id) return &links_[index];
-  return nullptr;
+void World::note_link(const Link& link, bool open) {
+  if (open)
+    open_links_.push_back(link.index);
+  else
+    std::erase(open_links_, link.index);
+  processes_[link.process].links_changed_at = now_;
 }
 
 // ---- From the client to the server -------------------------------------------------------------------------------
 
-SimTime World::latency() {
+SimTime World::latency(const Node& node) {
   SimTime length = random_.between(plan_.latency_min, plan_.latency_max);
-  if (now_ < spike_until_) length += random_.between(0, spike_);
+  if (now_ < node.spike_until) length += random_.between(0, node.spike);
   return length;
 }
 
-void World::connect(std::size_t index) {
-  links_[index].state = Link::State::connecting;
-  trace_.add(now_, "connect", links_[index].process, index);
-  if (black()) return;
-  push(now_ + latency() * 2, EventKind::connected, index);
+void World::connect(std::size_t index, std::size_t number) {
+  Link& link = links_[index];
+  const Node& node = nodes_[number];
+  link.node = number;
+  link.state = Link::State::connecting;
+  trace_.add(now_, "connect", link.process, index, node.lane);
+  if (now_ < node.black_until) return;
+  push(now_ + latency(node) * 2, EventKind::connected, index);
 }
 
 void World::finish_connect(std::size_t index) {
   Link& link = links_[index];
   if (link.client_closed || link.state != Link::State::connecting) return;
-  if (refuses()) {
+  Node& node = nodes_[link.node];
+  if (now_ < node.refused_until) {
     link.state = Link::State::failed;
     link.error = ECONNREFUSED;
   } else {
     link.state = Link::State::established;
-    link.server_id = redis_.accept();
-    live_links_.push_back(index);
+    link.server_id = node.redis.accept();
+    node.links.push_back(index);
+    note_link(link, true);
   }
   trace_.add(now_, "connected", link.process, index, link.error == 0 ? "" : "refused");
-  wake_waiters(link.number);
-  flush_server();
+  wake_waiters(processes_[link.process], link.number);
+  flush_server(node);
 }
 
-void World::schedule_up(Link& link, std::string bytes) {
-  const SimTime at = std::max(link.up_last, now_ + latency());
+void World::schedule_up(Link& link, std::string_view bytes) {
+  const SimTime at = std::max(link.up_last, now_ + latency(nodes_[link.node]));
   link.up_last = at;
   link.up_bytes += bytes.size();
-  link.up.push_back(std::move(bytes));
+  link.up.push(bytes);
   push(at, EventKind::up, link.index);
 }
 
@@ -116,16 +144,23 @@ std::size_t World::send(std::size_t index, std::string_view bytes) {
   }
   bytes = bytes.substr(0, size);
   trace_.add(now_, "send", link.process, index, bytes);
+  Thread& sender = thread();
+  if (!link.subscribed && bytes.find("SUBSCRIBE") != std::string_view::npos) {
+    link.subscribed = true;
+    link.again = ++sender.subscriptions > 1;
+  }
   // A command begins with its number of words.
-  for (std::size_t at = 0; at + 1 < bytes.size(); ++at)
-    if (bytes[at] == '*' && bytes[at + 1] >= '1' && bytes[at + 1] <= '9' && (at == 0 || bytes[at - 1] == '\n'))
-      ++processes_[link.process].commands;
-  if (bytes.find("SUBSCRIBE") != std::string_view::npos) link.subscribed = true;
+  for (std::size_t at = bytes.find('*'); at != std::string_view::npos && at + 1 < bytes.size();
+       at = bytes.find('*', at + 1))
+    if (bytes[at + 1] >= '1' && bytes[at + 1] <= '9' && (at == 0 || bytes[at - 1] == '\n')) {
+      ++sender.commands;
+      if (!link.subscribed) ++sender.asked;
+    }
   if (link.reset_after >= 0) {
     link.reset_after -= static_cast<std::int64_t>(size);
     if (link.reset_after < 0) {
       // Some of it still arrives, and nothing behind it.
-      schedule_up(link, std::string(bytes.substr(0, random_.index(size + 1))));
+      schedule_up(link, bytes.substr(0, random_.index(size + 1)));
       count(Fault::reset_at_stage, "client " + std::to_string(link.process));
       link.up_swallowed = true;
       after(random_.between(0, 2 * millisecond), [this, index] { reset(links_[index]); });
@@ -136,7 +171,7 @@ std::size_t World::send(std::size_t index, std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t most = std::min(plan_.chunk_max, bytes.size());
     const std::size_t chunk = most == bytes.size() ? most : 1 + random_.index(most);
-    schedule_up(link, std::string(bytes.substr(0, chunk)));
+    schedule_up(link, bytes.substr(0, chunk));
     bytes.remove_prefix(chunk);
   }
   return size;
@@ -149,55 +184,56 @@ void World::deliver_up(std::size_t index) {
     push(link.up_stalled_until, EventKind::up, index);
     return;
   }
-  const std::string bytes = std::move(link.up.front());
-  link.up.pop_front();
+  const std::string_view bytes = link.up.front();
   const bool was_full = link.up_bytes >= socket_buffer;
   link.up_bytes -= bytes.size();
-  if (was_full && !link.client_closed) wake_waiters(link.number);
-  if (link.server_id == 0) return;
-  if (server_paused()) {
+  if (was_full && !link.client_closed) wake_waiters(processes_[link.process], link.number);
+  if (link.server_id != 0 && paused(nodes_[link.node])) {
     link.pending += bytes;
     link.pending_end = link.pending_end || bytes.empty();
-    return;
+  } else if (link.server_id != 0) {
+    give_to_server(link, bytes, bytes.empty());
   }
-  give_to_server(link, bytes, bytes.empty());
+  link.up.pop();
 }
 
 void World::give_to_server(Link& link, std::string_view bytes, bool end) {
   if (link.server_id == 0) return;
+  Node& node = nodes_[link.node];
   trace_.add(now_, end ? "end" : "receive", link.process, link.server_id, bytes);
   if (!bytes.empty()) {
     checkers_->before_receive(link);
-    checkers_->after_receive(redis_.receive(link.server_id, bytes, wall()));
+    checkers_->after_receive(node, node.redis.receive(link.server_id, bytes, wall(node)));
   }
   if (end) {
-    redis_.receive_end(link.server_id);
+    node.redis.receive_end(link.server_id);
     drop_server_side(link);
   }
-  flush_server();
+  flush_server(node);
 }
 
 void World::drop_server_side(Link& link) {
   link.server_id = 0;
   link.pending.clear();
   link.pending_end = false;
-  std::erase(live_links_, link.index);
+  std::erase(nodes_[link.node].links, link.index);
 }
 
 // ---- From the server to the client -------------------------------------------------------------------------------
 
-void World::flush_server() {
-  for (std::size_t at = 0; at < live_links_.size(); ++at) {
-    const std::size_t index = live_links_[at];
-    Link& link = links_[index];
-    const bool closed = redis_.closed(link.server_id);
-    if (redis_.output_size(link.server_id) != 0) {
+void World::flush_server(Node& node) {
+  for (std::size_t at = 0; at < node.links.size(); ++at) {
+    Link& link = links_[node.links[at]];
+    if (!node.redis.wants_attention(link.server_id)) continue;
+    const bool closed = node.redis.closed(link.server_id);
+    if (node.redis.output_size(link.server_id) != 0) {
       if (link.client_closed) {
-        (void)redis_.take_output(link.server_id);
+        (void)node.redis.take_output(link.server_id);
       } else if (!link.down_swallowed && now_ >= link.down_stalled_until && link.received.size() < unread_max) {
-        std::string bytes = redis_.take_output(link.server_id);
-        if (tamper_ != Tamper::nothing) tamper_with(link, bytes);
-        if (!bytes.empty()) send_down(link, std::move(bytes));
+        std::string bytes = node.redis.take_output(link.server_id);
+        if (link.again && sin_of(*this) == Sin::deaf_after_reconnect) erase_messages(bytes);
+        if (node.tamper != Tamper::nothing) tamper_with(link, bytes);
+        if (!bytes.empty()) send_down(link, bytes);
       } else if (!closed) {
         continue;
       }
@@ -205,22 +241,23 @@ void World::flush_server() {
     if (!closed) continue;
     if (!link.end_sent && !link.client_closed && !link.down_swallowed) send_down(link, {});
     link.end_sent = true;
-    redis_.receive_end(link.server_id);
+    node.redis.receive_end(link.server_id);
     drop_server_side(link);
     --at;
   }
 }
 
-void World::send_down(Link& link, std::string bytes) {
+void World::send_down(Link& link, std::string_view bytes) {
   const std::size_t index = link.index;
+  const Node& node = nodes_[link.node];
   trace_.add(now_, bytes.empty() ? "close" : "reply", link.process, index, bytes);
   if (link.reset_after >= 0) {
     link.reset_after -= static_cast<std::int64_t>(bytes.size());
     if (link.reset_after < 0) {
       count(Fault::reset_at_stage, "client " + std::to_string(link.process));
-      bytes.resize(random_.index(bytes.size()));
+      bytes = bytes.substr(0, random_.index(bytes.size()));
       link.down_swallowed = true;
-      after(latency() + millisecond, [this, index] { reset(links_[index]); });
+      after(latency(node) + millisecond, [this, index] { reset(links_[index]); });
       if (bytes.empty()) return;
     }
   }
@@ -228,9 +265,9 @@ void World::send_down(Link& link, std::string bytes) {
   do {
     const std::size_t most = std::min(link.dribbles ? 1 : plan_.chunk_max, left.size());
     const std::size_t chunk = most == left.size() || most <= 1 ? most : 1 + random_.index(most);
-    const SimTime at = std::max({link.down_last, now_ + latency(), link.down_stalled_until});
+    const SimTime at = std::max({link.down_last, now_ + latency(node), link.down_stalled_until});
     link.down_last = at;
-    link.down.emplace_back(left.substr(0, chunk));
+    link.down.push(left.substr(0, chunk));
     push(at, EventKind::down, index);
     left.remove_prefix(chunk);
   } while (!left.empty());
@@ -243,15 +280,16 @@ void World::deliver_down(std::size_t index) {
     push(link.down_stalled_until, EventKind::down, index);
     return;
   }
-  const std::string bytes = std::move(link.down.front());
-  link.down.pop_front();
-  if (link.client_closed) return;
-  trace_.add(now_, "arrive", link.process, index, bytes);
-  if (bytes.empty())
-    link.end_received = true;
-  else
-    link.received += bytes;
-  wake_waiters(link.number);
+  const std::string_view bytes = link.down.front();
+  if (!link.client_closed) {
+    trace_.add(now_, "arrive", link.process, index, bytes);
+    if (bytes.empty())
+      link.end_received = true;
+    else
+      link.received += bytes;
+    wake_waiters(processes_[link.process], link.number);
+  }
+  link.down.pop();
 }
 
 // ---- The end of connections --------------------------------------------------------------------------------------
@@ -260,8 +298,9 @@ void World::close_link(Link& link, bool silently) {
   if (link.client_closed) return;
   link.client_closed = true;
   trace_.add(now_, "closes", link.process, link.index);
-  if (link.server_id != 0) redis_.close(link.server_id);
+  if (link.server_id != 0) nodes_[link.node].redis.close(link.server_id);
   if (link.state != Link::State::established) return;
+  note_link(link, false);
   const std::size_t index = link.index;
   if (silently || link.up_swallowed) {
     after(keep_alive, [this, index] {
@@ -281,31 +320,32 @@ void World::reset(Link& link) {
   link.up.clear();
   link.up_bytes = 0;
   if (link.server_id != 0) {
-    redis_.close(link.server_id);
+    Node& node = nodes_[link.node];
+    node.redis.close(link.server_id);
     // What the server has in its socket it reads before it finds the end.
-    if (server_paused()) {
+    if (paused(node)) {
       link.pending_end = true;
     } else {
-      redis_.receive_end(link.server_id);
+      node.redis.receive_end(link.server_id);
       drop_server_side(link);
     }
   }
-  wake_waiters(link.number);
+  wake_waiters(processes_[link.process], link.number);
 }
 
 // ---- The server's process ----------------------------------------------------------------------------------------
 
-void World::pause_server(SimTime length) {
-  server_paused_until_ = std::max(server_paused_until_, now_ + length);
-  if (trace_.recorded()) trace_.items().push_back({"server", "stopped", now_, now_ + length, false});
-  after(length, [this] { resume_server(); });
+void World::pause_server(Node& node, SimTime length) {
+  node.paused_until = std::max(node.paused_until, now_ + length);
+  if (trace_.recorded()) trace_.items().push_back({node.lane, "stopped", now_, now_ + length, false});
+  after(length, [this, paused = &node] { resume_server(*paused); });
 }
 
-void World::resume_server() {
-  if (server_paused()) return;
+void World::resume_server(Node& node) {
+  if (paused(node)) return;
   // It reads its sockets one by one, in an order of its own, each as far as it has filled.
   std::vector<std::size_t> waiting;
-  for (const std::size_t index : live_links_)
+  for (const std::size_t index : node.links)
     if (!links_[index].pending.empty() || links_[index].pending_end) waiting.push_back(index);
   while (!waiting.empty()) {
     const std::size_t chosen = random_.index(waiting.size());
@@ -317,38 +357,37 @@ void World::resume_server() {
   }
 }
 
-void World::restart_server(ModelRedis::Data data, SimTime down) {
-  ++restarts_;
-  std::string run_id = std::to_string(restarts_);
-  run_id.insert(0, 40 - run_id.size(), '0');
-  const std::vector<std::size_t> cut = live_links_;
-  redis_.restart(data, run_id);
-  for (const std::size_t index : cut) {
+void World::restart_server(Node& node, ModelRedis::Data data, SimTime down) {
+  node.redis.restart(data, run_id_of(node.index, ++node.restarts));
+  for (const std::size_t index : node.links) {
     Link& link = links_[index];
+    node.redis.receive_end(link.server_id);
     link.server_id = 0;
     link.pending.clear();
     link.pending_end = false;
     link.end_sent = true;
     if (!link.client_closed && !link.down_swallowed) send_down(link, {});
   }
-  live_links_.clear();
-  redis_.set_now(wall());
-  foreign_ = redis_.accept();
-  if (plan_.password) (void)foreign({"AUTH", "right"});
-  if (down != 0) refuse_connects(down);
+  node.links.clear();
+  node.redis.receive_end(node.foreign);
+  node.redis.set_now(wall(node));
+  node.foreign = node.redis.accept();
+  if (plan_.password) (void)foreign(node, {"AUTH", "right"});
+  if (down != 0) refuse_connects(node, down);
 }
 
-std::string World::foreign(const std::vector<std::string>& words) {
+std::string World::foreign(Node& node, const std::vector<std::string>& words) {
   std::string request = "*" + std::to_string(words.size()) + "\r\n";
   for (const std::string& word : words) request += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
-  if (redis_.closed(foreign_)) {
-    foreign_ = redis_.accept();
-    if (plan_.password && words[0] != "AUTH") (void)foreign({"AUTH", "right"});
+  if (node.redis.closed(node.foreign)) {
+    node.redis.receive_end(node.foreign);
+    node.foreign = node.redis.accept();
+    if (plan_.password && words[0] != "AUTH") (void)foreign(node, {"AUTH", "right"});
   }
-  (void)redis_.receive(foreign_, request, wall());
-  std::string reply = redis_.take_output(foreign_);
-  trace_.add(now_, "foreign", 0, 0, request + reply);
-  flush_server();
+  (void)node.redis.receive(node.foreign, request, wall(node));
+  std::string reply = node.redis.take_output(node.foreign);
+  trace_.add(now_, "foreign", node.index, 0, request + reply);
+  flush_server(node);
   return reply;
 }
 
@@ -356,15 +395,16 @@ std::string World::foreign(const std::vector<std::string>& words) {
 
 void World::tamper_with(Link& link, std::string& bytes) {
   const std::string lane = "client " + std::to_string(link.process);
-  const bool message = bytes.find("$7\r\nmessage\r\n") != std::string::npos;
-  switch (tamper_) {
+  Tamper& tamper = nodes_[link.node].tamper;
+  const bool message = bytes.find(message_head) != std::string::npos;
+  switch (tamper) {
     case Tamper::nothing: return;
     case Tamper::lose_message:
     case Tamper::double_message:
       // Only where the output is one message and nothing else, so that no reply goes with it.
-      if (!message || !bytes.starts_with("*3\r\n$7\r\nmessage\r\n") || bytes.find("*3", 1) != std::string::npos) return;
-      count(tamper_ == Tamper::lose_message ? Fault::lost_message : Fault::duplicated_message, lane);
-      if (tamper_ == Tamper::lose_message)
+      if (!message || !bytes.starts_with(message_head) || bytes.find("*3", 1) != std::string::npos) return;
+      count(tamper == Tamper::lose_message ? Fault::lost_message : Fault::duplicated_message, lane);
+      if (tamper == Tamper::lose_message)
         bytes.clear();
       else
         bytes += bytes;
@@ -396,7 +436,7 @@ void World::tamper_with(Link& link, std::string& bytes) {
       bytes += random_.coin() ? "$3\r\nbad\r\n" : "-ERR unasked\r\n";
       break;
   }
-  tamper_ = Tamper::nothing;
+  tamper = Tamper::nothing;
 }
 
 }  // namespace holdfast::sim

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "plan.hpp"
 
+#include <algorithm>
+
 namespace holdfast::sim {
 
 namespace {
@@ -28,15 +30,33 @@ std::string draw_name(Random& random, std::size_t index) {
   return name;
 }
 
-SlotPlan draw_slot(Random& random, const Plan& plan, SimTime lease_min, SimTime lease_max) {
+SlotPlan draw_slot(Random& random, const Plan& plan, SimTime lease_min, SimTime lease_max, std::size_t connection) {
   SlotPlan slot;
+  slot.connection = connection;
   slot.kind = static_cast<KindOfLock>(random.below(6));
   slot.name = random.index(plan.names.size());
   slot.owner = static_cast<int>(random.below(2));
   slot.lease = random.magnitude(lease_min / millisecond, lease_max / millisecond) * millisecond;
   slot.kept = random.coin();
   slot.max_hold = random.chance(200'000) ? random.magnitude(millisecond, 120 * second) : 0;
+  slot.liveness = random.chance(300'000) ? random.magnitude(lease_min / 2 + 1, 4 * lease_max) : 0;
   return slot;
+}
+
+// Most programs have one client. Some have one a node, as a quorum needs them, and others some, each with a thread of
+// its own or with the first one's.
+void draw_connections(Random& random, const Plan& plan, ClientPlan& client) {
+  if (plan.nodes.size() > 1 && random.chance(300'000)) {
+    for (std::size_t node = 0; node < plan.nodes.size(); ++node) client.connections.push_back({node, 0});
+    return;
+  }
+  const std::int64_t count = random.chance(600'000) ? 1 : random.between(2, 3);
+  const bool one_node = random.coin();
+  const bool one_thread = random.chance(300'000);
+  const std::size_t node = random.index(plan.nodes.size());
+  for (std::int64_t index = 0; index < count; ++index)
+    client.connections.push_back(
+        {one_node ? node : random.index(plan.nodes.size()), one_thread || index == 0 ? 0 : client.threads++});
 }
 
 ClientPlan draw_client(Random& random, const Plan& plan, WorldKind kind, bool slow, SimTime lease_min,
@@ -53,14 +73,18 @@ ClientPlan draw_client(Random& random, const Plan& plan, WorldKind kind, bool sl
   client.request_timeout = random.magnitude(5 * millisecond, 3 * second);
   client.connect_timeout = random.magnitude(20 * millisecond, 3 * second);
   client.stall_timeout = random.magnitude(20 * millisecond, 6 * second);
-  client.max_poll = random.magnitude(10 * millisecond, 10 * second);
+  client.max_poll = random.coin() ? random.magnitude(10 * millisecond, 10 * second) : random.between(2, 10) * second;
   client.think = slow ? random.magnitude(5 * second, 1200 * second) : random.magnitude(millisecond, lease_max);
   client.hold = random.magnitude(millisecond, lease_max * 2);
-  client.wait = random.magnitude(millisecond, slow ? 5 * second : lease_max * 2);
+  client.wait = random.magnitude(millisecond, slow ? 20 * second : lease_max * 2);
   client.careless = static_cast<std::uint32_t>(random.coin() ? 0 : random.between(0, 200'000));
-  const std::int64_t slots = random.between(1, 4);
-  for (std::int64_t index = 0; index < slots; ++index)
-    client.slots.push_back(draw_slot(random, plan, lease_min, lease_max));
+  client.hangs = static_cast<std::uint32_t>(random.coin() ? 0 : random.between(0, 100'000));
+  draw_connections(random, plan, client);
+  const std::int64_t more = random.between(0, 3);
+  for (std::size_t index = 0; index < client.connections.size() + static_cast<std::size_t>(more); ++index) {
+    const std::size_t connection = index < client.connections.size() ? index : random.index(client.connections.size());
+    client.slots.push_back(draw_slot(random, plan, lease_min, lease_max, connection));
+  }
   if (kind == WorldKind::calm) client.careless = 0;
   return client;
 }
@@ -71,7 +95,9 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   Random random(seed, bytes);
   Plan plan;
   plan.seed = seed;
-  plan.server = static_cast<ServerKind>(random.below(3));
+  const std::size_t nodes = random.chance(700'000) ? 1 : random.coin() ? 3 : 5;
+  for (std::size_t index = 0; index < nodes; ++index)
+    plan.nodes.push_back({static_cast<ServerKind>(random.below(3)), random.magnitude(1, 3600'000'000)});
   plan.password = random.chance(300'000);
   const std::int64_t names = random.between(1, 3);
   for (std::int64_t index = 0; index < names; ++index)
@@ -86,8 +112,8 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   plan.latency_min = random.magnitude(10 * microsecond, 2 * millisecond);
   plan.latency_max = plan.latency_min + random.magnitude(10 * microsecond, 20 * millisecond);
   plan.chunk_max = static_cast<std::size_t>(random.chance(800'000) ? 65536 : random.magnitude(1, 512));
-  // Most time passes in worlds in which little is done.
-  const bool slow = random.chance(400'000);
+  // Most simulated time passes in these worlds, in which little is done, and most grants are made in the others.
+  const bool slow = random.chance(600'000);
   const std::int64_t shortest = slow ? random.magnitude(1'000, 10'000) : random.magnitude(5, 10'000);
   const std::int64_t longest = shortest + random.magnitude(1, 50'000);
   plan.lease_max = longest * millisecond;
@@ -96,9 +122,12 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   const std::int64_t clients = random.between(2, 8);
   for (std::int64_t index = 0; index < clients; ++index)
     plan.clients.push_back(draw_client(random, plan, kind, slow, shortest * millisecond, longest * millisecond));
-  plan.fault_interval = random.magnitude(5 * millisecond, slow ? 1200 * second : plan.lease_max);
+  // In some worlds so little goes wrong that all is well for a while in between.
+  const bool quiet = slow || random.chance(200'000);
+  plan.fault_interval = quiet ? random.magnitude(second, std::max(1200 * second, 20 * plan.lease_max))
+                              : random.magnitude(5 * millisecond, plan.lease_max);
   plan.length = random.magnitude(plan.lease_max, slow ? 48 * 3600 * second : 3600 * second);
-  plan.events_max = static_cast<std::uint64_t>(random.magnitude(2'000, 60'000));
+  plan.events_max = static_cast<std::uint64_t>(random.magnitude(slow ? 4'000 : 2'000, 60'000));
   return plan;
 }
 

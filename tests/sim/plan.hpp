@@ -28,12 +28,21 @@ enum class KindOfLock : std::uint8_t { mutex, announced, fenced_mutex, announced
 struct SlotPlan {
   KindOfLock kind = KindOfLock::mutex;
   std::size_t name = 0;
-  int owner = 0;  // Of the reentrant kinds.
+  std::size_t connection = 0;  // Of its program's.
+  int owner = 0;               // Of the reentrant kinds.
   SimTime lease = 0;
   bool kept = false;     // By the watchdog or tend().
   SimTime max_hold = 0;  // 0: none.
+  SimTime liveness = 0;  // 0: it is not asked for.
 };
 
+// One Client of a program: where it goes, and which thread uses it.
+struct ConnectionPlan {
+  std::size_t node = 0;
+  std::size_t thread = 0;
+};
+
+// A program. With a watchdog it has one a node, which its clients of that node share.
 struct ClientPlan {
   std::int64_t rate_ppm = 0;  // How much faster its clock runs than the server's.
   SimTime clock_base = 0;     // What it shows when the world begins.
@@ -49,12 +58,21 @@ struct ClientPlan {
   SimTime wait = 0;            // How long it waits for a lock, at most.
   bool absent = false;         // It never starts: a failure does not need it.
   std::uint32_t careless = 0;  // How often it forgets to release, in a million.
-  std::vector<SlotPlan> slots;
+  std::uint32_t hangs = 0;     // How often its application is not alive for a while: it does not tick.
+  std::size_t threads = 1;
+  std::vector<ConnectionPlan> connections;
+  std::vector<SlotPlan> slots;  // Each thread has one at least.
+};
+
+// A server, on a machine of its own.
+struct NodePlan {
+  ServerKind kind = ServerKind::redis_7_0;
+  std::int64_t wall_offset = 0;  // How much its clock is ahead of the others', in microseconds.
 };
 
 struct Plan {
   std::uint64_t seed = 0;
-  ServerKind server = ServerKind::redis_7_0;
+  std::vector<NodePlan> nodes;
   bool password = false;
   std::vector<std::string> names;
   std::vector<ClientPlan> clients;

@@ -5,6 +5,7 @@
 // libc is called.
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -103,7 +104,9 @@ int __wrap_connect(int number, const sockaddr* address, socklen_t size) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_connect(number, address, size);
   world().enter_call();
-  world().connect(open->index);
+  sockaddr_in to{};
+  std::memcpy(&to, address, std::min<std::size_t>(size, sizeof to));
+  world().connect(open->index, static_cast<std::size_t>(ntohs(to.sin_port) - holdfast::sim::port_base));
   return refuse(EINPROGRESS);
 }
 
@@ -136,7 +139,7 @@ ssize_t __wrap_send(int number, const void* bytes, size_t size, int flags) {
     link.error = EPIPE;  // What is sent after the end is answered by a reset.
     return static_cast<ssize_t>(size);
   }
-  std::string_view view(static_cast<const char*>(bytes), size);
+  const std::string_view view = holdfast::sim::sent_as_canary(world(), {static_cast<const char*>(bytes), size});
   const std::size_t sent = world().send(link.index, view);
   return sent == 0 ? refuse(EAGAIN) : static_cast<ssize_t>(sent);
 }
@@ -252,7 +255,7 @@ ssize_t __wrap_write(int number, const void* bytes, size_t size) {
   if (pipe.count >= 65536) return refuse(EAGAIN);
   pipe.count += size;
   // The other end is the one that was opened before it.
-  world().wake_waiters(number - 1);
+  world().wake_waiters(world().processes()[pipe.process], number - 1);
   return static_cast<ssize_t>(size);
 }
 
@@ -304,7 +307,7 @@ int __wrap_pthread_join(pthread_t id, void** result) {
   if (!simulated()) return __real_pthread_join(id, result);
   Thread& self = world().thread();
   while (!world().thread_done(id)) {
-    self.object = world().thread_pointer(id);
+    self.object = world().thread_at(id);
     (void)world().block(never);
     self.object = nullptr;
   }

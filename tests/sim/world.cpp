@@ -16,8 +16,15 @@ namespace holdfast::sim {
 
 namespace {
 
-__extension__ using Wide = __int128;
 constexpr std::int64_t million = 1'000'000;
+constexpr std::int64_t rate_max = 10'000;          // Of a clock, in millionths.
+constexpr SimTime world_max = 500'000 * second;    // No world is so old.
+static_assert(world_max <= INT64_MAX / rate_max);  // A product of the two does not overflow.
+
+// Rounded down. REQUIRES: divisor > 0.
+std::int64_t floor_of(std::int64_t number, std::int64_t divisor) noexcept {
+  return number / divisor - (number % divisor < 0 ? 1 : 0);
+}
 
 World* the_world = nullptr;
 
@@ -32,14 +39,14 @@ void note_assertion(const char* file, int line) noexcept {
   for (;;) Fiber::suspend();  // It is never resumed.
 }
 
-ModelRedis::Settings settings_of(const Plan& plan) {
+ModelRedis::Settings settings_of(const Plan& plan, std::size_t node) {
   ModelRedis::Settings settings;
-  settings.kind = plan.server;
-  settings.run_id = std::string(40, '0');
+  settings.kind = plan.nodes[node].kind;
+  settings.run_id = run_id_of(node, 0);
   settings.password = plan.password ? "right" : "";
-  settings.clients_max = 64;
+  settings.clients_max = 128;
   settings.subscriber_output_max = plan.output_max;
-  settings.now = World::wall_base;
+  settings.now = World::wall_base + plan.nodes[node].wall_offset;
   return settings;
 }
 
@@ -53,17 +60,19 @@ void body_of_thread(void* argument) {
 World* World::current() noexcept { return the_world; }
 
 World::World(const Plan& plan, const WorldOptions& options)
-    : plan_(plan),
-      options_(options),
-      random_(plan.seed ^ 0x5eed, options.bytes),
-      trace_(options.recorded),
-      redis_(settings_of(plan)) {
+    : plan_(plan), options_(options), random_(plan.seed ^ 0x5eed, options.bytes), trace_(options.recorded) {
   the_world = this;
   set_assertion_handler(note_assertion);
+  for (std::size_t index = 0; index < plan_.nodes.size(); ++index) {
+    Node& node = nodes_.emplace_back(index, settings_of(plan_, index));
+    node.wall_offset = plan_.nodes[index].wall_offset;
+    node.wall_offset_max = node.wall_offset;
+    node.lane = "node " + std::to_string(index);
+    node.foreign = node.redis.accept();
+    if (plan.password) (void)foreign(node, {"AUTH", "right"});
+  }
   checkers_ = std::make_unique<Checkers>(*this);
   injector_ = std::make_unique<FaultInjector>(*this);
-  foreign_ = redis_.accept();
-  if (plan.password) (void)foreign({"AUTH", "right"});
   processes_.resize(plan_.clients.size());
   for (std::size_t index = 0; index < processes_.size(); ++index) {
     Process& process = processes_[index];
@@ -96,38 +105,44 @@ void World::fail(std::string_view checker, const std::string& text) {
 
 void World::count(Fault fault, std::string_view lane, std::string_view label) {
   ++fault_counts_[static_cast<std::size_t>(fault)];
+  disturb(0);
   trace_.add(now_, to_string(fault), 0, 0, label.empty() ? lane : label);
   if (trace_.recorded())
     trace_.items().push_back({std::string(lane), std::string(to_string(fault)), now_, now_, false});
 }
 
+std::int64_t World::threads_in_all() const noexcept {
+  std::size_t count = 0;
+  for (const ClientPlan& client : plan_.clients) count += client.threads;
+  return static_cast<std::int64_t>(count);
+}
+
 // ---- Time --------------------------------------------------------------------------------------------------------
 
-SimTime World::local_time(const Process& process) const noexcept {
+SimTime World::local_time(const Process& process, SimTime at) const noexcept {
   // Nothing that is true of time is true for this one.
   const SimTime stood = sin_of(*this) == Sin::clock_stands_still ? process.stood_still : 0;
-  return process.plan->clock_base - stood +
-         static_cast<SimTime>(Wide{now_} * (million + process.plan->rate_ppm) / million);
+  return process.plan->clock_base - stood + at + floor_of(at * process.plan->rate_ppm, million);
 }
 
 SimTime World::true_time(const Process& process, SimTime local) const noexcept {
-  const std::int64_t rate = million + process.plan->rate_ppm;
+  const std::int64_t rate = process.plan->rate_ppm;
   const SimTime stood = sin_of(*this) == Sin::clock_stands_still ? process.stood_still : 0;
-  const Wide shown = Wide{local} + stood - process.plan->clock_base;
-  if (shown <= 0) return 0;
-  return static_cast<SimTime>((shown * million + rate - 1) / rate);
+  const SimTime shown = local + stood - process.plan->clock_base;
+  if (shown > world_max) return never;
+  return shown <= 0 ? 0 : shown - floor_of(shown * rate, million + rate);
 }
 
 SimTime World::deadline_after(SimTime local) noexcept {
   if (local <= 0) return now_;
-  if (local > 1'000'000 * second) return never;
+  if (local > world_max / 2) return never;
   return std::max(now_ + 1, true_time(process(), local_time(process()) + local));
 }
 
-void World::step_wall(WallMicros by) {
-  wall_offset_ += by;
-  wall_offset_max_ = std::max(wall_offset_max_, wall_offset_);
-  redis_.set_now(wall());
+void World::step_wall(Node& node, WallMicros by) {
+  node.wall_offset += by;
+  node.wall_offset_max = std::max(node.wall_offset_max, node.wall_offset);
+  node.redis.set_now(wall(node));
 }
 
 // ---- The queue ---------------------------------------------------------------------------------------------------
@@ -192,9 +207,8 @@ void World::begin_liveness() {
   // The network is one on which the shortest lease outlives a request, and the shortest timeout its reply.
   plan_.latency_min = std::min(plan_.latency_min, 100 * microsecond);
   plan_.latency_max = std::min(plan_.latency_max, 500 * microsecond);
-  do_faults_end();
+  end_faults();
   injector_->end();
-  checkers_->faults_ended();
   // Nobody sleeps into it with a lock.
   for (const std::unique_ptr<Thread>& thread : threads_)
     if (thread != nullptr && thread->sleeping) wake(*thread);
@@ -206,13 +220,15 @@ void World::begin_liveness() {
   });
 }
 
-void World::do_faults_end() {
-  server_paused_until_ = std::min(server_paused_until_, now_);
-  resume_server();
-  refused_until_ = std::min(refused_until_, now_);
-  black_until_ = std::min(black_until_, now_);
-  spike_until_ = std::min(spike_until_, now_);
-  tamper_ = Tamper::nothing;
+void World::end_faults() {
+  for (Node& node : nodes_) {
+    node.paused_until = std::min(node.paused_until, now_);
+    resume_server(node);
+    node.refused_until = std::min(node.refused_until, now_);
+    node.black_until = std::min(node.black_until, now_);
+    node.spike_until = std::min(node.spike_until, now_);
+    node.tamper = Tamper::nothing;
+  }
   for (Process& process : processes_) {
     process.timers_late = 0;
     process.stop_at_call = 0;
@@ -294,6 +310,7 @@ void World::stop(Process& process, SimTime length) {
   process.stood_still += std::max<SimTime>(0, now_ + length - std::max(process.stopped_until, now_));
   process.stopped_until = std::max(process.stopped_until, now_ + length);
   process.disturbed_until = std::max(process.disturbed_until, now_ + length);
+  disturb(length);
   if (trace_.recorded())
     trace_.items().push_back({"client " + std::to_string(process.index), "stopped", now_, now_ + length, false});
   after(length, [this, index = process.index, life = process.life] {
@@ -309,12 +326,10 @@ void World::stop(Process& process, SimTime length) {
   });
 }
 
-void World::interrupt(Process& process) {
-  if (!process.alive || process.threads.empty()) return;
-  Thread& main = *threads_[process.threads.front()];
-  if (!main.blocked) return;
-  main.interrupted = true;
-  wake(main);
+void World::interrupt(Process& process, std::size_t id) {
+  if (!process.alive || id == no_thread || threads_[id] == nullptr || !threads_[id]->blocked) return;
+  threads_[id]->interrupted = true;
+  wake(*threads_[id]);
 }
 
 void World::starve_thread(Process& process, SimTime length) {
@@ -323,6 +338,7 @@ void World::starve_thread(Process& process, SimTime length) {
   thread.starved_until = now_ + length;
   process.disturbed_until = std::max(process.disturbed_until, now_ + length);
   process.imposed += length;
+  disturb(length);
 }
 
 void World::wake(Thread& thread) {
@@ -413,12 +429,11 @@ void World::wake_object(Process& process, const void* object) {
   }
 }
 
-void World::wake_waiters(int number) {
-  for (Process& process : processes_)
-    for (const std::size_t id : process.threads) {
-      Thread& thread = *threads_[id];
-      if (thread.blocked && (thread.descriptors[0] == number || thread.descriptors[1] == number)) wake(thread);
-    }
+void World::wake_waiters(const Process& process, int number) {
+  for (const std::size_t id : process.threads) {
+    Thread& thread = *threads_[id];
+    if (thread.blocked && (thread.descriptors[0] == number || thread.descriptors[1] == number)) wake(thread);
+  }
 }
 
 }  // namespace holdfast::sim

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// World is one simulated world: a server, the clients' processes with their threads and sockets, the network between
+// World is one simulated world: its nodes, the clients' processes with their threads and sockets, the network between
 // them, true time, and a queue of what happens next. One thread, one seed; the same seed gives the same trace.
 //
-//     process: fibers that run the blocking client ---- system calls ----> World ---- bytes, late ----> ModelRedis
+//     process: fibers that run the blocking client ---- system calls ----> World ---- bytes, late ----> Node
 //
 // The client's objects are those that ship, sockets and threads included: the linker replaces the system calls
 // (system_calls.cpp).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -35,17 +36,46 @@ class FaultInjector;
 struct Canary;
 class World;
 
+// Bytes on their way, in the pieces in which they arrive. An empty piece is the end.
+class Stream {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return first_ == sizes_.size(); }
+  void push(std::string_view piece) {
+    bytes_ += piece;
+    sizes_.push_back(static_cast<std::uint32_t>(piece.size()));
+  }
+  // A view until the next call.
+  [[nodiscard]] std::string_view front() const noexcept { return {bytes_.data() + begin_, sizes_[first_]}; }
+  void pop() noexcept {
+    begin_ += sizes_[first_++];
+    if (empty()) clear();
+  }
+  void clear() noexcept {
+    bytes_.clear();
+    sizes_.clear();
+    begin_ = 0;
+    first_ = 0;
+  }
+
+ private:
+  std::string bytes_;
+  std::vector<std::uint32_t> sizes_;
+  std::size_t begin_ = 0;
+  std::size_t first_ = 0;
+};
+
 // One connection. Bytes of each direction arrive in their order.
 struct Link {
   enum class State : std::uint8_t { unconnected, connecting, established, failed };
   State state = State::unconnected;
   std::size_t index = 0;
   int number = -1;  // Its descriptor.
+  std::size_t node = 0;
   std::size_t process = 0;
   std::uint32_t life = 0;
   ModelRedis::ConnectionId server_id = 0;  // 0: the server does not know it, or not any more.
-  std::deque<std::string> up;              // On their way to the server; an empty one is the end.
-  std::deque<std::string> down;
+  Stream up;                               // On their way to the server.
+  Stream down;
   SimTime up_last = 0;
   SimTime down_last = 0;
   SimTime up_stalled_until = 0;
@@ -57,6 +87,7 @@ struct Link {
   bool end_received = false;  // By the client.
   bool dribbles = false;
   bool subscribed = false;        // Has carried a SUBSCRIBE.
+  bool again = false;             // And is not the first one of its thread that has.
   std::int64_t reset_after = -1;  // Bytes to come, in both directions; -1: no such fault.
   int short_writes = 0;           // Sends to come that take a part.
   SimTime full_until = 0;         // A send takes nothing.
@@ -66,9 +97,42 @@ struct Link {
   std::string pending;       // At the server: bytes that it has not read, while it is paused.
   bool pending_end = false;
   SimTime receive_timeout = 0;  // Of the client's clock; 0: none.
+
+  // Nothing that has gone wrong with it is still to be noticed.
+  [[nodiscard]] bool sound(SimTime now) const noexcept {
+    return !up_swallowed && !down_swallowed && !dribbles && reset_after < 0 && short_writes == 0 && error == 0 &&
+           !end_sent && up_stalled_until <= now && down_stalled_until <= now && full_until <= now;
+  }
 };
 
+// What is done to the next replies of a server.
+enum class Tamper : std::uint8_t { nothing, hostile, shape, unasked, lose_message, double_message };
+
+// A server (ModelRedis) on a machine of its own, what is wrong with it, and with the way to it.
+struct Node {
+  Node(std::size_t its_index, const ModelRedis::Settings& settings) : index(its_index), redis(settings) {}
+
+  std::size_t index;
+  ModelRedis redis;
+  ModelRedis::ConnectionId foreign = 0;  // Somebody else's connection.
+  std::uint32_t restarts = 0;
+  SimTime paused_until = 0;
+  SimTime refused_until = 0;  // Connects.
+  SimTime black_until = 0;
+  SimTime spike = 0;  // Of latency.
+  SimTime spike_until = 0;
+  WallMicros wall_offset = 0;
+  WallMicros wall_offset_max = 0;
+  Tamper tamper = Tamper::nothing;
+  std::vector<std::size_t> links;  // Those that it knows.
+  std::string lane;                // Its name in traces.
+};
+
+// Of a node that was started so many times before.
+[[nodiscard]] std::string run_id_of(std::size_t node, std::uint32_t restarts);
+
 struct Pipe {
+  std::size_t process = 0;
   std::size_t count = 0;
 };
 
@@ -77,6 +141,8 @@ struct Descriptor {
   Kind kind = Kind::closed;
   std::size_t index = 0;
 };
+inline constexpr std::uint16_t port_base = 7000;  // Node k listens at this and k.
+inline constexpr std::size_t no_thread = SIZE_MAX;
 inline constexpr int descriptor_base = 1 << 20;  // So that none is mistaken for a real one.
 
 struct Thread {
@@ -95,7 +161,10 @@ struct Thread {
   const void* object = nullptr;  // A mutex, a condition or a thread that it waits for.
   SimTime starved_until = 0;
   SimTime called_at = -1;
-  std::uint32_t calls = 0;  // System calls at `called_at`.
+  std::uint32_t calls = 0;     // System calls at `called_at`.
+  std::uint64_t commands = 0;  // Sent by it,
+  std::uint64_t asked = 0;     // and those of them that went over no subscription.
+  int subscriptions = 0;       // Connections of it that were used for that.
 };
 
 struct Process {
@@ -111,7 +180,7 @@ struct Process {
   SimTime stood_still = 0;      // How long it was stopped, in all.
   SimTime timers_late = 0;      // By how much at most, for now.
   SimTime imposed = 0;          // True time that it could not run or was made late, in all.
-  std::uint64_t commands = 0;   // Sent by it.
+  SimTime links_changed_at = 0;
   std::vector<std::size_t> threads;
   std::vector<int> descriptors;
   std::deque<std::array<std::uint64_t, 128>> pages;
@@ -119,7 +188,7 @@ struct Process {
   Random random{0};
 
   // Empty where it has none.
-  [[nodiscard]] std::span<Application::Slot> application_slots() noexcept {
+  [[nodiscard]] std::span<Application::Slot> slots() noexcept {
     return application == nullptr ? std::span<Application::Slot>() : std::span(application->slots());
   }
 };
@@ -162,58 +231,58 @@ class World {
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] Checkers& checkers() noexcept { return *checkers_; }
   [[nodiscard]] std::vector<Process>& processes() noexcept { return processes_; }
-  [[nodiscard]] std::deque<Link>& links() noexcept { return links_; }
+  [[nodiscard]] std::deque<Node>& nodes() noexcept { return nodes_; }
+  [[nodiscard]] Node& node(std::size_t index) noexcept { return nodes_[index]; }
   [[nodiscard]] FaultCounts& fault_counts() noexcept { return fault_counts_; }
   void count(Fault fault, std::string_view lane, std::string_view label = {});
+  // Until when something is wrong, or might be noticed late.
+  [[nodiscard]] SimTime disturbed_until() const noexcept { return disturbed_until_; }
+  void disturb(SimTime length) noexcept { disturbed_until_ = std::max(disturbed_until_, now_ + length); }
+  // Of all programs that use locks.
+  [[nodiscard]] std::int64_t threads_in_all() const noexcept;
   // The first one counts.
   void fail(std::string_view checker, const std::string& text);
   void after(SimTime delay, std::function<void()> action);
 
   // A. Time. A client's clock is its own.
-  [[nodiscard]] SimTime local_time(const Process& process) const noexcept;
+  [[nodiscard]] SimTime local_time(const Process& process) const noexcept { return local_time(process, now_); }
+  [[nodiscard]] SimTime local_time(const Process& process, SimTime at) const noexcept;
   // True time at which the client's clock shows it, at the earliest.
   [[nodiscard]] SimTime true_time(const Process& process, SimTime local) const noexcept;
-  [[nodiscard]] WallMicros wall() const noexcept { return wall_base + now_ / microsecond + wall_offset_; }
-  [[nodiscard]] SimTime true_time_of_wall(WallMicros at) const noexcept {
-    return (at - wall_base - wall_offset_) * microsecond;
+  [[nodiscard]] WallMicros wall(const Node& node) const noexcept {
+    return wall_base + now_ / microsecond + node.wall_offset;
   }
-  [[nodiscard]] WallMicros wall_offset() const noexcept { return wall_offset_; }
-  [[nodiscard]] WallMicros wall_offset_max() const noexcept { return wall_offset_max_; }
-  void step_wall(WallMicros by);
+  [[nodiscard]] static SimTime true_time_of_wall(const Node& node, WallMicros at) noexcept {
+    return (at - wall_base - node.wall_offset) * microsecond;
+  }
+  void step_wall(Node& node, WallMicros by);
 
-  // B. The server.
-  [[nodiscard]] ModelRedis& redis() noexcept { return redis_; }
-  [[nodiscard]] bool server_paused() const noexcept { return now_ < server_paused_until_; }
-  [[nodiscard]] bool refuses() const noexcept { return now_ < refused_until_; }
-  [[nodiscard]] bool black() const noexcept { return now_ < black_until_; }
-  void pause_server(SimTime length);
-  void resume_server();
-  void restart_server(ModelRedis::Data data, SimTime down);
-  void refuse_connects(SimTime length) { refused_until_ = now_ + length; }
-  void swallow_connects(SimTime length) { black_until_ = now_ + length; }
+  // B. The servers.
+  [[nodiscard]] bool paused(const Node& node) const noexcept { return now_ < node.paused_until; }
+  void pause_server(Node& node, SimTime length);
+  void resume_server(Node& node);
+  void restart_server(Node& node, ModelRedis::Data data, SimTime down);
+  void refuse_connects(Node& node, SimTime length) { node.refused_until = now_ + length; }
+  void swallow_connects(Node& node, SimTime length) { node.black_until = now_ + length; }
   // A command of somebody else's; its reply.
-  std::string foreign(const std::vector<std::string>& words);
-  void flush_server();
-  // Whose connection that is; nullptr: nobody's of ours.
-  [[nodiscard]] const Link* link_of(ModelRedis::ConnectionId id) const noexcept;
+  std::string foreign(Node& node, const std::vector<std::string>& words);
+  void flush_server(Node& node);
 
   // C. The network.
-  [[nodiscard]] std::size_t links_alive() const noexcept { return live_links_.size(); }
+  // Established, and not closed by the client.
+  [[nodiscard]] const std::vector<std::size_t>& open_links() const noexcept { return open_links_; }
   void reset(Link& link);
-  void spike(SimTime latency, SimTime length) {
-    spike_ = latency;
-    spike_until_ = now_ + length;
+  void spike(Node& node, SimTime latency, SimTime length) {
+    node.spike = latency;
+    node.spike_until = now_ + length;
   }
-  // What is done to the next replies of the server.
-  enum class Tamper : std::uint8_t { nothing, hostile, shape, unasked, lose_message, double_message };
-  void tamper(Tamper how) { tamper_ = how; }
 
   // D. Processes.
   void start(Process& process);
   enum class End : std::uint8_t { exit, crash, power_loss };
   void end(Process& process, End how);
   void stop(Process& process, SimTime length);
-  void interrupt(Process& process);
+  void interrupt(Process& process, std::size_t thread);
   void starve_thread(Process& process, SimTime length);
   void wake(Thread& thread);
 
@@ -233,17 +302,15 @@ class World {
   void open_pipe(int* ends);
   [[nodiscard]] Link& link(std::size_t index) noexcept { return links_[index]; }
   [[nodiscard]] Pipe& pipe(std::size_t index) noexcept { return pipes_[index]; }
-  void connect(std::size_t link);
+  void connect(std::size_t link, std::size_t node);
   [[nodiscard]] std::size_t send(std::size_t link, std::string_view bytes);
   void close(int number);
-  void wake_waiters(int descriptor);
+  void wake_waiters(const Process& process, int descriptor);
   void wake_object(Process& process, const void* object);
   std::size_t add_thread(Process& process, void* (*body)(void*), void* argument);
   [[nodiscard]] bool thread_done(std::size_t id) const noexcept;
-  [[nodiscard]] const void* thread_pointer(std::size_t id) const noexcept { return threads_[id].get(); }
-  void note_time_lost(Process& process, SimTime length) { process.imposed += length; }
-  [[nodiscard]] SimTime cpu_time() noexcept { return cpu_; }
-  void do_faults_end();
+  // nullptr: it is gone.
+  [[nodiscard]] const Thread* thread_at(std::size_t id) const noexcept { return threads_[id].get(); }
 
   [[nodiscard]] static World* current() noexcept;
   static constexpr WallMicros wall_base = 1'700'000'000'000'000;
@@ -265,12 +332,14 @@ class World {
   void deliver_down(std::size_t index);
   void finish_connect(std::size_t index);
   void give_to_server(Link& link, std::string_view bytes, bool end);
-  void send_down(Link& link, std::string bytes);
+  void send_down(Link& link, std::string_view bytes);
   void tamper_with(Link& link, std::string& bytes);
-  void schedule_up(Link& link, std::string bytes);
-  [[nodiscard]] SimTime latency();
+  void schedule_up(Link& link, std::string_view bytes);
+  [[nodiscard]] SimTime latency(const Node& node);
+  void note_link(const Link& link, bool open);
   void close_link(Link& link, bool silently);
   void begin_liveness();
+  void end_faults();
   void finish();
   void drop_server_side(Link& link);
 
@@ -281,26 +350,16 @@ class World {
   FaultCounts fault_counts_{};
   Failure failure_;
   SimTime now_ = 0;
-  SimTime cpu_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t numbers_ = 0;
   Phase phase_ = Phase::faults;
   std::vector<Event> queue_;
   std::vector<std::function<void()>> actions_;
   std::vector<std::size_t> free_actions_;
-  WallMicros wall_offset_ = 0;
-  WallMicros wall_offset_max_ = 0;
-  ModelRedis redis_;
-  ModelRedis::ConnectionId foreign_ = 0;
-  SimTime server_paused_until_ = 0;
-  SimTime refused_until_ = 0;
-  SimTime black_until_ = 0;
-  SimTime spike_ = 0;
-  SimTime spike_until_ = 0;
-  std::uint32_t restarts_ = 0;
-  Tamper tamper_ = Tamper::nothing;
+  SimTime disturbed_until_ = 0;
+  std::deque<Node> nodes_;
   std::deque<Link> links_;
-  std::vector<std::size_t> live_links_;  // Those that the server knows.
+  std::vector<std::size_t> open_links_;
   std::deque<Pipe> pipes_;
   std::deque<Descriptor> descriptors_;  // Calls that were stopped know theirs still.
   std::vector<std::unique_ptr<Thread>> threads_;
