@@ -34,7 +34,7 @@ class RestartGuard {
     const bool known = run_id_[0] != '\0';
     const bool same = known && std::memcmp(run_id_, identity.run_id, run_id_size) == 0;
     std::memcpy(run_id_, identity.run_id, run_id_size);
-    // Uptime is whole seconds, rounded down: the server is at least so old.
+    // Uptime is the difference of two whole seconds: the server may be almost one second younger, which the second pays.
     const Duration needed = max_lease + std::chrono::seconds(1);
     const auto needed_seconds = static_cast<std::uint64_t>(needed.count() / 1'000'000'000) + 1;
     grown_up_at_ = identity.uptime_seconds > needed_seconds

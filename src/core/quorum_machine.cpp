@@ -136,6 +136,7 @@ Status QuorumMachine::renew(Instant now, Instant deadline, NodeSet repairers) no
       continue;
     }
     if ((repairers & node_bit(node)) == 0 || vote.machine.state() == LockState::acquiring) continue;
+    if (vote.machine.wants_compensation()) continue;  // It has just ended there by time, which nobody could know.
     vote.repairing = vote.machine.acquire(token_, now, now + timing_.effective_node_timeout()) == Status::ok;
   }
   return Status::ok;
@@ -390,7 +391,8 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
     }
     if (confirmed >= majority()) {
       round_open_ = false;
-      confirmed_at_ = later(confirmed_at_, asked_at_);
+      // A renewal of a round before confirms no more than what it was asked for.
+      confirmed_at_ = later(confirmed_at_, earlier(asked_at_, valid_until_ - votes_[0]->machine.validity()));
       retry_renewal_at_ = Instant();
       state_ = QuorumState::held;
       status_ = Status::ok;
@@ -418,7 +420,7 @@ void QuorumMachine::judge_release() noexcept {
     if (vote.machine.state() == LockState::releasing)
       ++open;
     else if (vote.machine.state() == LockState::unknown)
-      why = vote.status;
+      why = vote.status == Status::cancelled ? Status::outcome_unknown : vote.status;  // Given up by us.
     else if (vote.status == Status::ok)
       ++released;
   }

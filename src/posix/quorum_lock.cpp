@@ -113,6 +113,7 @@ void QuorumLock::hand_over() noexcept {
   for (NodeSet nodes = machine_.poll_give_up(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1))) {
     const auto node = static_cast<std::size_t>(__builtin_ctz(nodes));
     quorum_->nodes_[node].client.session_.give_up(votes_[node], Status::cancelled, now);
+    quorum_->dispatch(quorum_->nodes_[node]);  // That it was is known at once, and the node may be asked again.
   }
   for (NodeSet nodes = machine_.poll_protocol_doubt(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1)))
     quorum_->nodes_[static_cast<std::size_t>(__builtin_ctz(nodes))].client.session_.fail(

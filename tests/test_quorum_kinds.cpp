@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+//
+// What the kinds of a quorum with a fence send, word by word, and what they take for an answer.
+#include "unity_style.hpp"
+
+#include <string>
+
+#include "holdfast/mutex_kind.hpp"
+#include "holdfast/quorum_kinds.hpp"
+#include "holdfast/reentrant_kind.hpp"
+#include "kind_table.hpp"
+#include "scripts.hpp"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+namespace {
+
+struct Pair {
+  const LockKind* quorum;
+  const LockKind* single;
+};
+const Pair pairs[] = {{&quorum_fenced_mutex_kind, &fenced_mutex_kind},
+                      {&quorum_announced_fenced_mutex_kind, &announced_fenced_mutex_kind},
+                      {&quorum_fenced_kind, &fenced_kind}};
+
+constexpr RequestForm forms[] = {RequestForm::by_sha, RequestForm::by_text, RequestForm::delex, RequestForm::delifeq};
+constexpr Operation operations[] = {Operation::acquire, Operation::renew,      Operation::step,
+                                    Operation::release, Operation::compensate, Operation::query};
+
+Words words_of(const LockKind& kind, Operation operation, RequestForm form, std::uint64_t fence, const std::string& key,
+               std::size_t* token_index) {
+  const Token token{ByteView(token_text)};
+  CommandLine line;
+  kind.fill(
+      line, kind, operation, form,
+      {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7, .fence = fence});
+  if (token_index != nullptr) *token_index = line.token_index();
+  Words words;
+  for (const Argument& argument : line.view())
+    words.push_back(argument.is_integer() ? std::to_string(argument.integer())
+                                          : std::string(argument.bytes().string_view()));
+  return words;
+}
+Words renewal(const LockKind& kind, RequestForm form, std::uint64_t fence, const std::string& key = "name",
+              std::size_t* token_index = nullptr) {
+  return words_of(kind, Operation::renew, form, fence, key, token_index);
+}
+
+}  // namespace
+
+static void setUp() {}
+static void tearDown() {}
+
+// ---- What is sent ------------------------------------------------------------------------------------------------
+
+TEST(test_all_but_the_write_back_should_be_as_on_one_node) {
+  for (const Pair& pair : pairs)
+    for (const Operation operation : operations)
+      for (const RequestForm form : forms) {
+        const Filled expected = fill(*pair.single, operation, form);
+        const Filled filled = fill(*pair.quorum, operation, form);
+        TEST_ASSERT_TRUE(expected.words == filled.words);
+        TEST_ASSERT_EQUAL(expected.token_index, filled.token_index);
+      }
+}
+
+TEST(test_a_renewal_with_a_fence_should_name_lock_counter_token_lease_and_fence) {
+  for (const Pair& pair : pairs)
+    for (const RequestForm form : script_forms) {
+      std::size_t token_index = 0;
+      const Words words = renewal(*pair.quorum, form, 42, "name", &token_index);
+      TEST_ASSERT_TRUE(script_words(scripts::quorum_renew, form,
+                                    {"2", "name", "redisson_lock_token:{name}", token_text, "10000", "42"}) == words);
+      TEST_ASSERT_EQUAL(5U, token_index);
+    }
+}
+
+// The machine tells every request of it, a release too.
+TEST(test_only_a_renewal_should_carry_a_fence) {
+  for (const Pair& pair : pairs)
+    for (const Operation operation : operations)
+      if (operation != Operation::renew)
+        TEST_ASSERT_TRUE(fill(*pair.single, operation, RequestForm::by_sha).words ==
+                         words_of(*pair.quorum, operation, RequestForm::by_sha, 9, "name", nullptr));
+}
+
+TEST(test_a_fence_should_lose_no_digit) {
+  for (const std::uint64_t fence : {std::uint64_t{1}, (std::uint64_t{1} << 53) - 1, (std::uint64_t{1} << 53) + 1,
+                                    std::uint64_t{INT64_MAX} - 1, std::uint64_t{INT64_MAX}})
+    for (const Pair& pair : pairs)
+      TEST_ASSERT_EQUAL(std::to_string(fence), renewal(*pair.quorum, RequestForm::by_sha, fence).back());
+}
+
+TEST(test_the_counter_beside_a_key_with_a_brace_should_have_none_of_its_own) {
+  for (const Pair& pair : pairs)
+    TEST_ASSERT_EQUAL("redisson_lock_token:{shop}:name",
+                      renewal(*pair.quorum, RequestForm::by_sha, 1, "{shop}:name")[4]);
+}
+
+TEST(test_the_write_back_of_the_longest_key_should_fit_into_half_a_send_buffer) {
+  static char space[transmit_size_max / 2];
+  const std::string key(key_size_max, 'k');
+  const Token token{ByteView(std::string(token_size_max, 'a'))};
+  for (const Pair& pair : pairs) {
+    CommandLine line;
+    pair.quorum->fill(line, *pair.quorum, Operation::renew, RequestForm::by_text,
+                      {.key = Key(ByteView(key)),
+                       .token = &token,
+                       .lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_max),
+                       .fence = INT64_MAX});
+    std::size_t size = 0;
+    TEST_ASSERT_EQUAL(Status::ok, encode_command({space, sizeof space}, line.view(), size));
+  }
+}
+
+// ---- What is taken for an answer ---------------------------------------------------------------------------------
+
+// Default-deny.
+TEST(test_acquire_should_take_a_fence_for_a_grant_and_a_remaining_time_for_busy) {
+  for (const Pair& pair : pairs) expect_only(*pair.quorum, Operation::acquire, with_remaining_time(fences));
+}
+
+TEST(test_a_renewal_should_take_one_or_zero_and_a_reentrant_one_an_array_of_it_too) {
+  expect_only(quorum_fenced_mutex_kind, Operation::renew, yes_or_no);
+  expect_only(quorum_announced_fenced_mutex_kind, Operation::renew, yes_or_no);
+  expect_only(quorum_fenced_kind, Operation::renew,
+              {{":1\r\n", Verdict::granted},
+               {":0\r\n", Verdict::not_ours},
+               {"*1\r\n:1\r\n", Verdict::granted},
+               {"*1\r\n:0\r\n", Verdict::not_ours},
+               {"*1\r\n:-1\r\n", Verdict::refused}});
+}
+
+TEST(test_all_other_answers_should_be_as_on_one_node) {
+  for (const Pair& pair : pairs) {
+    expect_only(*pair.quorum, Operation::release, yes_or_no);
+    for (const Operation operation : {Operation::compensate, Operation::query})
+      expect_only(*pair.quorum, operation, {});
+  }
+  expect_only(quorum_fenced_kind, Operation::step, yes_or_no);
+  expect_only(quorum_fenced_mutex_kind, Operation::step, {});
+}
+
+// The fence of the quorum is no node's to change.
+TEST(test_only_an_acquire_should_set_a_fence) {
+  for (const Pair& pair : pairs)
+    for (const Operation operation : operations)
+      for (const char* const reply : replies) {
+        const Heard heard(reply);
+        LockFacts facts;
+        facts.fence = 77;
+        const Verdict verdict = pair.quorum->decode(*pair.quorum, operation, heard.value, facts);
+        if (operation != Operation::acquire || verdict != Verdict::granted) TEST_ASSERT_EQUAL(77U, facts.fence);
+        if (operation == Operation::acquire && verdict == Verdict::granted) TEST_ASSERT_TRUE(facts.fence != 77U);
+      }
+}
+
+TEST(test_kinds_of_a_quorum_should_say_what_they_are) {
+  for (const Pair& pair : pairs) {
+    TEST_ASSERT_TRUE(pair.quorum->fenced);
+    TEST_ASSERT_EQUAL(pair.single->reentrant, pair.quorum->reentrant);
+    TEST_ASSERT_EQUAL(pair.single->announces, pair.quorum->announces);
+    TEST_ASSERT_EQUAL(pair.single->native_release, pair.quorum->native_release);
+    TEST_ASSERT_TRUE(pair.single->renew_batch == pair.quorum->renew_batch);
+    TEST_ASSERT_TRUE(std::string(pair.single->name) != pair.quorum->name);
+  }
+}

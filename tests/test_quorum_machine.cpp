@@ -1,0 +1,1923 @@
+// SPDX-License-Identifier: MIT
+//
+// The life of a lock on N nodes, rule by rule, and two of them against each other on nodes that a seed torments.
+#include "unity_style.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/mutex_kind.hpp"
+#include "holdfast/quorum_kinds.hpp"
+#include "holdfast/quorum_machine.hpp"
+#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/resp_parser.hpp"
+#include "printers.hpp"
+#include "scripts.hpp"
+#include "sim/random.hpp"
+
+namespace holdfast {
+static doctest::String toString(QuorumState state) {
+  static const char* const names[] = {"idle", "acquiring", "fencing", "held", "at_risk", "releasing", "lost"};
+  return names[static_cast<int>(state)];
+}
+}  // namespace holdfast
+
+using namespace holdfast;
+
+namespace {
+
+constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
+constexpr Duration lease = 10s;
+constexpr Duration drift = lease / 100 + 2ms;
+constexpr Duration validity = lease - drift;
+constexpr Duration node_timeout = lease / 20;
+constexpr std::size_t sizes[] = {1, 2, 3, 4, 5, 9};
+const LockKind* const kinds[] = {&mutex_kind, &quorum_fenced_mutex_kind, &reentrant_kind, &quorum_fenced_kind};
+
+NodeSet all_of(std::size_t nodes) { return static_cast<NodeSet>(node_bit(nodes) - 1U); }
+
+// The one answer of a reentrant renewal: an array of it.
+struct Batch {
+  RespParserStorage storage;
+  RespParser parser{{storage.buffer, sizeof storage.buffer}, storage.nodes, elements_max};
+  RespValue value;
+
+  explicit Batch(int answer) {
+    const std::string bytes = "*1\r\n:" + std::to_string(answer) + "\r\n";
+    TEST_ASSERT_EQUAL(bytes.size(), parser.feed(ByteView(bytes)));
+    TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(value));
+  }
+};
+
+// One quorum, and for each node the last request to it. It does what a driver does, but for the driver's own decisions.
+struct Council {
+  const LockKind& kind;
+  std::size_t count;
+  std::deque<QuorumVote> votes;
+  std::vector<QuorumVote*> places;
+  std::optional<QuorumMachine> machine;
+  struct Asked {
+    bool open = false;
+    Request request;
+    std::string bytes;
+  };
+  std::vector<Asked> asked;
+  std::vector<int> compensations;  // How often, a node.
+  NodeSet given_up = 0;
+  NodeSet doubted = 0;
+
+  explicit Council(std::size_t nodes, const LockKind& of = mutex_kind, const QuorumTiming& timing = {.lease = lease})
+      : kind(of), count(nodes), asked(nodes), compensations(nodes) {
+    for (std::size_t node = 0; node < nodes; ++node) places.push_back(&votes.emplace_back(of));
+    machine.emplace(of, places.data(), nodes);
+    TEST_ASSERT_EQUAL(Status::ok, machine->configure(Key("name"), timing));
+  }
+  QuorumMachine* operator->() { return &*machine; }
+  LockMachine& node(std::size_t index) { return places[index]->machine; }
+  static Token token(char digit = 'a') { return Token(ByteView(std::string(token_text_size, digit))); }
+
+  // Takes every wanted request and compensation. The nodes that were asked.
+  NodeSet take() {
+    NodeSet nodes = 0;
+    for (std::size_t index = 0; index < count; ++index) {
+      ReplyTag tag;
+      Compensation compensation;
+      if (node(index).poll_compensation(tag, compensation)) ++compensations[index];
+      if (!node(index).wants_request()) continue;
+      static char space[8192];
+      std::size_t size = 0;
+      asked[index] = {};
+      TEST_ASSERT_EQUAL(Status::ok, node(index).poll_request({space, sizeof space}, asked[index].request, size));
+      asked[index].bytes.assign(space, size);
+      asked[index].open = true;
+      nodes = static_cast<NodeSet>(nodes | node_bit(index));
+    }
+    given_up = static_cast<NodeSet>(given_up | machine->poll_give_up());
+    doubted = static_cast<NodeSet>(doubted | machine->poll_protocol_doubt());
+    return nodes;
+  }
+  void tell(std::size_t index, const Request& request, Status outcome, bool nothing_ran, const RespValue& value,
+            Instant now) {
+    node(index).handle_reply({.tag = request.tag, .outcome = outcome, .nothing_ran = nothing_ran, .value = value}, now);
+    machine->settle(now);
+  }
+  void answer(std::size_t index, const RespValue& value, Instant now) {
+    TEST_ASSERT_TRUE(asked[index].open);
+    asked[index].open = false;
+    tell(index, asked[index].request, Status::ok, false, value, now);
+  }
+  void fail(std::size_t index, Status outcome, Instant now, bool nothing_ran = false) {
+    TEST_ASSERT_TRUE(asked[index].open);
+    asked[index].open = false;
+    tell(index, asked[index].request, outcome, nothing_ran, {}, now);
+  }
+  // A grant; of the fenced kinds with this fence.
+  void grant(std::size_t index, Instant now, std::uint64_t fence = 7) {
+    const std::string text = std::to_string(fence);
+    answer(index,
+           kind.fenced ? RespValue::make_text(RespKind::bulk, ByteView(text))
+                       : RespValue::make_text(RespKind::simple, "OK"),
+           now);
+  }
+  void busy(std::size_t index, Instant now, std::int64_t remaining = 500) {
+    answer(index, &kind == &mutex_kind ? RespValue() : RespValue::make_integer(remaining), now);
+  }
+  // To a renewal or a release.
+  void say(std::size_t index, bool yes, Instant now) {
+    const bool renewal = asked[index].request.tag.operation == Operation::renew;
+    if (renewal && kind.reentrant && !kind.fenced)
+      answer(index, Batch(yes ? 1 : 0).value, now);
+    else
+      answer(index, RespValue::make_integer(yes ? 1 : 0), now);
+  }
+  std::string events() {
+    static const char* const names[] = {"granted", "denied", "renewed", "doubted", "at_risk", "lost", "released"};
+    std::string text;
+    for (QuorumEvent event{}; machine->poll_event(event);)
+      text += (text.empty() ? "" : " ") + std::string(names[static_cast<int>(event)]);
+    return text;
+  }
+
+  void acquire(Instant now, char digit = 'a') { acquire(now, digit, all_of(count)); }
+  void acquire(Instant now, char digit, NodeSet voters) {
+    TEST_ASSERT_EQUAL(Status::ok, machine->acquire(token(digit), now, voters));
+    TEST_ASSERT_EQUAL(voters, take());
+  }
+  // All nodes grant; of a fenced kind all write back.
+  void hold(Instant now) {
+    acquire(now);
+    for (std::size_t index = 0; index < count; ++index) grant(index, now + 1ms);
+    (void)take();
+    for (std::size_t index = 0; index < count; ++index)
+      if (asked[index].open) say(index, true, now + 2ms);
+    TEST_ASSERT_EQUAL("granted", events());
+    (void)take();
+  }
+  NodeSet renew(Instant now, NodeSet repairers = 0) {
+    TEST_ASSERT_EQUAL(Status::ok, machine->renew(now, now + 1s, repairers));
+    return take();
+  }
+  void release(Instant now) {
+    TEST_ASSERT_EQUAL(Status::ok, machine->release(now));
+    (void)take();
+  }
+};
+
+}  // namespace
+
+static void setUp() {}
+static void tearDown() {}
+
+// ---- Configuration -----------------------------------------------------------------------------------------------
+
+TEST(test_a_majority_should_be_more_than_half_of_all_that_are_configured) {
+  const std::size_t expected[] = {1, 2, 2, 3, 3, 4, 4, 5, 5};
+  for (std::size_t nodes = 1; nodes <= nodes_max; ++nodes) {
+    Council council(nodes);
+    TEST_ASSERT_EQUAL(expected[nodes - 1], majority_of(nodes));
+    TEST_ASSERT_EQUAL(expected[nodes - 1], council->majority());
+  }
+}
+
+TEST(test_configure_should_refuse_what_no_lock_could_keep) {
+  Council council(3);
+  const QuorumTiming bad[] = {
+      {.lease = 1ms},
+      {.lease = lease, .drift = lease},
+      {.lease = lease, .node_timeout = 0ms},
+      {.lease = lease, .node_timeout = lease},
+      {.lease = lease, .min_validity = -1ns},
+      {.lease = lease, .min_validity = validity},
+  };
+  for (const QuorumTiming& timing : bad)
+    TEST_ASSERT_EQUAL(Status::invalid_argument, council->configure(Key("other"), timing));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, council->configure(Key(""), {.lease = lease}));
+  TEST_ASSERT_EQUAL(ByteView("name"), council->key().bytes());
+  const QuorumTiming good[] = {{.lease = lease, .node_timeout = 1ms},
+                               {.lease = lease, .node_timeout = lease - 1ns},
+                               {.lease = lease, .min_validity = validity - 1ns},
+                               {.lease = lease_min}};
+  for (const QuorumTiming& timing : good) TEST_ASSERT_EQUAL(Status::ok, council->configure(Key("other"), timing));
+  TEST_ASSERT_EQUAL(ByteView("other"), council->key().bytes());
+}
+
+TEST(test_configure_should_be_refused_unless_all_is_idle) {
+  Council council(3);
+  council.acquire(start);
+  TEST_ASSERT_EQUAL(Status::already_held, council->configure(Key("other"), {.lease = lease}));
+  for (std::size_t node = 0; node < 3; ++node) council.busy(node, start + 1ms);
+  (void)council.take();
+  TEST_ASSERT_EQUAL(Status::ok, council->configure(Key("other"), {.lease = lease}));
+  council.acquire(start + 1s);
+  council.fail(0, Status::timed_out, start + 2s);
+  council.busy(1, start + 2s);
+  council.busy(2, start + 2s);
+  TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+  TEST_ASSERT_EQUAL(LockState::unknown, council.node(0).state());
+  TEST_ASSERT_EQUAL(Status::already_held, council->configure(Key("third"), {.lease = lease}));
+  TEST_ASSERT_EQUAL(ByteView("other"), council->key().bytes());
+}
+
+TEST(test_acquire_should_be_refused_before_it_is_configured) {
+  QuorumVote vote(mutex_kind);
+  QuorumVote* const places[] = {&vote};
+  QuorumMachine machine(mutex_kind, places, 1);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, machine.acquire(Council::token(), start, 1));
+}
+
+TEST(test_each_node_should_have_a_share_of_the_lease_to_answer_in_and_a_least_time) {
+  TEST_ASSERT_EQUAL(Duration(500ms).count(), QuorumTiming{.lease = lease}.effective_node_timeout().count());
+  TEST_ASSERT_EQUAL(Duration(5ms).count(), QuorumTiming{.lease = 20ms}.effective_node_timeout().count());
+  Council council(3);
+  council.acquire(start);
+  for (std::size_t node = 0; node < 3; ++node)
+    TEST_ASSERT_EQUAL(start + node_timeout, council.asked[node].request.deadline);
+}
+
+// ---- Acquire -----------------------------------------------------------------------------------------------------
+
+TEST(test_grant_should_come_at_the_majority_and_not_before) {
+  for (const LockKind* const kind : kinds)
+    for (const std::size_t nodes : sizes) {
+      Council council(nodes, *kind);
+      council.acquire(start);
+      TEST_ASSERT_TRUE(council->waiting());
+      for (std::size_t node = 0; node < majority_of(nodes); ++node) {
+        TEST_ASSERT_EQUAL(QuorumState::acquiring, council->state());
+        TEST_ASSERT_EQUAL("", council.events());
+        TEST_ASSERT_FALSE(council->held(start));
+        TEST_ASSERT_EQUAL(0U, council->count());
+        council.grant(node, start + 1ms);
+      }
+      if (kind->fenced) {
+        for (std::size_t node = 0; node < majority_of(nodes); ++node) {
+          TEST_ASSERT_EQUAL(QuorumState::fencing, council->state());
+          TEST_ASSERT_FALSE(council->held(start));
+          (void)council.take();
+          council.say(node, true, start + 1ms);
+        }
+      }
+      TEST_ASSERT_EQUAL("granted", council.events());
+      TEST_ASSERT_EQUAL(QuorumState::held, council->state());
+      TEST_ASSERT_EQUAL(Status::ok, council->status());
+      TEST_ASSERT_EQUAL(1U, council->count());
+      TEST_ASSERT_EQUAL(start, council->confirmed_at());
+      TEST_ASSERT_FALSE(council->waiting());
+      const Instant until = start + validity + (kind->fenced ? Duration(1ms) : Duration::zero());
+      TEST_ASSERT_EQUAL(until, council->valid_until());
+      TEST_ASSERT_TRUE(council->held(until - 1ns));
+      TEST_ASSERT_FALSE(council->held(until));
+    }
+}
+
+TEST(test_acquire_should_ask_the_voters_and_no_other_node) {
+  Council council(5);
+  council.acquire(start, 'a', 0b10101);
+  TEST_ASSERT_EQUAL(Status::not_connected, council->vote(1).status);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, council->vote(0).status);
+  TEST_ASSERT_EQUAL(LockState::idle, council.node(1).state());
+}
+
+TEST(test_acquire_should_ask_nobody_where_the_voters_are_no_majority) {
+  for (const std::size_t nodes : sizes) {
+    Council council(nodes);
+    const NodeSet few = all_of(nodes / 2);
+    TEST_ASSERT_EQUAL(Status::no_quorum, council->acquire(Council::token(), start, few));
+    // Bits beyond the last node are nobody.
+    TEST_ASSERT_EQUAL(Status::no_quorum,
+                      council->acquire(Council::token(), start, static_cast<NodeSet>(few | ~all_of(nodes))));
+    TEST_ASSERT_EQUAL(0, council.take());
+    TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+    TEST_ASSERT_EQUAL(0U, council->generation());
+  }
+}
+
+TEST(test_acquire_should_be_refused_while_asked_held_or_released) {
+  Council council(3);
+  council.acquire(start);
+  TEST_ASSERT_EQUAL(Status::already_held, council->acquire(Council::token('b'), start, 7));
+  for (std::size_t node = 0; node < 3; ++node) council.grant(node, start);
+  TEST_ASSERT_EQUAL(Status::already_held, council->acquire(Council::token('b'), start, 7));
+  TEST_ASSERT_EQUAL(Council::token('a').bytes(), council->token().bytes());
+  council.release(start);
+  TEST_ASSERT_EQUAL(Status::too_many_requests, council->acquire(Council::token('b'), start, 7));
+  council->end_release(Status::timed_out);
+  TEST_ASSERT_EQUAL(Status::timed_out, council->status());
+  TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+  council.acquire(start, 'b');
+  TEST_ASSERT_EQUAL(Council::token('b').bytes(), council->token().bytes());
+}
+
+TEST(test_acquire_should_be_refused_while_its_fence_is_written) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.acquire(start);
+  council.grant(0, start);
+  council.grant(1, start);
+  TEST_ASSERT_EQUAL(QuorumState::fencing, council->state());
+  TEST_ASSERT_TRUE(council->waiting());
+  TEST_ASSERT_EQUAL(Status::already_held, council->acquire(Council::token('b'), start, 7));
+}
+
+// As soon as no majority can be had any more: not later, and not earlier.
+TEST(test_denial_should_come_once_a_majority_is_out_of_reach) {
+  for (const LockKind* const kind : kinds)
+    for (const std::size_t nodes : sizes) {
+      Council council(nodes, *kind);
+      council.acquire(start);
+      const std::size_t spare = nodes - majority_of(nodes);
+      for (std::size_t node = 0; node <= spare; ++node) {
+        TEST_ASSERT_EQUAL(QuorumState::acquiring, council->state());
+        council.busy(node, start + 1ms);
+      }
+      TEST_ASSERT_EQUAL("denied", council.events());
+      TEST_ASSERT_EQUAL(Status::lock_busy, council->status());
+      TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+      TEST_ASSERT_FALSE(council->waiting());
+      (void)council.take();
+      TEST_ASSERT_EQUAL(static_cast<NodeSet>(all_of(nodes) & ~all_of(spare + 1)), council.given_up);
+    }
+}
+
+TEST(test_half_of_an_even_number_should_be_no_majority) {
+  for (const std::size_t nodes : {2U, 4U}) {
+    Council council(nodes);
+    council.acquire(start);
+    for (std::size_t node = 0; node < nodes / 2; ++node) council.grant(node, start + 1ms);
+    TEST_ASSERT_EQUAL(QuorumState::acquiring, council->state());
+    for (std::size_t node = nodes / 2; node < nodes && council->state() == QuorumState::acquiring; ++node)
+      council.busy(node, start + 1ms);
+    TEST_ASSERT_EQUAL("denied", council.events());
+    TEST_ASSERT_FALSE(council->held(start + 1ms));
+  }
+}
+
+// Busy: those that are in the way, with those that are or may be ours, would be a majority. Else nodes are missing.
+TEST(test_denial_should_say_busy_where_others_are_in_the_way_and_no_quorum_where_nodes_are_missing) {
+  struct Case {
+    const char* answers;  // g(ranted), b(usy), f(ailed), u(nknown)
+    Status status;
+  };
+  const Case cases[] = {{"bb", Status::lock_busy},    {"gbb", Status::lock_busy},   {"ff", Status::no_quorum},
+                        {"gff", Status::no_quorum},   {"gbf", Status::lock_busy},   {"fb", Status::lock_busy},
+                        {"uu", Status::no_quorum},    {"ub", Status::lock_busy},    {"fff", Status::no_quorum},
+                        {"ggbfb", Status::lock_busy}, {"ggfff", Status::no_quorum}, {"fbfu", Status::lock_busy}};
+  for (const Case& it : cases) {
+    const std::string answers = it.answers;
+    TEST_MESSAGE(answers);
+    const std::size_t nodes = answers == "fff" || answers.size() > 3 ? 5 : 3;
+    Council council(nodes);
+    council.acquire(start);
+    for (std::size_t node = 0; node < answers.size(); ++node) {
+      if (council->state() != QuorumState::acquiring) break;
+      switch (answers[node]) {
+        case 'g': council.grant(node, start + 1ms); break;
+        case 'b': council.busy(node, start + 1ms); break;
+        case 'f': council.fail(node, Status::loading, start + 1ms, true); break;
+        default: council.fail(node, Status::timed_out, start + 1ms); break;
+      }
+    }
+    TEST_ASSERT_EQUAL("denied", council.events());
+    TEST_ASSERT_EQUAL(it.status, council->status());
+  }
+}
+
+TEST(test_denial_should_not_say_busy_where_all_that_may_be_in_the_way_are_a_minority) {
+  Council council(5);
+  council.acquire(start);
+  const auto hear = [&](std::size_t node, Status outcome) {
+    const Reply reply = {.tag = council.asked[node].request.tag, .outcome = outcome, .nothing_ran = true, .value = {}};
+    council.node(node).handle_reply(reply, start + 1ms);
+  };
+  hear(0, Status::ok);  // Nil: busy.
+  for (std::size_t node = 1; node < 4; ++node) hear(node, Status::loading);
+  council->settle(start + 1ms);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(Status::lock_busy, council->vote(0).status);
+  TEST_ASSERT_EQUAL(Status::no_quorum, council->status());
+}
+
+TEST(test_nodes_that_could_not_be_asked_should_be_no_votes) {
+  Council council(3);
+  TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token(), start, 7));
+  council.node(0).refuse_request(Status::too_many_requests, start);
+  council->settle(start);
+  TEST_ASSERT_EQUAL(Status::too_many_requests, council->vote(0).status);
+  TEST_ASSERT_EQUAL(QuorumState::acquiring, council->state());
+  council.node(1).refuse_request(Status::not_connected, start);
+  council->settle(start);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(Status::no_quorum, council->status());
+  // Never sent, so nothing is to be given up.
+  TEST_ASSERT_EQUAL(0, council.take());
+  TEST_ASSERT_EQUAL(0, council.given_up);
+  TEST_ASSERT_EQUAL(LockState::idle, council.node(2).state());
+}
+
+TEST(test_a_grant_with_too_little_left_should_be_none) {
+  for (const Duration late : {Duration(2s - 1ns), Duration(2s)}) {
+    Council council(3, mutex_kind, {.lease = lease, .min_validity = validity - 2s});
+    council.acquire(start);
+    TEST_ASSERT_EQUAL(start + 2s, council->poll_timeout());
+    council.grant(0, start + 1ms);
+    council.grant(1, start + late);
+    const bool granted = late < Duration(2s);
+    TEST_ASSERT_EQUAL(granted ? "granted" : "denied", council.events());
+    TEST_ASSERT_EQUAL(granted ? Status::ok : Status::timed_out, council->status());
+    TEST_ASSERT_EQUAL(granted, council->held(start + late));
+    TEST_ASSERT_EQUAL(granted ? 0 : 3, council.take());
+    TEST_ASSERT_EQUAL(granted ? 0 : 4, council.given_up);
+  }
+}
+
+TEST(test_an_acquire_that_nobody_answers_should_end_by_time) {
+  Council council(3);
+  council.acquire(start);
+  TEST_ASSERT_EQUAL(start + validity, council->poll_timeout());
+  council->settle(start + validity - 1ns);
+  TEST_ASSERT_EQUAL("", council.events());
+  council->settle(start + validity);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(Status::timed_out, council->status());
+  (void)council.take();
+  TEST_ASSERT_EQUAL(7, council.given_up);
+}
+
+TEST(test_a_late_grant_should_be_folded_in) {
+  Council council(3);
+  council.acquire(start);
+  council.grant(0, start + 1ms);
+  council.grant(1, start + 1ms);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  council.grant(2, start + 300ms);
+  TEST_ASSERT_EQUAL(0, council.take());
+  TEST_ASSERT_TRUE(council.node(2).held(start + 1s));
+  TEST_ASSERT_EQUAL(start + validity, council->vote(2).counts_until);
+  TEST_ASSERT_EQUAL("", council.events());
+  // It counts: one of the others may go.
+  TEST_ASSERT_EQUAL(7, council.renew(start + 1s));
+  council.say(0, false, start + 1s);
+  TEST_ASSERT_TRUE(council->held(start + 1s));
+  TEST_ASSERT_EQUAL(start + validity, council->valid_until());
+}
+
+TEST(test_a_grant_that_comes_after_the_denial_should_be_released) {
+  Council council(3);
+  council.acquire(start);
+  council.busy(0, start + 1ms);
+  council.busy(1, start + 1ms);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(0, council.take());
+  TEST_ASSERT_EQUAL(4, council.given_up);
+  council.grant(2, start + 2ms);  // Its reply was faster than the giving up.
+  TEST_ASSERT_FALSE(council.node(2).held(start + 2ms));
+  TEST_ASSERT_EQUAL(4, council.take());
+  TEST_ASSERT_EQUAL(Operation::release == council.asked[2].request.tag.operation, true);
+  TEST_ASSERT_TRUE(council.asked[2].request.posted);
+  TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+  TEST_ASSERT_EQUAL(Instant(), council->vote(2).counts_until);
+}
+
+TEST(test_denial_should_release_what_single_nodes_granted) {
+  Council council(5);
+  council.acquire(start);
+  council.grant(0, start + 1ms);
+  council.grant(1, start + 1ms);
+  for (std::size_t node = 2; node < 5; ++node) council.busy(node, start + 2ms);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(3, council.take());
+  for (std::size_t node = 0; node < 2; ++node) {
+    TEST_ASSERT_FALSE(council.node(node).held(start + 2ms));
+    TEST_ASSERT_TRUE(council.asked[node].request.posted);
+    TEST_ASSERT_TRUE(council.asked[node].bytes.find(std::string(token_text_size, 'a')) != std::string::npos);
+  }
+  TEST_ASSERT_EQUAL(0, council.given_up);
+}
+
+TEST(test_giving_up_should_be_told_once) {
+  Council council(3);
+  council.acquire(start);
+  council->cancel(start + 1ms);
+  TEST_ASSERT_EQUAL(7, council->poll_give_up());
+  TEST_ASSERT_EQUAL(0, council->poll_give_up());
+}
+
+TEST(test_cancel_should_deny_what_is_asked_and_nothing_else) {
+  for (const LockKind* const kind : kinds) {
+    Council council(3, *kind);
+    council->cancel(start);
+    TEST_ASSERT_EQUAL("", council.events());
+    council.acquire(start);
+    council.grant(0, start);
+    if (kind->fenced) {
+      council.grant(1, start);
+      (void)council.take();
+      TEST_ASSERT_EQUAL(QuorumState::fencing, council->state());
+    }
+    council->cancel(start + 1ms);
+    TEST_ASSERT_EQUAL("denied", council.events());
+    TEST_ASSERT_EQUAL(Status::cancelled, council->status());
+    TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+    TEST_ASSERT_EQUAL(kind->fenced ? 3 : 1, council.take());
+    TEST_ASSERT_EQUAL(kind->fenced ? 4 : 6, council.given_up);
+    TEST_ASSERT_FALSE(council->held(start + 1ms));
+
+    Council held(3, *kind);
+    held.hold(start);
+    held->cancel(start + 1s);
+    TEST_ASSERT_TRUE(held->held(start + 1s));
+    TEST_ASSERT_EQUAL("", held.events());
+  }
+}
+
+TEST(test_cancel_should_refuse_what_was_never_sent) {
+  Council council(3);
+  TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token(), start, 7));
+  council->cancel(start);
+  council->settle(start);
+  TEST_ASSERT_EQUAL(0, council.take());
+  TEST_ASSERT_EQUAL(0, council.given_up);
+  for (std::size_t node = 0; node < 3; ++node) {
+    TEST_ASSERT_EQUAL(LockState::idle, council.node(node).state());
+    TEST_ASSERT_EQUAL(Status::cancelled, council->vote(node).status);
+    TEST_ASSERT_EQUAL(0, council.compensations[node]);
+  }
+  council.acquire(start, 'b');
+}
+
+TEST(test_an_unlisted_reply_should_be_a_protocol_doubt_of_its_node_alone) {
+  Council council(3);
+  council.acquire(start);
+  council.answer(1, RespValue::make_integer(1), start + 1ms);
+  TEST_ASSERT_EQUAL(2, council->poll_protocol_doubt());
+  TEST_ASSERT_EQUAL(0, council->poll_protocol_doubt());
+  TEST_ASSERT_EQUAL(Status::protocol_error, council->vote(1).status);
+  TEST_ASSERT_EQUAL(QuorumState::acquiring, council->state());
+  council.grant(0, start + 1ms);
+  council.grant(2, start + 1ms);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  TEST_ASSERT_FALSE(council.node(1).held(start + 1ms));
+}
+
+TEST(test_busy_for_should_be_the_least_that_a_node_in_the_way_has_told) {
+  Council council(5, reentrant_kind);
+  TEST_ASSERT_EQUAL(remaining_unknown, council->busy_for());
+  council.acquire(start);
+  council.busy(0, start, -1);  // No TTL: no time to wait for.
+  TEST_ASSERT_EQUAL(remaining_unknown, council->busy_for());
+  council.busy(1, start, 900);
+  TEST_ASSERT_EQUAL(900, council->busy_for());
+  council.busy(2, start, 400);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(400, council->busy_for());
+  // What the attempt before was told is forgotten.
+  (void)council.take();
+  council.fail(3, Status::cancelled, start);
+  council.fail(4, Status::cancelled, start);
+  council.acquire(start + 1s, 'b');
+  TEST_ASSERT_EQUAL(remaining_unknown, council->busy_for());
+  council.busy(0, start + 1s, 0);
+  TEST_ASSERT_EQUAL(0, council->busy_for());
+}
+
+TEST(test_busy_for_should_not_ask_a_node_that_was_not_asked) {
+  Council council(3, reentrant_kind);
+  council.acquire(start);
+  council.busy(0, start, 100);
+  council.busy(1, start, 900);
+  TEST_ASSERT_EQUAL(100, council->busy_for());
+  (void)council.take();
+  council.fail(2, Status::cancelled, start);
+  council.acquire(start + 1s, 'b', 6);
+  council.busy(1, start + 1s, 700);
+  TEST_ASSERT_EQUAL(700, council->busy_for());
+}
+
+TEST(test_a_script_that_a_node_does_not_know_should_be_sent_as_text) {
+  Council council(3, reentrant_kind);
+  council.acquire(start);
+  for (std::size_t node = 0; node < 3; ++node) council.fail(node, Status::no_script, start + 100ms, true);
+  TEST_ASSERT_EQUAL(QuorumState::acquiring, council->state());
+  TEST_ASSERT_EQUAL(7, council.take());
+  TEST_ASSERT_TRUE(council.asked[0].bytes.find("\r\nEVAL\r\n") != std::string::npos);
+  council.grant(0, start + 200ms);
+  council.grant(2, start + 200ms);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  // Counted from when the text was sent, which is what was granted.
+  TEST_ASSERT_EQUAL(start + 100ms + validity, council->valid_until());
+  TEST_ASSERT_EQUAL(start, council->confirmed_at());
+}
+
+TEST(test_each_acquire_should_begin_anew) {
+  Council council(3);
+  council.hold(start);
+  council.release(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  const std::uint32_t generation = council->generation();
+  council.acquire(start + 2s, 'b');
+  TEST_ASSERT_TRUE(council->generation() != generation);
+  council.grant(0, start + 2s);
+  TEST_ASSERT_EQUAL(QuorumState::acquiring, council->state());
+  council.grant(1, start + 2s);
+  TEST_ASSERT_EQUAL(start + 2s + validity, council->valid_until());
+}
+
+// ---- Fence -------------------------------------------------------------------------------------------------------
+
+TEST(test_fence_should_be_the_largest_and_written_back_to_those_that_granted) {
+  for (const LockKind* const kind : {&quorum_fenced_mutex_kind, &quorum_fenced_kind}) {
+    Council council(5, *kind);
+    council.acquire(start);
+    council.grant(0, start + 1ms, 11);
+    council.grant(3, start + 1ms, 9'007'199'254'740'995);
+    TEST_ASSERT_EQUAL(0U, council->fence());
+    council.grant(4, start + 1ms, 12);
+    TEST_ASSERT_EQUAL(9'007'199'254'740'995U, council->fence());
+    TEST_ASSERT_EQUAL(0b11001, council.take());
+    for (const std::size_t node : {0U, 3U, 4U}) {
+      TEST_ASSERT_EQUAL(Operation::renew == council.asked[node].request.tag.operation, true);
+      TEST_ASSERT_EQUAL(start + 1ms + node_timeout, council.asked[node].request.deadline);
+      TEST_ASSERT_TRUE(council.asked[node].bytes.find("$16\r\n9007199254740995\r\n") != std::string::npos);
+      TEST_ASSERT_TRUE(council.asked[node].bytes.find(std::string(scripts::quorum_renew.sha.bytes().string_view())) !=
+                       std::string::npos);
+    }
+    council.say(0, true, start + 2ms);
+    council.say(3, true, start + 2ms);
+    TEST_ASSERT_EQUAL("", council.events());
+    TEST_ASSERT_FALSE(council->held(start + 2ms));
+    council.say(4, true, start + 2ms);
+    TEST_ASSERT_EQUAL("granted", council.events());
+    TEST_ASSERT_EQUAL(9'007'199'254'740'995U, council->fence());
+  }
+}
+
+TEST(test_a_late_granter_should_join_the_second_round) {
+  for (const std::uint64_t offered : {19U, 20U}) {
+    Council council(3, quorum_fenced_mutex_kind);
+    council.acquire(start);
+    council.grant(0, start + 1ms, 20);
+    council.grant(1, start + 1ms, 10);
+    TEST_ASSERT_EQUAL(3, council.take());
+    council.grant(2, start + 3ms, offered);
+    TEST_ASSERT_EQUAL(20U, council->fence());
+    TEST_ASSERT_EQUAL(4, council.take());
+    TEST_ASSERT_TRUE(council.asked[2].bytes.find("$2\r\n20\r\n") != std::string::npos);
+    council.say(0, false, start + 4ms);
+    TEST_ASSERT_EQUAL("", council.events());
+    council.say(1, true, start + 4ms);
+    TEST_ASSERT_EQUAL("", council.events());
+    council.say(2, true, start + 4ms);
+    TEST_ASSERT_EQUAL("granted", council.events());
+    TEST_ASSERT_EQUAL(20U, council->fence());
+  }
+}
+
+// [redlock 12] It knows of another grant's fence: as a witness for a smaller one it would hide that.
+TEST(test_a_late_granter_that_offers_a_larger_fence_should_not_count_for_it) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.acquire(start);
+  council.grant(0, start + 1ms, 20);
+  council.grant(1, start + 1ms, 10);
+  TEST_ASSERT_EQUAL(3, council.take());
+  council.grant(2, start + 3ms, 21);
+  TEST_ASSERT_EQUAL(0, council.take());
+  council.say(0, true, start + 4ms);
+  TEST_ASSERT_EQUAL("", council.events());
+  council.say(1, false, start + 4ms);
+  TEST_ASSERT_EQUAL("denied", council.events());
+}
+
+// A vote that is still to come keeps the round open: it may yet make the majority.
+TEST(test_the_second_round_should_wait_for_a_vote_that_is_still_to_come) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.acquire(start);
+  council.grant(0, start + 1ms);
+  council.grant(1, start + 1ms);
+  (void)council.take();
+  council.say(0, true, start + 2ms);
+  council.fail(1, Status::timed_out, start + 3ms);
+  TEST_ASSERT_EQUAL(QuorumState::fencing, council->state());
+  council.busy(2, start + 4ms);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(Status::lock_busy, council->status());
+  TEST_ASSERT_EQUAL(3, council.take());
+  TEST_ASSERT_FALSE(council->held(start + 4ms));
+}
+
+TEST(test_a_fence_that_no_majority_has_written_should_be_no_grant) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.acquire(start);
+  for (std::size_t node = 0; node < 3; ++node) council.grant(node, start + 1ms);
+  (void)council.take();
+  council.say(0, true, start + 2ms);
+  council.fail(1, Status::out_of_memory, start + 2ms, true);
+  TEST_ASSERT_EQUAL(QuorumState::fencing, council->state());
+  council.say(2, false, start + 2ms);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(Status::no_quorum, council->status());
+  TEST_ASSERT_EQUAL(3, council.take());
+  TEST_ASSERT_EQUAL(1,
+                    council.compensations[2]);  // It is not ours there: what may be counted is taken back all the same.
+}
+
+TEST(test_a_fence_that_is_written_too_late_should_be_no_grant) {
+  Council council(3, quorum_fenced_mutex_kind, {.lease = lease, .min_validity = 9s});
+  council.acquire(start);
+  council.grant(0, start + 1ms);
+  council.grant(1, start + 1ms);
+  (void)council.take();
+  const Instant end = start + validity - 9s;
+  TEST_ASSERT_EQUAL(end, council->poll_timeout());
+  council.say(0, true, start + 2ms);
+  council.say(1, true, end);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(Status::timed_out, council->status());
+}
+
+TEST(test_the_write_back_should_fall_back_to_the_text_of_its_script) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.acquire(start);
+  council.grant(0, start + 1ms);
+  council.grant(1, start + 1ms);
+  (void)council.take();
+  council.fail(0, Status::no_script, start + 2ms, true);
+  council.fail(1, Status::no_script, start + 2ms, true);
+  council.busy(2, start + 2ms);
+  TEST_ASSERT_EQUAL(QuorumState::fencing, council->state());
+  TEST_ASSERT_EQUAL(3, council.take());
+  TEST_ASSERT_TRUE(council.asked[0].bytes.find("\r\nEVAL\r\n") != std::string::npos);
+  council.say(0, true, start + 3ms);
+  council.say(1, true, start + 3ms);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  TEST_ASSERT_EQUAL(start + 2ms + validity, council->valid_until());
+}
+
+TEST(test_renewals_and_repairs_of_a_fenced_lock_should_carry_its_fence) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.acquire(start);
+  council.grant(0, start, 40);
+  council.grant(1, start, 50);
+  (void)council.take();
+  council.say(0, true, start);
+  council.say(1, true, start);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  council.fail(2, Status::loading, start + 1ms, true);
+  TEST_ASSERT_EQUAL(7, council.renew(start + 3s, 4));
+  TEST_ASSERT_TRUE(council.asked[0].bytes.find("$2\r\n50\r\n") != std::string::npos);
+  council.say(0, true, start + 3s);
+  council.say(1, true, start + 3s);
+  council.grant(2, start + 3s, 99);
+  TEST_ASSERT_EQUAL(0, council.take());
+  TEST_ASSERT_EQUAL(50U, council->fence());
+  TEST_ASSERT_EQUAL(7, council.renew(start + 6s));
+  TEST_ASSERT_TRUE(council.asked[2].bytes.find("$2\r\n50\r\n") != std::string::npos);
+}
+
+TEST(test_fence_should_be_none_without_a_grant) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(7U, council->fence());
+  council.release(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 1s);
+  council.acquire(start + 2s, 'b');
+  TEST_ASSERT_EQUAL(0U, council->fence());
+  council.grant(0, start + 2s, 3);
+  council.grant(1, start + 2s, 4);
+  TEST_ASSERT_EQUAL(4U, council->fence());
+}
+
+// ---- Renewal -----------------------------------------------------------------------------------------------------
+
+TEST(test_renewal_should_be_due_after_a_third_of_the_lease) {
+  Council council(3);
+  TEST_ASSERT_EQUAL(Instant::max(), council->renewal_due());
+  council.hold(start);
+  TEST_ASSERT_EQUAL(start + lease / 3, council->renewal_due());
+  (void)council.renew(start + 3s);
+  TEST_ASSERT_EQUAL(Instant::max(), council->renewal_due());
+  for (std::size_t node = 0; node < 3; ++node) council.fail(node, Status::loading, start + 4s, true);
+  TEST_ASSERT_EQUAL(start + 4s + lease / 30, council->renewal_due());
+  (void)council.renew(start + 5s);
+  council.say(0, true, start + 5s);
+  council.say(1, true, start + 5s);
+  TEST_ASSERT_EQUAL(start + 5s + lease / 3, council->renewal_due());
+}
+
+TEST(test_a_renewal_that_a_majority_confirms_should_raise_valid_until) {
+  for (const LockKind* const kind : kinds)
+    for (const std::size_t nodes : sizes) {
+      Council council(nodes, *kind);
+      council.hold(start);
+      const Instant before = council->valid_until();
+      TEST_ASSERT_EQUAL(all_of(nodes), council.renew(start + 3s));
+      TEST_ASSERT_TRUE(council->waiting());
+      for (std::size_t node = 0; node < majority_of(nodes); ++node) {
+        TEST_ASSERT_EQUAL(before, council->valid_until());
+        TEST_ASSERT_EQUAL("", council.events());
+        council.say(node, true, start + 4s);
+      }
+      TEST_ASSERT_EQUAL("renewed", council.events());
+      TEST_ASSERT_EQUAL(start + 3s + validity, council->valid_until());
+      TEST_ASSERT_EQUAL(start + 3s, council->confirmed_at());
+      TEST_ASSERT_EQUAL(Status::ok, council->status());
+      TEST_ASSERT_FALSE(council->waiting());
+    }
+}
+
+TEST(test_a_renewal_that_a_minority_confirms_should_leave_valid_until_and_be_doubted) {
+  for (const LockKind* const kind : kinds)
+    for (const std::size_t nodes : {2U, 3U, 4U, 5U, 9U}) {
+      Council council(nodes, *kind);
+      council.hold(start);
+      const Instant before = council->valid_until();
+      (void)council.renew(start + 3s);
+      for (std::size_t node = 0; node < majority_of(nodes) - 1; ++node) council.say(node, true, start + 4s);
+      for (std::size_t node = majority_of(nodes) - 1; node < nodes; ++node) {
+        TEST_ASSERT_EQUAL("", council.events());
+        council.fail(node, Status::timed_out, start + 4s);
+      }
+      TEST_ASSERT_EQUAL("doubted at_risk", council.events());
+      TEST_ASSERT_EQUAL(before, council->valid_until());
+      TEST_ASSERT_EQUAL(QuorumState::at_risk, council->state());
+      TEST_ASSERT_EQUAL(Status::no_quorum, council->status());
+      TEST_ASSERT_EQUAL(start, council->confirmed_at());
+      TEST_ASSERT_EQUAL(Instant(), council->risky_from());
+      TEST_ASSERT_EQUAL(before, council->poll_timeout());
+      // The doubt is told once, until it is over.
+      (void)council.renew(start + 5s);
+      for (std::size_t node = 0; node < nodes; ++node) council.fail(node, Status::timed_out, start + 5s);
+      TEST_ASSERT_EQUAL("doubted", council.events());
+      (void)council.renew(start + 6s);
+      for (std::size_t node = 0; node < nodes; ++node) council.say(node, true, start + 6s);
+      TEST_ASSERT_EQUAL("renewed", council.events());
+      TEST_ASSERT_EQUAL(QuorumState::held, council->state());
+      TEST_ASSERT_EQUAL(start + 6s + validity, council->valid_until());
+    }
+}
+
+// Of all votes' ends, sorted, the one that a majority reaches.
+TEST(test_valid_until_should_be_the_end_that_a_majority_reaches) {
+  for (const std::size_t nodes : sizes) {
+    Council council(nodes);
+    council.hold(start);
+    std::vector<Instant> ends(nodes, start + validity);
+    // Each round reaches one node less: the others' replies are lost.
+    for (std::size_t round = 0; round < nodes; ++round) {
+      const Instant now = start + 1s * (static_cast<std::int64_t>(round) + 1) / 2;
+      TEST_ASSERT_EQUAL(Status::ok, council->renew(now, now + 1s, 0));
+      (void)council.take();
+      for (std::size_t step = 0; step < nodes; ++step) {
+        const std::size_t node = (step * 2 + 1) % nodes;  // In some order; each once where the number is odd.
+        if (!council.asked[node].open) continue;
+        if (node < round) {
+          council.fail(node, Status::timed_out, now);
+        } else {
+          council.say(node, true, now);
+          ends[node] = now + validity;
+        }
+        std::vector<Instant> sorted = ends;
+        std::sort(sorted.begin(), sorted.end(), [](Instant left, Instant right) { return right < left; });
+        TEST_ASSERT_EQUAL(sorted[majority_of(nodes) - 1], council->valid_until());
+      }
+      for (std::size_t node = 0; node < nodes; ++node)
+        if (council.asked[node].open) council.fail(node, Status::timed_out, now);
+    }
+  }
+}
+
+TEST(test_a_second_renewal_should_wait_for_the_first) {
+  Council council(3);
+  TEST_ASSERT_EQUAL(Status::not_held, council->renew(start, start + 1s, 0));
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  TEST_ASSERT_EQUAL(Status::too_many_requests, council->renew(start + 1s, start + 2s, 0));
+}
+
+TEST(test_a_doubt_of_the_hold_before_should_not_hurry_the_next) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.fail(node, Status::loading, start + 1s, true);
+  TEST_ASSERT_TRUE(council->renewal_due() < start + 3s);
+  council.release(start + 2s);
+  council->end_release(Status::outcome_unknown);
+  council.acquire(start + 3s, 'b');
+  council.grant(0, start + 3s);
+  council.grant(1, start + 3s);
+  TEST_ASSERT_EQUAL(start + 3s + lease / 3, council->renewal_due());
+}
+
+TEST(test_renewals_of_the_shortest_leases_should_not_spin) {
+  Council council(3, mutex_kind, {.lease = 30ms});
+  council.hold(start);
+  (void)council.renew(start + 10ms);
+  for (std::size_t node = 0; node < 3; ++node) council.fail(node, Status::loading, start + 11ms, true);
+  TEST_ASSERT_EQUAL(start + 11ms + retry_delay_min, council->renewal_due());
+}
+
+TEST(test_a_doubt_that_is_over_before_it_is_told_should_not_be_told) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  council.say(0, false, start + 1s);
+  TEST_ASSERT_EQUAL(QuorumState::at_risk, council->state());
+  council.say(1, true, start + 1s);
+  council.say(2, true, start + 1s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+}
+
+TEST(test_a_hold_with_a_large_drift_should_end_before_it_is_at_risk) {
+  Council council(3, mutex_kind, {.lease = lease, .drift = 5s});
+  council.hold(start);
+  TEST_ASSERT_EQUAL(start + 5s, council->poll_timeout());
+  council->settle(start + 5s);
+  TEST_ASSERT_EQUAL("lost", council.events());
+}
+
+// Lost is final: a grant that comes behind the end revives nothing, though its own end is later.
+TEST(test_a_late_grant_should_not_revive_a_hold_that_has_ended) {
+  Council council(3, reentrant_kind);
+  council.acquire(start);
+  council.grant(0, start + 1ms);
+  council.grant(1, start + 1ms);
+  council.fail(2, Status::no_script, start + 400ms, true);
+  TEST_ASSERT_EQUAL(4, council.take());
+  TEST_ASSERT_EQUAL("granted", council.events());
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 3s, start + 4s, 0));
+  TEST_ASSERT_EQUAL(3, council.take());
+  council.say(1, true, start + 3s);
+  council.fail(0, Status::timed_out, start + 4s);
+  TEST_ASSERT_EQUAL("doubted at_risk", council.events());
+  council.grant(2, start + validity + 100ms);
+  TEST_ASSERT_EQUAL("lost", council.events());
+  TEST_ASSERT_FALSE(council->held(start + validity + 100ms));
+  TEST_ASSERT_EQUAL(6, council.take());
+}
+
+// The round is over at the majority. The straggler's answer counts for its own vote, when it comes.
+TEST(test_a_straggler_of_a_round_should_count_when_it_comes) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  council.say(0, true, start + 1s);
+  council.say(1, true, start + 1s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+  council.say(2, true, start + 2s);
+  TEST_ASSERT_EQUAL(start + 1s + validity, council->vote(2).counts_until);
+  TEST_ASSERT_EQUAL("", council.events());
+}
+
+// It confirms no more than what it was asked for.
+TEST(test_an_older_renewal_should_not_confirm_the_instant_of_a_newer_round) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  council.say(0, true, start + 1s);
+  council.say(1, true, start + 1s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+  TEST_ASSERT_EQUAL(3, council.renew(start + 4s));  // The third's first renewal is still on its way.
+  council.say(0, true, start + 5s);
+  council.say(2, true, start + 5s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+  TEST_ASSERT_EQUAL(start + 1s + validity, council->valid_until());
+  TEST_ASSERT_EQUAL(start + 1s, council->confirmed_at());
+  TEST_ASSERT_TRUE(council->risky_from() < council->valid_until());
+}
+
+TEST(test_a_refusal_by_a_minority_should_put_the_hold_at_risk) {
+  for (const LockKind* const kind : kinds) {
+    Council council(3, *kind);
+    council.hold(start);
+    const Instant before = council->valid_until();
+    (void)council.renew(start + 1s);
+    council.say(1, false, start + 2s);
+    TEST_ASSERT_EQUAL("at_risk", council.events());
+    TEST_ASSERT_EQUAL(QuorumState::at_risk, council->state());
+    TEST_ASSERT_EQUAL(before, council->valid_until());
+    TEST_ASSERT_EQUAL(Status::lock_lost, council->vote(1).status);
+    TEST_ASSERT_EQUAL(Instant(), council->vote(1).counts_until);
+    TEST_ASSERT_EQUAL(0, council.take());
+    TEST_ASSERT_EQUAL(1, council.compensations[1]);
+    council.say(0, true, start + 2s);
+    council.say(2, true, start + 2s);
+    TEST_ASSERT_EQUAL("renewed", council.events());
+    TEST_ASSERT_EQUAL(QuorumState::held, council->state());
+    // One more, and there is no majority.
+    (void)council.renew(start + 3s);
+    council.say(0, false, start + 3s);
+    TEST_ASSERT_EQUAL("at_risk lost", council.events());
+  }
+}
+
+TEST(test_a_refusal_by_a_majority_should_be_a_loss_at_once) {
+  for (const LockKind* const kind : kinds)
+    for (const std::size_t nodes : sizes) {
+      Council council(nodes, *kind);
+      council.hold(start);
+      (void)council.renew(start + 1s);
+      const std::size_t spare = nodes - majority_of(nodes);
+      for (std::size_t node = 0; node <= spare; ++node) {
+        TEST_ASSERT_TRUE(council->held(start + 2s));
+        council.say(node, false, start + 2s);
+      }
+      TEST_ASSERT_EQUAL("at_risk lost", council.events());
+      TEST_ASSERT_FALSE(council->held(start + 2s));
+      TEST_ASSERT_EQUAL(Instant(), council->valid_until());
+      TEST_ASSERT_EQUAL(QuorumState::lost, council->state());
+      TEST_ASSERT_EQUAL(Status::lock_lost, council->status());
+      TEST_ASSERT_FALSE(council->waiting());
+      // The others are released.
+      TEST_ASSERT_EQUAL(static_cast<NodeSet>(all_of(nodes) & ~all_of(spare + 1)), council.take());
+      for (std::size_t node = spare + 1; node < nodes; ++node)
+        TEST_ASSERT_EQUAL(Operation::release == council.asked[node].request.tag.operation, true);
+      TEST_ASSERT_EQUAL(Instant::max(), council->poll_timeout());
+      TEST_ASSERT_EQUAL(Status::lock_lost, council->renew(start + 2s, start + 3s, 0));
+      TEST_ASSERT_EQUAL(Status::lock_lost, council->release(start + 2s));
+      TEST_ASSERT_EQUAL(Status::not_held, council->release(start + 2s));
+      TEST_ASSERT_EQUAL(Status::not_held, council->renew(start + 2s, start + 3s, 0));
+    }
+}
+
+TEST(test_a_hold_should_be_lost_by_time_and_stay_lost) {
+  for (const LockKind* const kind : kinds) {
+    Council council(3, *kind);
+    council.hold(start);
+    const Instant until = council->valid_until();
+    TEST_ASSERT_EQUAL(start + lease / 3 * 2, council->poll_timeout());
+    council->settle(start + lease / 3 * 2 - 1ns);
+    TEST_ASSERT_EQUAL("", council.events());
+    council->settle(start + lease / 3 * 2);
+    TEST_ASSERT_EQUAL("at_risk", council.events());
+    TEST_ASSERT_EQUAL(Status::timed_out, council->status());
+    TEST_ASSERT_EQUAL(until, council->poll_timeout());
+    (void)council.renew(start + 9s);
+    council->settle(until - 1ns);
+    TEST_ASSERT_EQUAL("", council.events());
+    council->settle(until);
+    TEST_ASSERT_EQUAL("lost", council.events());
+    // The renewal comes too late.
+    for (std::size_t node = 0; node < 3; ++node) council.say(node, true, until);
+    TEST_ASSERT_FALSE(council->held(until));
+    TEST_ASSERT_EQUAL("", council.events());
+    (void)council.take();
+    for (std::size_t node = 0; node < 3; ++node) TEST_ASSERT_EQUAL(1, council.compensations[node]);
+  }
+}
+
+TEST(test_a_renewal_that_is_answered_at_the_end_should_come_too_late) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 9s);
+  council.say(0, true, start + validity - 1ns);
+  council.say(1, true, start + validity);
+  TEST_ASSERT_EQUAL("at_risk lost", council.events());
+}
+
+TEST(test_renewals_that_cannot_be_sent_should_be_doubted) {
+  Council council(3);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 1s, start + 2s, 0));
+  for (std::size_t node = 0; node < 2; ++node) council.node(node).refuse_request(Status::not_connected, start + 1s);
+  council->settle(start + 1s);
+  TEST_ASSERT_EQUAL("doubted at_risk", council.events());
+  TEST_ASSERT_EQUAL(start + validity, council->valid_until());
+}
+
+TEST(test_a_loss_should_refuse_renewals_that_were_never_sent) {
+  Council council(3);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 9s, start + 10s, 0));
+  council->settle(start + validity);
+  TEST_ASSERT_EQUAL("at_risk lost", council.events());
+  TEST_ASSERT_EQUAL(0, council.take());
+}
+
+TEST(test_renew_should_notice_the_end_by_itself) {
+  Council council(3);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->renew(start + validity, start + validity + 1s, 0));
+  TEST_ASSERT_EQUAL("lost", council.events());
+}
+
+// ---- Repair ------------------------------------------------------------------------------------------------------
+
+TEST(test_repair_should_be_asked_of_repairers_alone) {
+  Council council(5);
+  council.acquire(start, 'a', 0b00111);
+  for (std::size_t node = 0; node < 3; ++node) council.grant(node, start);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  TEST_ASSERT_EQUAL(0b00111, council.renew(start + 1s));
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 1s);
+  (void)council.events();
+  TEST_ASSERT_EQUAL(0b01111, council.renew(start + 2s, 0b01000));
+  TEST_ASSERT_EQUAL(Operation::acquire == council.asked[3].request.tag.operation, true);
+  TEST_ASSERT_EQUAL(start + 2s + node_timeout, council.asked[3].request.deadline);
+  TEST_ASSERT_TRUE(council.asked[3].bytes.find(std::string(token_text_size, 'a')) != std::string::npos);
+  TEST_ASSERT_TRUE(council->vote(3).repairing);
+}
+
+TEST(test_a_repair_should_not_hold_up_its_round) {
+  Council council(3);
+  council.acquire(start, 'a', 3);
+  council.grant(0, start);
+  council.grant(1, start);
+  TEST_ASSERT_EQUAL(7, council.renew(start + 1s, 4));
+  council.say(0, true, start + 1s);
+  council.say(1, true, start + 1s);
+  TEST_ASSERT_EQUAL("granted renewed", council.events());
+  // It is still on its way: not asked twice.
+  TEST_ASSERT_EQUAL(3, council.renew(start + 2s, 4));
+}
+
+// It joins a majority that is there; what was promised does not grow by it.
+TEST(test_a_repaired_vote_should_never_raise_valid_until_before_its_renewal) {
+  Council council(3);
+  council.acquire(start, 'a', 3);
+  council.grant(0, start);
+  council.grant(1, start);
+  const Instant before = council->valid_until();
+  (void)council.renew(start + 2s, 4);
+  council.say(0, true, start + 2s);
+  council.fail(1, Status::timed_out, start + 3s);
+  TEST_ASSERT_EQUAL("granted doubted at_risk", council.events());
+  TEST_ASSERT_EQUAL(before, council->valid_until());
+  council.grant(2, start + 2s + 400ms);
+  TEST_ASSERT_FALSE(council->vote(2).repairing);
+  TEST_ASSERT_EQUAL(before, council->vote(2).counts_until);
+  TEST_ASSERT_EQUAL(before, council->valid_until());
+  TEST_ASSERT_TRUE(council.node(2).held(before));
+  // Renewed, it counts in full.
+  TEST_ASSERT_EQUAL(7, council.renew(start + 4s));
+  council.say(2, true, start + 4s);
+  TEST_ASSERT_EQUAL(start + 2s + validity, council->valid_until());
+  council.say(0, true, start + 4s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+  TEST_ASSERT_EQUAL(start + 4s + validity, council->valid_until());
+}
+
+TEST(test_a_repaired_vote_should_be_no_confirmation_of_its_round) {
+  Council council(3);
+  council.acquire(start, 'a', 3);
+  council.grant(0, start);
+  council.grant(1, start);
+  (void)council.renew(start + 2s, 4);
+  council.grant(2, start + 2s);
+  council.say(0, true, start + 2s);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  council.fail(1, Status::timed_out, start + 3s);
+  TEST_ASSERT_EQUAL("doubted at_risk", council.events());
+}
+
+TEST(test_a_repaired_vote_should_make_a_majority_with_what_is_left) {
+  Council council(3);
+  council.acquire(start, 'a', 3);
+  council.grant(0, start);
+  council.grant(1, start);
+  (void)council.renew(start + 2s, 4);
+  council.grant(2, start + 2s);
+  council.say(0, false, start + 2s);
+  TEST_ASSERT_EQUAL("granted doubted at_risk", council.events());
+  TEST_ASSERT_TRUE(council->held(start + 2s));
+  TEST_ASSERT_EQUAL(start + validity, council->valid_until());
+  council.say(1, true, start + 2s);
+  (void)council.renew(start + 3s);
+  council.say(1, true, start + 3s);
+  council.say(2, true, start + 3s);
+  TEST_ASSERT_EQUAL(start + 3s + validity, council->valid_until());
+}
+
+TEST(test_a_repair_that_is_refused_should_change_nothing) {
+  Council council(3);
+  council.acquire(start, 'a', 3);
+  council.grant(0, start);
+  council.grant(1, start);
+  (void)council.renew(start + 2s, 4);
+  council.busy(2, start + 2s);
+  TEST_ASSERT_FALSE(council->vote(2).repairing);
+  TEST_ASSERT_EQUAL(Status::lock_busy, council->vote(2).status);
+  council.say(0, true, start + 2s);
+  council.say(1, true, start + 2s);
+  TEST_ASSERT_EQUAL("granted renewed", council.events());
+  TEST_ASSERT_EQUAL(7, council.renew(start + 3s, 4));  // Asked again.
+  council.fail(2, Status::timed_out, start + 4s);
+  TEST_ASSERT_FALSE(council->vote(2).repairing);
+}
+
+TEST(test_a_reentrant_vote_that_was_lost_should_be_repaired) {
+  for (const LockKind* const kind : kinds) {
+    Council council(3, *kind);
+    council.hold(start);
+    (void)council.renew(start + 1s);
+    council.say(2, false, start + 1s);
+    council.say(0, true, start + 1s);
+    council.say(1, true, start + 1s);
+    (void)council.take();
+    TEST_ASSERT_EQUAL(7, council.renew(start + 2s, 4));
+    TEST_ASSERT_TRUE(council->vote(2).repairing);
+    council.grant(2, start + 2s);
+    TEST_ASSERT_TRUE(council.node(2).held(start + 2s));
+    TEST_ASSERT_EQUAL(start + 1s + validity, council->vote(2).counts_until);
+  }
+}
+
+// Whatever ends by time in the same call is still to be taken back there: it is asked the next time.
+TEST(test_a_vote_that_ends_in_the_very_call_should_not_be_repaired_by_it) {
+  Council council(3);
+  council.hold(start);
+  for (const Duration after : {Duration(3s), Duration(6s), Duration(9s)}) {
+    (void)council.renew(start + after);
+    council.say(0, true, start + after);
+    council.say(1, true, start + after);
+    council.fail(2, Status::timed_out, start + after);
+    TEST_ASSERT_EQUAL("renewed", council.events());
+  }
+  TEST_ASSERT_EQUAL(3, council.renew(start + validity, 4));
+  TEST_ASSERT_EQUAL(1, council.compensations[2]);
+  council.say(0, true, start + validity);
+  council.say(1, true, start + validity);
+  TEST_ASSERT_EQUAL(7, council.renew(start + validity + 1s, 4));
+}
+
+TEST(test_a_repair_that_is_granted_after_the_release_should_be_released) {
+  Council council(3);
+  council.acquire(start, 'a', 3);
+  council.grant(0, start);
+  council.grant(1, start);
+  (void)council.renew(start + 2s, 4);
+  council.release(start + 2s);
+  TEST_ASSERT_EQUAL(4, council.given_up);
+  TEST_ASSERT_FALSE(council->vote(2).repairing);
+  council.grant(2, start + 2s);
+  TEST_ASSERT_EQUAL(4, council.take());
+  TEST_ASSERT_EQUAL(Operation::release == council.asked[2].request.tag.operation, true);
+}
+
+// ---- Release -----------------------------------------------------------------------------------------------------
+
+TEST(test_release_should_go_to_every_node_and_end_at_the_majority) {
+  for (const LockKind* const kind : kinds)
+    for (const std::size_t nodes : sizes) {
+      Council council(nodes, *kind);
+      council.hold(start);
+      TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s));
+      TEST_ASSERT_FALSE(council->held(start + 1s));
+      TEST_ASSERT_EQUAL(0U, council->count());
+      TEST_ASSERT_TRUE(council->waiting());
+      TEST_ASSERT_EQUAL(Instant::max(), council->poll_timeout());
+      TEST_ASSERT_EQUAL(all_of(nodes), council.take());
+      for (std::size_t node = 0; node < nodes; ++node) {
+        TEST_ASSERT_TRUE(council.asked[node].request.posted);
+        TEST_ASSERT_EQUAL(Instant::max(), council.asked[node].request.deadline);
+        TEST_ASSERT_TRUE(council.asked[node].bytes.find("\r\nEVALSHA\r\n") != std::string::npos);
+      }
+      for (std::size_t node = 0; node < majority_of(nodes); ++node) {
+        TEST_ASSERT_EQUAL("", council.events());
+        council.say(node, true, start + 1s);
+      }
+      TEST_ASSERT_EQUAL("released", council.events());
+      TEST_ASSERT_EQUAL(Status::ok, council->status());
+      TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+    }
+}
+
+TEST(test_generation_should_grow_with_every_acquire_release_denial_and_loss) {
+  Council council(3);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(1U, council->generation());
+  council.release(start + 1s);
+  TEST_ASSERT_EQUAL(2U, council->generation());
+  for (std::size_t node = 0; node < 3; ++node) {
+    TEST_ASSERT_EQUAL(Status::outcome_unknown, council->vote(node).status);
+    council.say(node, true, start + 1s);
+  }
+  council.acquire(start + 2s, 'b');
+  council->cancel(start + 2s);
+  TEST_ASSERT_EQUAL(4U, council->generation());
+  (void)council.take();
+  for (std::size_t node = 0; node < 3; ++node) council.fail(node, Status::cancelled, start + 2s);
+  council.acquire(start + 3s, 'c');
+  for (std::size_t node = 0; node < 3; ++node) council.grant(node, start + 3s);
+  council->settle(start + 20s);
+  TEST_ASSERT_EQUAL(6U, council->generation());
+  council->forget();
+  TEST_ASSERT_EQUAL(7U, council->generation());
+}
+
+TEST(test_release_should_use_what_each_server_deletes_by) {
+  Council council(3);
+  council.places[1]->native_delete = NativeDelete::delex;
+  council.places[2]->native_delete = NativeDelete::delifeq;
+  council.hold(start);
+  council.release(start + 1s);
+  TEST_ASSERT_TRUE(council.asked[0].bytes.find("\r\nEVALSHA\r\n") != std::string::npos);
+  TEST_ASSERT_TRUE(council.asked[1].bytes.find("\r\nDELEX\r\n") != std::string::npos);
+  TEST_ASSERT_TRUE(council.asked[2].bytes.find("\r\nDELIFEQ\r\n") != std::string::npos);
+  TEST_ASSERT_TRUE(council.asked[1].request.repeatable && council.asked[1].request.posted);
+}
+
+TEST(test_denial_should_use_what_each_server_deletes_by) {
+  Council council(3);
+  council.places[0]->native_delete = NativeDelete::delex;
+  council.places[2]->native_delete = NativeDelete::delifeq;
+  council.acquire(start);
+  council.grant(0, start);
+  council->cancel(start);
+  (void)council.take();
+  TEST_ASSERT_TRUE(council.asked[0].bytes.find("\r\nDELEX\r\n") != std::string::npos);
+  council.grant(2, start);
+  (void)council.take();
+  TEST_ASSERT_TRUE(council.asked[2].bytes.find("\r\nDELIFEQ\r\n") != std::string::npos);
+}
+
+TEST(test_release_should_report_lock_lost_when_a_majority_had_nothing) {
+  Council council(3);
+  council.hold(start);
+  council.release(start + 1s);
+  council.say(0, true, start + 1s);
+  council.say(1, false, start + 1s);
+  TEST_ASSERT_EQUAL("", council.events());
+  council.say(2, false, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->status());
+}
+
+TEST(test_release_should_end_once_a_majority_is_out_of_reach) {
+  Council council(5);
+  council.hold(start);
+  council.release(start + 1s);
+  council.say(0, false, start + 1s);
+  council.say(1, false, start + 1s);
+  TEST_ASSERT_EQUAL("", council.events());
+  council.say(2, false, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->status());
+}
+
+TEST(test_release_should_report_why_it_is_unknown) {
+  Council council(3);
+  council.hold(start);
+  council.release(start + 1s);
+  council.say(0, true, start + 1s);
+  council.fail(1, Status::transport_closed, start + 1s);
+  TEST_ASSERT_EQUAL("", council.events());
+  council.fail(2, Status::transport_closed, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::transport_closed, council->status());
+}
+
+// Whoever was given up was given up by us, and the release was not.
+TEST(test_release_should_not_report_the_giving_up_of_a_straggler_as_its_own_cancel) {
+  Council council(3);
+  council.acquire(start);
+  council.grant(0, start);
+  council.grant(1, start);
+  council.release(start + 1s);
+  TEST_ASSERT_EQUAL(7, council.given_up | 3);
+  council.fail(2, Status::cancelled, start + 1s);
+  council.say(0, true, start + 1s);
+  TEST_ASSERT_EQUAL("", council.events());
+  council.say(1, false, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, council->status());
+}
+
+TEST(test_release_should_give_up_those_that_have_not_answered) {
+  Council council(3);
+  council.acquire(start);
+  council.grant(0, start);
+  council.grant(2, start);
+  TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s));
+  TEST_ASSERT_EQUAL(5, council.take());
+  TEST_ASSERT_EQUAL(2, council.given_up);
+  council.say(0, true, start + 1s);
+  council.say(2, true, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+}
+
+TEST(test_release_of_nothing_should_say_so) {
+  Council council(3);
+  TEST_ASSERT_EQUAL(Status::not_held, council->release(start));
+  council.acquire(start);
+  TEST_ASSERT_EQUAL(Status::not_held, council->release(start));
+  council.grant(0, start);
+  council.grant(1, start);
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->release(start + validity));
+  TEST_ASSERT_EQUAL(QuorumState::lost, council->state());
+}
+
+TEST(test_late_replies_should_not_revive_what_was_released) {
+  for (const LockKind* const kind : kinds) {
+    Council council(3, *kind);
+    council.hold(start);
+    (void)council.renew(start + 1s);
+    const std::vector<Council::Asked> renewals = council.asked;
+    council.release(start + 1s);
+    for (std::size_t node = 0; node < 3; ++node)
+      council.tell(node, renewals[node].request, Status::ok, false, RespValue::make_integer(1), start + 1s);
+    TEST_ASSERT_FALSE(council->held(start + 1s));
+    TEST_ASSERT_EQUAL(Instant(), council->valid_until());
+    TEST_ASSERT_EQUAL("", council.events());
+  }
+}
+
+// ---- Re-entry ----------------------------------------------------------------------------------------------------
+
+TEST(test_a_reentrant_hold_should_be_released_as_often_as_it_was_acquired) {
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->reenter());
+  TEST_ASSERT_EQUAL(Status::ok, council->reenter());
+  TEST_ASSERT_EQUAL(3U, council->count());
+  for (const std::uint32_t left : {2U, 1U}) {
+    TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s));
+    TEST_ASSERT_EQUAL(left, council->count());
+    TEST_ASSERT_TRUE(council->held(start + 1s));
+    TEST_ASSERT_EQUAL(0, council.take());
+  }
+  council.release(start + 1s);
+  TEST_ASSERT_EQUAL(0U, council->count());
+  TEST_ASSERT_EQUAL(QuorumState::releasing, council->state());
+}
+
+TEST(test_a_lost_reentrant_hold_should_be_unwound_before_the_next) {
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->reenter());
+  council->settle(start + validity);
+  TEST_ASSERT_EQUAL(2U, council->count());
+  (void)council.take();
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->acquire(Council::token('b'), start + 11s, 7));
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->release(start + 11s));
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->acquire(Council::token('b'), start + 11s, 7));
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->release(start + 11s));
+  TEST_ASSERT_EQUAL(0U, council->count());
+  TEST_ASSERT_EQUAL(Status::not_held, council->release(start + 11s));
+  council.acquire(start + 12s, 'b');
+  council.grant(0, start + 12s);
+  council.grant(1, start + 12s);
+  TEST_ASSERT_TRUE(council->held(start + 12s));
+  TEST_ASSERT_EQUAL(1U, council->count());
+}
+
+TEST(test_a_lost_mutex_should_not_have_to_be_unwound) {
+  Council council(3);
+  council.hold(start);
+  council->settle(start + validity);
+  TEST_ASSERT_EQUAL(0U, council->count());
+  (void)council.take();
+  council.acquire(start + 11s, 'b');
+  for (std::size_t node = 0; node < 3; ++node) council.grant(node, start + 11s);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  // The loss before is forgotten with it.
+  council.release(start + 12s);
+  council->end_release(Status::outcome_unknown);
+  TEST_ASSERT_EQUAL(Status::not_held, council->release(start + 12s));
+}
+
+// ---- Forget ------------------------------------------------------------------------------------------------------
+
+TEST(test_forget_should_end_everything_without_a_word) {
+  for (const LockKind* const kind : kinds) {
+    Council asked(3, *kind);
+    asked.acquire(start);
+    asked.grant(0, start);
+    asked->forget();
+    Council held(3, *kind);
+    held.hold(start);
+    (void)held.renew(start + 1s, 0);
+    held->forget();
+    Council lost(3, *kind);
+    lost.hold(start);
+    lost->settle(start + validity);
+    lost->forget();
+    Council doubtful(3, *kind);
+    doubtful.acquire(start);
+    doubtful.answer(0, RespValue::make_text(RespKind::simple, "odd"), start);
+    doubtful->cancel(start);
+    doubtful->forget();
+    for (Council* const council : {&asked, &held, &lost, &doubtful}) {
+      TEST_ASSERT_EQUAL(0, council->take());
+      TEST_ASSERT_EQUAL(0, council->given_up);
+      TEST_ASSERT_EQUAL(0, council->doubted);
+      for (std::size_t node = 0; node < 3; ++node) {
+        TEST_ASSERT_EQUAL(0, council->compensations[node]);
+        TEST_ASSERT_EQUAL(LockState::idle, council->node(node).state());
+        TEST_ASSERT_EQUAL(Instant(), (*council)->vote(node).counts_until);
+      }
+      TEST_ASSERT_EQUAL("", council->events());
+      TEST_ASSERT_EQUAL(QuorumState::idle, (*council)->state());
+      TEST_ASSERT_EQUAL(Status::not_held, (*council)->status());
+      TEST_ASSERT_FALSE((*council)->held(start));
+      TEST_ASSERT_FALSE((*council)->waiting());
+      TEST_ASSERT_EQUAL(0U, (*council)->count());
+      TEST_ASSERT_EQUAL(Status::not_held, (*council)->release(start));
+      council->acquire(start + 20s, 'b');
+      for (std::size_t node = 0; node < 3; ++node) council->grant(node, start + 20s);
+    }
+  }
+}
+
+// ---- Against each other ------------------------------------------------------------------------------------------
+//
+// Two quorums of the same name on N nodes, of which each is a key with an expiry. A link is the connection of a client to
+// a node, with what a session does: replies in order, a compensation right behind what was given up, and none before the
+// connection that replaces it. A seed draws every delay, loss, break and restart, and what the clients do.
+
+namespace {
+
+struct World {
+  static constexpr Duration world_lease = 1s;
+
+  struct Node {
+    std::string token;  // Empty: nobody's.
+    Instant expires;
+    std::uint64_t counter = 0;
+    bool knows_scripts = false;
+  };
+  struct Message {
+    Operation operation = Operation::query;
+    std::string token;
+    std::uint64_t fence = 0;
+    bool by_sha = false;
+    ReplyTag tag;
+    Instant deadline = Instant::max();
+    bool detached = false;  // Nobody waits for its reply.
+    bool executed = false;
+    Status outcome = Status::ok;
+    bool yes = false;
+    std::uint64_t granted_fence = 0;
+  };
+  struct Link {
+    std::deque<Message> messages;
+    [[nodiscard]] bool compensates() const {
+      return std::any_of(messages.begin(), messages.end(),
+                         [](const Message& it) { return it.operation == Operation::compensate; });
+    }
+  };
+  struct Client {
+    std::deque<QuorumVote> votes;
+    std::vector<QuorumVote*> places;
+    std::optional<QuorumMachine> machine;
+    std::deque<Link> links;
+    bool wants_reentry = false;
+  };
+
+  sim::Random random;
+  const LockKind& kind;
+  std::vector<Node> nodes;
+  Client clients[2];
+  Instant now = start;
+  std::uint64_t tokens = 0;
+  std::uint64_t fence_granted = 0;
+  bool forgets;  // Nodes lose their data, against all promises: the checks must see it.
+  // What was seen.
+  std::size_t grants = 0, losses = 0, renewals = 0, repairs = 0, denials = 0, releases = 0, reentries = 0;
+  std::size_t both_held = 0, promises_broken = 0, fences_broken = 0;
+
+  World(std::uint64_t seed, const LockKind& of, std::size_t count, bool forgetful)
+      : random(seed), kind(of), nodes(count), forgets(forgetful) {
+    for (Node& node : nodes) node.counter = random.below(50);
+    for (Client& client : clients) {
+      for (std::size_t index = 0; index < count; ++index) {
+        client.places.push_back(&client.votes.emplace_back(of));
+        client.places.back()->native_delete = static_cast<NativeDelete>(random.below(3));
+        client.links.emplace_back();
+      }
+      client.machine.emplace(of, client.places.data(), count);
+      TEST_ASSERT_EQUAL(Status::ok, client.machine->configure(Key("name"), {.lease = world_lease}));
+    }
+  }
+
+  // ---- What a server does ----
+
+  // The node's clock is faster than the clients', as much as the drift allows.
+  [[nodiscard]] Instant end_of_lease() const { return now + world_lease - world_lease / 100; }
+  void expire(Node& node) const {
+    if (now >= node.expires) node.token.clear();
+  }
+  void execute(Node& node, Message& message) {
+    expire(node);
+    message.executed = true;
+    const bool script = message.operation != Operation::acquire || &kind != &mutex_kind;
+    if (script && message.by_sha && !node.knows_scripts) {
+      message.outcome = Status::no_script;
+      return;
+    }
+    if (script && !message.by_sha) node.knows_scripts = true;
+    if (message.operation != Operation::compensate && random.chance(20'000)) {
+      message.outcome = Status::loading;
+      return;
+    }
+    const bool ours = node.token == message.token;
+    switch (message.operation) {
+      case Operation::acquire:
+        message.yes = node.token.empty();
+        if (!message.yes) return;
+        node.token = message.token;
+        node.expires = end_of_lease();
+        message.granted_fence = ++node.counter;
+        return;
+      case Operation::renew:
+        message.yes = ours;
+        if (!ours) return;
+        node.expires = later(node.expires, end_of_lease());
+        node.counter = std::max(node.counter, message.fence);
+        return;
+      default:
+        message.yes = ours;
+        if (ours) node.token.clear();
+        return;
+    }
+  }
+
+  // ---- What a session does ----
+
+  void report(Client& client, std::size_t index, const Message& message, Status outcome) {
+    Reply reply = {.tag = message.tag, .outcome = outcome, .nothing_ran = false, .value = {}};
+    const std::string fence = std::to_string(message.granted_fence);
+    const Batch batch(message.yes ? 1 : 0);
+    if (outcome == Status::no_script || outcome == Status::loading) reply.nothing_ran = true;
+    if (outcome == Status::ok) {
+      if (message.operation == Operation::acquire) {
+        if (message.yes)
+          reply.value = kind.fenced ? RespValue::make_text(RespKind::bulk, ByteView(fence))
+                                    : RespValue::make_text(RespKind::simple, "OK");
+        else if (&kind != &mutex_kind)
+          reply.value = RespValue::make_integer(5);
+      } else if (message.operation == Operation::renew && kind.reentrant) {
+        reply.value = batch.value;
+      } else {
+        reply.value = RespValue::make_integer(message.yes ? 1 : 0);
+      }
+    }
+    client.places[index]->machine.handle_reply(reply, now);
+    settle(client);
+  }
+  static Message compensation_of(const Message& message) {
+    Message compensation;
+    compensation.operation = Operation::compensate;
+    compensation.token = message.token;
+    compensation.tag = message.tag;
+    compensation.tag.operation = Operation::compensate;
+    return compensation;
+  }
+  void give_up(Client& client, std::size_t index, Status why, bool only_late) {
+    Link& link = client.links[index];
+    std::vector<Message> told;
+    const std::size_t size = link.messages.size();
+    for (std::size_t place = 0; place < size; ++place) {
+      Message& message = link.messages[place];
+      if (message.detached || message.deadline == Instant::max()) continue;
+      if (only_late && now < message.deadline) continue;
+      message.detached = true;
+      told.push_back(message);
+      if (message.operation == Operation::acquire) link.messages.push_back(compensation_of(told.back()));
+    }
+    for (const Message& message : told) report(client, index, message, why);
+  }
+  // The connection is gone: some of what was sent has been executed, the rest never will be.
+  void break_link(Client& client, std::size_t index) {
+    std::deque<Message> old;
+    old.swap(client.links[index].messages);
+    const std::size_t reached = random.index(old.size() + 1);
+    for (std::size_t place = 0; place < reached; ++place)
+      if (!old[place].executed) execute(nodes[index], old[place]);
+    std::vector<Message> told;
+    for (const Message& message : old) {
+      const bool takes_back = message.operation == Operation::compensate || message.operation == Operation::release;
+      if (takes_back || (message.operation == Operation::acquire && !message.detached))
+        client.links[index].messages.push_back(compensation_of(message));
+      if (!takes_back && !message.detached) told.push_back(message);
+    }
+    for (const Message& message : told) report(client, index, message, Status::transport_closed);
+  }
+  void deliver(Client& client, std::size_t index) {
+    Link& link = client.links[index];
+    if (link.messages.empty() || !link.messages.front().executed) return;
+    const Message message = link.messages.front();
+    link.messages.pop_front();
+    if (!message.detached) report(client, index, message, message.outcome);
+  }
+
+  // ---- What a driver does ----
+
+  void settle(Client& client) {
+    QuorumMachine& machine = *client.machine;
+    for (bool again = true; again;) {
+      machine.settle(now);
+      again = false;
+      for (std::size_t index = 0; index < nodes.size(); ++index) {
+        LockMachine& vote = client.places[index]->machine;
+        ReplyTag tag;
+        Compensation compensation;
+        if (vote.wants_request()) {
+          again = true;
+          submit(client, index);
+        }
+        if (vote.poll_compensation(tag, compensation)) {
+          Message message;
+          message.operation = Operation::compensate;
+          message.token = compensation.token->bytes().string_view();
+          message.tag = tag;
+          client.links[index].messages.push_back(message);
+        }
+      }
+    }
+    for (NodeSet set = machine.poll_give_up(); set != 0; set = static_cast<NodeSet>(set & (set - 1)))
+      give_up(client, static_cast<std::size_t>(__builtin_ctz(set)), Status::cancelled, false);
+    TEST_ASSERT_EQUAL(0, machine.poll_protocol_doubt());
+    for (QuorumEvent event{}; machine.poll_event(event);) note(client, event);
+  }
+  void submit(Client& client, std::size_t index) {
+    LockMachine& vote = client.places[index]->machine;
+    if (random.chance(10'000)) {
+      vote.refuse_request(Status::too_many_requests, now);
+      return;
+    }
+    static char space[8192];
+    Request request;
+    std::size_t size = 0;
+    Message message;
+    message.fence = vote.fence();
+    message.token = vote.token().bytes().string_view();
+    TEST_ASSERT_EQUAL(Status::ok, vote.poll_request({space, sizeof space}, request, size));
+    message.operation = request.tag.operation;
+    message.tag = request.tag;
+    message.deadline = request.deadline;
+    message.by_sha = std::string_view(space, size).find("EVALSHA") != std::string_view::npos;
+    client.links[index].messages.push_back(message);
+  }
+  void note(Client& client, QuorumEvent event) {
+    switch (event) {
+      case QuorumEvent::granted:
+        ++grants;
+        if (kind.fenced && client.machine->fence() <= fence_granted) ++fences_broken;
+        fence_granted = std::max(fence_granted, client.machine->fence());
+        return;
+      case QuorumEvent::denied: ++denials; return;
+      case QuorumEvent::renewed:
+        ++renewals;
+        if (client.wants_reentry && client.machine->reenter() == Status::ok) ++reentries;
+        client.wants_reentry = false;
+        return;
+      case QuorumEvent::lost: ++losses; return;
+      case QuorumEvent::released: ++releases; return;
+      case QuorumEvent::doubted: client.wants_reentry = false; return;
+      case QuorumEvent::at_risk: return;
+    }
+  }
+  [[nodiscard]] NodeSet random_nodes() {
+    auto set = static_cast<NodeSet>(random.below(std::uint64_t{1} << nodes.size()));
+    return random.coin() ? all_of(nodes.size()) : set;
+  }
+  void act(Client& client) {
+    QuorumMachine& machine = *client.machine;
+    if (random.coin()) settle(client);
+    switch (machine.state()) {
+      case QuorumState::idle:
+      case QuorumState::lost: {
+        if (machine.count() != 0) {
+          TEST_ASSERT_EQUAL(Status::lock_lost, machine.release(now));
+          break;
+        }
+        std::string token = std::to_string(++tokens);
+        token.insert(0, token_text_size - token.size(), '0');
+        client.wants_reentry = false;
+        (void)machine.acquire(Token(ByteView(token)), now, random_nodes());
+        break;
+      }
+      case QuorumState::acquiring:
+      case QuorumState::fencing:
+        if (random.chance(50'000)) machine.cancel(now);
+        break;
+      case QuorumState::held:
+      case QuorumState::at_risk: {
+        if (random.chance(150'000)) {
+          (void)machine.release(now);
+          break;
+        }
+        NodeSet repairers = random_nodes();
+        for (std::size_t index = 0; index < nodes.size(); ++index)
+          if (client.links[index].compensates()) repairers = static_cast<NodeSet>(repairers & ~node_bit(index));
+        if (machine.renew(now, now + 200ms, repairers) != Status::ok) break;
+        client.wants_reentry = kind.reentrant && random.coin();
+        for (std::size_t index = 0; index < nodes.size(); ++index)
+          if (machine.vote(index).repairing) ++repairs;
+        break;
+      }
+      case QuorumState::releasing:
+        if (random.chance(100'000)) machine.end_release(Status::timed_out);
+        break;
+    }
+    settle(client);
+  }
+
+  // ---- One step, and what must hold behind it ----
+
+  void step() {
+    const std::uint64_t choice = random.below(1000);
+    std::size_t index = random.index(nodes.size());
+    std::size_t who = random.index(2);
+    for (int again = 0; choice < 600 && again < 10 && clients[who].links[index].messages.empty(); ++again) {
+      index = random.index(nodes.size());
+      who = random.index(2);
+    }
+    Client& client = clients[who];
+    Link& link = client.links[index];
+    if (choice < 300) {
+      for (Message& message : link.messages)
+        if (!message.executed) {
+          execute(nodes[index], message);
+          break;
+        }
+    } else if (choice < 600) {
+      deliver(client, index);
+    } else if (choice < 680) {
+      act(client);
+    } else if (choice < 880) {
+      now = now + Duration(random.magnitude(1000, 10'000'000));
+    } else if (choice < 887) {
+      now = now + Duration(random.between(1'000'000, 1'200'000'000));  // A pause of everybody.
+    } else if (choice < 980) {
+      for (std::size_t each = 0; each < nodes.size(); ++each) give_up(client, each, Status::timed_out, true);
+      settle(client);
+    } else if (choice < 990) {
+      break_link(client, index);
+    } else if (choice < 993) {  // A restart with data.
+      break_link(clients[0], index);
+      break_link(clients[1], index);
+      nodes[index].knows_scripts = false;
+      if (forgets) nodes[index].token.clear();
+    }
+    check();
+  }
+  void check() {
+    for (std::size_t each = 0; each < 2; ++each) {
+      const QuorumMachine& machine = *clients[each].machine;
+      if (!machine.held(now)) continue;
+      TEST_ASSERT_TRUE(machine.state() == QuorumState::held || machine.state() == QuorumState::at_risk);
+      // A majority keeps this token until then.
+      std::size_t keep = 0;
+      for (const Node& node : nodes)
+        if (node.token == machine.token().bytes().string_view() && node.expires >= machine.valid_until()) ++keep;
+      if (keep < machine.majority()) ++promises_broken;
+    }
+    if (clients[0].machine->held(now) && clients[1].machine->held(now)) ++both_held;
+  }
+};
+
+struct Tally {
+  std::size_t grants = 0, losses = 0, renewals = 0, repairs = 0, denials = 0, releases = 0, reentries = 0;
+};
+
+}  // namespace
+
+TEST(test_no_two_should_ever_hold_on_nodes_that_keep_their_data) {
+  for (const LockKind* const kind : kinds) {
+    Tally tally;
+    for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+      World world(seed, *kind, sizes[seed % std::size(sizes)], false);
+      for (int step = 0; step < 800; ++step) {
+        world.step();
+        TEST_MESSAGE(kind->name << ", seed " << seed << ", step " << step);
+        if (world.both_held + world.promises_broken + world.fences_broken == 0) continue;
+        TEST_ASSERT_EQUAL(0U, world.both_held);
+        TEST_ASSERT_EQUAL(0U, world.promises_broken);
+        TEST_ASSERT_EQUAL(0U, world.fences_broken);
+      }
+      tally.grants += world.grants;
+      tally.losses += world.losses;
+      tally.renewals += world.renewals;
+      tally.repairs += world.repairs;
+      tally.denials += world.denials;
+      tally.releases += world.releases;
+      tally.reentries += world.reentries;
+    }
+    DOCTEST_MESSAGE(std::string(kind->name)
+                    << ": " << tally.grants << " grants, " << tally.denials << " denials, " << tally.renewals
+                    << " renewals, " << tally.repairs << " repairs, " << tally.losses << " losses, " << tally.releases
+                    << " releases, " << tally.reentries << " re-entries");
+    for (const std::size_t count :
+         {tally.grants, tally.losses, tally.renewals, tally.repairs, tally.denials, tally.releases})
+      TEST_ASSERT_TRUE(count >= 50);
+    TEST_ASSERT_EQUAL(kind->reentrant, tally.reentries >= 50);
+  }
+}
+
+// The checks see what nobody promises to survive.
+TEST(test_nodes_that_forget_should_be_seen_to_break_the_promise) {
+  std::size_t both = 0;
+  std::size_t broken = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    World world(seed, mutex_kind, 3, true);
+    for (int step = 0; step < 800; ++step) world.step();
+    both += world.both_held;
+    broken += world.promises_broken;
+  }
+  TEST_ASSERT_TRUE(both > 0);
+  TEST_ASSERT_TRUE(broken > 0);
+}
