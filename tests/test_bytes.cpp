@@ -113,3 +113,14 @@ TEST(test_what_is_no_decimal_number_should_leave_the_output_untouched) {
     TEST_ASSERT_EQUAL(std::uint64_t{7}, number);
   }
 }
+
+TEST(test_comparison_should_be_by_bytes_and_put_the_shorter_one_first) {
+  const ByteView sorted[] = {"", ByteView("\0", 1), "a", ByteView("a\0", 2), "aa", "ab", "b", "\x7f", "\x80", "\xff"};
+  for (const ByteView& left : sorted)
+    for (const ByteView& right : sorted) {
+      const int order = compare(left, right);
+      TEST_ASSERT_EQUAL(&left < &right, order < 0);
+      TEST_ASSERT_EQUAL(&left == &right, order == 0);
+    }
+  TEST_ASSERT_EQUAL(0, compare(ByteView(), ByteView("")));
+}

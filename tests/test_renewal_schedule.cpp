@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/multi_kind.hpp"
 #include "holdfast/mutex_kind.hpp"
+#include "holdfast/name_list.hpp"
 #include "holdfast/renewal_schedule.hpp"
 #include "holdfast/resp_parser.hpp"
 #include "printers.hpp"
@@ -253,6 +255,63 @@ TEST(test_call_should_carry_keys_then_a_token_and_a_lease_for_each) {
   TEST_ASSERT_TRUE(call.request.compensation == nullptr);
   TEST_ASSERT_FALSE(call.request.repeatable);
   TEST_ASSERT_FALSE(call.request.posted);
+}
+
+// Each hold's names are keys of the call, and its answer is one.
+TEST(test_call_for_holds_of_several_names_should_carry_all_names_and_their_number) {
+  Desk desk;
+  const ByteView two[] = {"b", "a"};
+  const ByteView one[] = {"c"};
+  const std::string keys[] = {std::string(NameList(two, 2).key().bytes().string_view()),
+                              std::string(NameList(one, 1).key().bytes().string_view())};
+  Holder& first = desk.enter(keys[0], start, multi_kind);
+  Holder& second = desk.enter(keys[1], start, multi_kind, 20s);
+  desk.enter("plain");  // Goes in a call of its own.
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL(2U, desk.take());
+  const SentCall& call = desk.sent[desk.sent[0].words.size() == 12 ? 0 : 1];
+  TEST_ASSERT_EQUAL(std::string(scripts::multi_renew.sha.bytes().string_view()), call.words[1]);
+  const bool in_order = call.words[3] == "a";
+  const std::vector<std::string> expected =
+      in_order
+          ? std::vector<std::string>{"3",     "a", "b", "c", "token of " + keys[0], "30000", "2", "token of " + keys[1],
+                                     "20000", "1"}
+          : std::vector<std::string>{"3",     "c", "a", "b", "token of " + keys[1], "20000", "1", "token of " + keys[0],
+                                     "30000", "2"};
+  TEST_ASSERT_TRUE(expected == std::vector<std::string>(call.words.begin() + 2, call.words.end()));
+  TEST_ASSERT_TRUE(desk.answer(call, in_order ? "*2\r\n:1\r\n:0\r\n" : "*2\r\n:0\r\n:1\r\n"));
+  TEST_ASSERT_EQUAL(1, first.renewed);
+  TEST_ASSERT_FALSE(desk.schedule.lost(*first.place));
+  TEST_ASSERT_TRUE(desk.schedule.lost(*second.place));
+}
+
+// No more than renewal_batch_max keys a call, and never more than there is room for.
+TEST(test_calls_for_many_holds_of_many_long_names_should_be_bounded) {
+  Desk desk;
+  for (int hold = 0; hold < 40; ++hold) {
+    std::vector<std::string> texts;
+    for (std::size_t index = 0; index < names_max; ++index)
+      texts.push_back(std::to_string(100 + hold) + static_cast<char>('a' + index) +
+                      std::string(key_size_max / names_max - 5, 'x'));
+    const std::vector<ByteView> names(texts.begin(), texts.end());
+    desk.enter(std::string(NameList(names.data(), names.size()).key().bytes().string_view()), start, multi_kind);
+  }
+  desk.to(all_due);
+  std::size_t keys = 0;
+  while (desk.take() != 0) {
+    const std::vector<SentCall> calls = std::move(desk.sent);
+    desk.sent.clear();
+    for (const SentCall& call : calls) {
+      TEST_ASSERT_TRUE(call.count() <= renewal_batch_max);
+      TEST_ASSERT_EQUAL(std::size_t{0}, call.count() % names_max);
+      keys += call.count();
+      std::string reply = "*" + std::to_string(call.count() / names_max) + "\r\n";
+      for (std::size_t index = 0; index < call.count() / names_max; ++index) reply += ":1\r\n";
+      TEST_ASSERT_TRUE(desk.answer(call, reply));
+    }
+  }
+  TEST_ASSERT_EQUAL(40 * names_max, keys);
+  for (const Holder& holder : desk.holders) TEST_ASSERT_EQUAL(1, holder.renewed);
 }
 
 TEST(test_nothing_should_be_sent_before_its_turn) {

@@ -96,6 +96,7 @@ class BlockingLock {
     return record_->remaining_on_server(remaining);
   }
 
+  // Of a MultiLock its packed names, which stand for no key of the server's.
   [[nodiscard]] Key key() const noexcept { return own_.machine().key(); }
   // The proof of the present or last hold.
   [[nodiscard]] const Token& token() const noexcept { return record_->machine().token(); }
@@ -111,6 +112,7 @@ class BlockingLock {
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return record_->machine().fence(); }
 
  private:
+  friend class LockSet;
   friend class OwnedLock;
 
   static constexpr HoldRecord::Ways polled{};

@@ -65,6 +65,15 @@ class ByteView {
   std::size_t size_ = 0;
 };
 
+// Below zero, zero or above, as memcmp(); of two that begin alike the shorter one comes first.
+[[nodiscard]] inline int compare(ByteView left, ByteView right) noexcept {
+  const bool shorter = left.size() < right.size();
+  const std::size_t common = shorter ? left.size() : right.size();
+  const int begin = common == 0 ? 0 : std::memcmp(left.data(), right.data(), common);
+  if (begin != 0 || left.size() == right.size()) return begin;
+  return shorter ? -1 : 1;
+}
+
 // A writable buffer that somebody else owns.
 struct MutableBytes {
   char* data = nullptr;

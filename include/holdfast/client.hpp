@@ -186,6 +186,8 @@ class Client {
   [[nodiscard]] Status query(const CommandLine& line, Decode decode, void* out) noexcept;
   // PTTL: -2 no key, -1 no TTL.
   [[nodiscard]] Status ask_ttl(Key key, std::int64_t& milliseconds) noexcept;
+  // The same of a lock, which may have several names.
+  [[nodiscard]] Status ask_remaining(const LockMachine& machine, std::int64_t& milliseconds) noexcept;
 
   // Small and often used first: their offsets fit into one byte.
   WipedPage* page_ = nullptr;

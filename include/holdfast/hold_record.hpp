@@ -58,6 +58,9 @@ class HoldRecord {
 
   [[nodiscard]] Status remaining_on_server(Duration& remaining) noexcept;
 
+  // Failures that pass by themselves, so that a wait goes on.
+  [[nodiscard]] static bool worth_waiting(Status status) noexcept;
+
   // The hold of `other`, which is about to go, becomes ours.
   void take_over(HoldRecord& other) noexcept;
 
@@ -85,7 +88,6 @@ class HoldRecord {
   [[nodiscard]] Status await_compensation(Status status) noexcept;
   [[nodiscard]] Status acquire_within(Duration wait) noexcept;
   [[nodiscard]] Status poll_until(Instant deadline, Status outcome) noexcept;
-  [[nodiscard]] static bool worth_waiting(Status status) noexcept;
   // What pump() waits for.
   [[nodiscard]] bool answered() const noexcept {
     return !machine_.waiting() && !(awaits_compensation_ && machine_.state() == LockState::unknown);

@@ -19,6 +19,11 @@ using namespace std::chrono_literals;  // NOLINT(google-global-names-in-headers)
 // Redisson users put class names and identifiers into lock names; 256 bytes hold every one we have met, and a key is
 // stored twice a lock (once a prepared request).
 inline constexpr std::size_t key_size_max = 256;
+// Names of a MultiLock: few enough to be checked in one step of a server's only thread.
+inline constexpr std::size_t names_max = 8;
+// Packed into one key, each behind a byte that says its size: eight names of 31 bytes, or one of 255.
+inline constexpr std::size_t name_size_max = 255;
+static_assert(1 + name_size_max <= key_size_max, "a single name of full length must fit");
 // 128 random bits as hexadecimal digits: as many as a UUID has, printable in an environment variable.
 inline constexpr std::size_t token_random_size = 16;
 inline constexpr std::size_t token_text_size = 2 * token_random_size;
@@ -66,6 +71,8 @@ static_assert(reply_size_max >= line_size_max + 3, "a full line must fit");
 // The longest script text. Clang 14 gives up on a compile-time SHA-1 above 8 KiB.
 inline constexpr std::size_t script_size_max = 8192;
 inline constexpr std::size_t arguments_max = 16;
+static_assert(3 /* EVALSHA, SHA-1, the number of keys */ + names_max + 3 /* owner, count, lease */ <= arguments_max,
+              "a step of a lock with the most names must fit");
 // A bulk header: '$', up to ten digits, CR LF; and CR LF behind the bytes.
 inline constexpr std::size_t bulk_overhead_max = 15;
 // A prepared request: EVALSHA, SHA, one key, its token, and up to five short arguments.

@@ -70,23 +70,29 @@ inline constexpr std::int64_t remaining_unknown = INT64_MIN;
 struct LockFacts {
   std::int64_t remaining = remaining_unknown;  // Of the hold in the way, in milliseconds; -1: it has no TTL.
   std::uint64_t fence = 0;                     // Of the grant; 0: it has none.
+  std::uint8_t place = 0;  // Of a kind of several names: of the one in the way, as name_at() counts.
 };
 
 struct LockKind {
   const char* name;
   // Fills in the command for `operation`: acquire, renew, step (of a reentrant kind) or release. By text, a release and a
   // step must be right at any time after the request that they compensate: they touch nothing but this token's hold.
+  // A kind of several names also fills in a query, of the key alone: for the remaining time, answered as by PTTL.
   void (*fill)(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
                const HoldView& hold) noexcept;
   // Decodes a reply that is no error.
   Verdict (*decode)(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept;
   // Renews many holds in one call: KEYS the locks, ARGV a token and a lease in milliseconds for each; the reply is an array of
   // 1 (renewed), 0 (not ours) or -1 (refused) for each. Of one hold alone, a refusal may come in the server's own words.
+  // Of a kind of several names KEYS are the names of each, and ARGV has behind each lease how many they are.
   const Script* renew_batch;
   bool native_release;  // May release by delex and delifeq.
   bool reentrant;       // Its holder may acquire again: the key is a hash of an owner field and a count.
   bool announces;       // A release publishes: waiters are woken.
   bool fenced;          // A grant comes with a fence.
+  // Of a kind of several names, whose key never goes to a server: the name at `index`, empty behind the last one. nullptr:
+  // the key is the name.
+  ByteView (*name_at)(Key key, std::size_t index) noexcept = nullptr;
 };
 
 // A whole EVAL of a compensation must find room in an empty send buffer, or it could never go out.

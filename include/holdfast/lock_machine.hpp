@@ -119,6 +119,14 @@ class LockMachine {
   // What the last acquire that met a busy lock was told of the other's remaining time, in milliseconds; -1 for a key
   // without a TTL, or remaining_unknown.
   [[nodiscard]] std::int64_t busy_for() const noexcept { return facts_.remaining; }
+  // Of several names, the one that the last acquire was told of, as LockKind::name_at() counts; 0 of one.
+  [[nodiscard]] std::uint8_t awaited_place() const noexcept { return facts_.place; }
+  // That name, or the key: whose release would tell that the lock may be had. A view of this machine's key.
+  [[nodiscard]] Key awaited() const noexcept {
+    if (kind_->name_at == nullptr) return key();
+    const ByteView name = kind_->name_at(key(), facts_.place);
+    return Key(name.empty() ? kind_->name_at(key(), 0) : name);  // A server may say anything.
+  }
   // Instant by which the present hold was last confirmed.
   [[nodiscard]] Instant confirmed_at() const noexcept { return confirmed_at_; }
   // Lease less drift.
@@ -244,7 +252,6 @@ class LockMachine {
   Instant renewal_asked_at_;
   Instant deadline_ = Instant::max();  // Of the request in progress.
   Instant retry_renewal_at_;           // The epoch: as the interval says.
-  LockFacts facts_;
   std::uint32_t generation_ = 0;
   std::uint32_t count_ = 0;
   std::uint32_t step_target_ = 0;
@@ -264,6 +271,7 @@ class LockMachine {
   std::uint16_t events_ = 0;  // As event_bit().
   char key_[key_size_max];
   Token token_;
+  LockFacts facts_;            // Far from what is used often, whose offsets fit into one byte.
   Compensation compensation_;  // Of the present hold: views key_ and token_.
   RequestTemplate acquire_;
   RequestTemplate release_;

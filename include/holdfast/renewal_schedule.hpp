@@ -134,9 +134,10 @@ class RenewalSchedule {
   struct Call {
     Instant asked_at;
     std::uint32_t generation = 0;  // Its slot's number in its lowest bits.
-    std::uint16_t count = 0;       // Keys; 0: the slot is free.
+    std::uint16_t count = 0;       // Holds; 0: the slot is free.
     bool by_text = false;
-    std::uint32_t places[renewal_batch_max];  // In the order of the keys; no_place where the hold is gone.
+    std::uint8_t keys = 0;                    // One each, or its names.
+    std::uint32_t places[renewal_batch_max];  // In the order of the answers; no_place where the hold is gone.
   };
   static constexpr std::uint32_t no_place = UINT32_MAX;
   static constexpr std::uint16_t spread_fraction = 4;  // Of the interval.

@@ -24,14 +24,24 @@ constexpr std::uint8_t bit(RenewalEvent event) noexcept {
   return static_cast<std::uint8_t>(1U << static_cast<unsigned>(event));
 }
 
-// What one hold takes of a call, at most: three bulks with their headers, of three, two and one digit.
+// Its keys of a call: one, or its names.
+std::uint32_t keys_of(const KeptHold& hold) noexcept {
+  if (hold.kind->name_at == nullptr) return 1;
+  std::uint32_t count = 0;
+  while (!hold.kind->name_at(hold.key, count).empty()) ++count;
+  return count;
+}
+// What one hold takes of a call, at most: three bulks with their headers, of three, two and one digit. A bulk for each
+// further name, and one that says how many: the packed key has a byte for each as well.
 constexpr std::size_t lease_digits_max = 8;
-static_assert(lease_max < 100'000'000ms && key_size_max < 1000 && token_size_max < 100);
+static_assert(lease_max < 100'000'000ms && key_size_max < 1000 && token_size_max < 100 && names_max < 10);
 std::size_t size_of(const KeptHold& hold) noexcept {
-  return 8 + hold.key.bytes().size() + 7 + hold.token->bytes().size() + 6 + lease_digits_max;
+  return 8 * std::size_t{keys_of(hold)} + hold.key.bytes().size() + 7 + hold.token->bytes().size() + 6 +
+         lease_digits_max + (hold.kind->name_at != nullptr ? 7 : 0);
 }
 // What a call takes beside its holds, at most: the array, EVALSHA, the script, the number of keys.
-static_assert(renewal_batch_max < 1000 && 3 + 3 * renewal_batch_max < 1000 && script_size_max < 10'000);
+static_assert(renewal_batch_max < 1000 && 3 + 4 * renewal_batch_max < 1000 && script_size_max < 10'000 &&
+              renewal_batch_max <= UINT8_MAX);
 constexpr std::size_t frame_size(ByteView script) noexcept { return 6 + 13 + 9 + script.size() + 9; }
 ByteView named(const Script& script, bool by_text) noexcept { return by_text ? script.text : script.sha.bytes(); }
 
@@ -369,7 +379,7 @@ void RenewalSchedule::gather(Call& call, Side side, std::size_t& room, Instant n
     }
     const std::size_t needed =
         size_of(hold) + (first == nullptr ? frame_size(named(*hold.kind->renew_batch, by_text_)) : 0);
-    if (needed > room) break;
+    if (needed > room || call.keys + keys_of(hold) > renewal_batch_max) break;
     if (!host_.may_renew(hold.holder, now)) {
       delay(place, now);
       become(place, PlaceState::waiting);
@@ -379,6 +389,7 @@ void RenewalSchedule::gather(Call& call, Side side, std::size_t& room, Instant n
     place.call = static_cast<std::uint8_t>(&call - calls_);
     place.entry = static_cast<std::uint8_t>(call.count);
     become(place, PlaceState::in_flight);
+    call.keys = static_cast<std::uint8_t>(call.keys + keys_of(hold));
     call.places[call.count++] = index;
     if (first == nullptr) first = &hold;
     if (place.alone) break;
@@ -390,12 +401,18 @@ void RenewalSchedule::write(const Call& call, MutableBytes space, std::size_t& s
   const auto hold_at = [this, &call](std::uint32_t index) -> const KeptHold& {
     return storage_.places[call.places[index]].hold;
   };
-  CommandWriter writer(space, 3 + std::size_t{3} * call.count);
+  const LockKind& kind = *hold_at(0).kind;
+  const std::size_t arguments = kind.name_at == nullptr ? 2 : 3;  // Of each hold.
+  CommandWriter writer(space, 3 + call.keys + arguments * call.count);
   writer.add(call.by_text ? ByteView("EVAL") : ByteView("EVALSHA"));
-  writer.add(named(*hold_at(0).kind->renew_batch, call.by_text)).add(call.count);
-  for (std::uint32_t index = 0; index < call.count; ++index) writer.add(hold_at(index).key.bytes());
+  writer.add(named(*kind.renew_batch, call.by_text)).add(call.keys);
   for (std::uint32_t index = 0; index < call.count; ++index)
+    for (std::uint32_t key = 0; key < keys_of(hold_at(index)); ++key)
+      writer.add(kind.name_at == nullptr ? hold_at(index).key.bytes() : kind.name_at(hold_at(index).key, key));
+  for (std::uint32_t index = 0; index < call.count; ++index) {
     writer.add(hold_at(index).token->bytes()).add(lease_milliseconds(hold_at(index)));
+    if (kind.name_at != nullptr) writer.add(keys_of(hold_at(index)));
+  }
   const Status status = writer.finish(size);
   HOLDFAST_ASSERT(status == Status::ok);  // The sum of gather().
 }
@@ -405,6 +422,7 @@ bool RenewalSchedule::poll_request(MutableBytes space, Request& request, std::si
   if (busy_ == renewal_calls_max) return false;
   Call* call = calls_;
   while (call->count != 0) ++call;
+  call->keys = 0;
   std::size_t room = space.size;
   gather(*call, Side::urgent, room, now);
   if (call->count == 0) return false;

@@ -506,17 +506,28 @@ Status Client::query(const CommandLine& line, Decode decode, void* out) noexcept
   return query_outcome_;
 }
 
+namespace {
+
+bool decode_ttl(const RespValue& reply, void* out) noexcept {
+  if (!reply.is(RespKind::integer)) return false;
+  *static_cast<std::int64_t*>(out) = reply.integer();
+  return true;
+}
+
+}  // namespace
+
 Status Client::ask_ttl(Key key, std::int64_t& milliseconds) noexcept {
   CommandLine line;
   line.add("PTTL").add(key.bytes());
-  return ask(
-      line,
-      [](const RespValue& reply, void* out) noexcept {
-        if (!reply.is(RespKind::integer)) return false;
-        *static_cast<std::int64_t*>(out) = reply.integer();
-        return true;
-      },
-      &milliseconds);
+  return ask(line, decode_ttl, &milliseconds);
+}
+
+Status Client::ask_remaining(const LockMachine& machine, std::int64_t& milliseconds) noexcept {
+  const LockKind& kind = machine.kind();
+  if (kind.name_at == nullptr) return ask_ttl(machine.key(), milliseconds);
+  CommandLine line;
+  kind.fill(line, kind, Operation::query, RequestForm::by_text, {.key = machine.key()});
+  return ask(line, decode_ttl, &milliseconds);
 }
 
 }  // namespace holdfast

@@ -9,7 +9,6 @@
 
 namespace holdfast {
 
-// Failures that pass by themselves, so that a wait goes on.
 bool HoldRecord::worth_waiting(Status status) noexcept {
   switch (status) {
     case Status::lock_busy:
@@ -370,7 +369,7 @@ Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
   Status status = client_->take_cancel() ? Status::cancelled : client_->ensure_ready(Instant::max());
   if (status == Status::ok) {
     if (client_->query_waiting_) client_->pump(nullptr);  // One at a time.
-    status = client_->ask_ttl(machine_.key(), milliseconds);
+    status = client_->ask_remaining(machine_, milliseconds);
   }
   if (status != Status::ok) {
     tell();

@@ -24,7 +24,7 @@ class PushWait {
 
   Status run(Status outcome) noexcept {
     link_.make_current();
-    waiter_ = subscriber().enter(record_.machine_.key(), now());
+    waiter_ = listen();
     if (waiter_ == nullptr) return record_.poll_until(deadline_, outcome);
     const LockKind& kind = record_.machine_.kind();
     asks_ttl_ = !kind.reentrant && !kind.fenced;  // Those are told with the refusal.
@@ -66,8 +66,12 @@ class PushWait {
         outcome = record_.attempt(last ? record_.request_deadline() : deadline_);
         asked_along_ = client_.ttl_wanted_;
         client_.ttl_wanted_ = false;
-        if (outcome == Status::lock_busy) subscriber().end_try(*waiter_);
+        // Of several names another one is in the way now.
+        const bool elsewhere = outcome == Status::lock_busy && place_ != record_.machine_.awaited_place();
+        if (outcome == Status::lock_busy && !elsewhere) subscriber().end_try(*waiter_);
         if (last || !HoldRecord::worth_waiting(outcome)) return outcome;
+        if (elsewhere && !listen_elsewhere()) return outcome;
+        listened = listened && !elsewhere;
         plan(outcome);
         continue;
       }
@@ -77,6 +81,22 @@ class PushWait {
       if (link_.socket() < 0) until = earlier(until, later(link_.connect_at(), floor_));
       sleep_until(until);
     }
+  }
+
+  // nullptr: there is no place to wait by push.
+  Subscriber::Waiter* listen() noexcept {
+    place_ = record_.machine_.awaited_place();
+    return subscriber().enter(record_.machine_.awaited(), now());
+  }
+
+  // False: as above.
+  [[gnu::noinline]] bool listen_elsewhere() noexcept {
+    Subscriber::Waiter* const next = listen();
+    refused_ = next == nullptr;
+    if (refused_) return false;
+    subscriber().leave(*waiter_, false);  // The name that is free now is another waiter's.
+    waiter_ = next;
+    return true;
   }
 
   // When to try again if nobody wakes us.
@@ -140,6 +160,7 @@ class PushWait {
   PushLink link_;
   Instant deadline_;
   Subscriber::Waiter* waiter_ = nullptr;
+  std::uint8_t place_ = 0;  // Of the name whose release it hears of.
   Instant next_try_;
   Instant floor_;  // No try before this: no loop turns faster.
   Duration delay_ = retry_delay_min;

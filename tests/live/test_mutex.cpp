@@ -25,13 +25,16 @@ void connect(Client& client, const std::string& url) {
 }  // namespace
 
 TEST_ON_SERVER(test_script_load_should_agree_with_every_embedded_sha) {
-  const Script scripts[] = {scripts::fenced_acquire,          scripts::fenced_set,
-                            scripts::force_release,           scripts::lock_info,
-                            scripts::mutex_acquire_fenced,    scripts::mutex_release,
-                            scripts::mutex_release_announced, scripts::mutex_renew,
-                            scripts::mutex_renew_batch,       scripts::reentrant_acquire,
-                            scripts::reentrant_release,       scripts::reentrant_renew,
-                            scripts::reentrant_step,          scripts::server_identity};
+  const Script scripts[] = {scripts::fenced_acquire,    scripts::fenced_set,
+                            scripts::force_release,     scripts::lock_info,
+                            scripts::multi_acquire,     scripts::multi_release,
+                            scripts::multi_remaining,   scripts::multi_renew,
+                            scripts::multi_step,        scripts::mutex_acquire_fenced,
+                            scripts::mutex_release,     scripts::mutex_release_announced,
+                            scripts::mutex_renew,       scripts::mutex_renew_batch,
+                            scripts::reentrant_acquire, scripts::reentrant_release,
+                            scripts::reentrant_renew,   scripts::reentrant_step,
+                            scripts::server_identity};
   for (const Script& script : scripts) {
     const std::string text(script.text.string_view());
     TEST_ASSERT_EQUAL(script.sha.bytes(), ByteView(server.command({"SCRIPT", "LOAD", text})));

@@ -472,7 +472,10 @@ RandomRequest RandomRequests::known_script() {
                {&scripts::reentrant_acquire, 1, 2}, {&scripts::reentrant_release, 1, 2},
                {&scripts::reentrant_renew, 3, 6},   {&scripts::reentrant_step, 1, 3},
                {&scripts::force_release, 1, 1},     {&scripts::lock_info, 2, 0},
-               {&scripts::fenced_set, 2, 2},        {&scripts::server_identity, 0, 0}};
+               {&scripts::fenced_set, 2, 2},        {&scripts::server_identity, 0, 0},
+               {&scripts::multi_acquire, 3, 2},     {&scripts::multi_release, 3, 2},
+               {&scripts::multi_renew, 3, 6},       {&scripts::multi_step, 3, 3},
+               {&scripts::multi_remaining, 3, 0}};
   const auto& [script, keys, arguments] = known[random_.below(std::size(known))];
   std::vector<std::string> words;
   if (random_.one_in(3))
@@ -488,11 +491,20 @@ RandomRequest RandomRequests::known_script() {
                                      : std::to_string(key_count));
   for (std::size_t index = 0; index < key_count; ++index) words.push_back(key());
   for (std::size_t index = 0; index < argument_count; ++index) {
+    if (script == &scripts::multi_renew && index % 3 == 2) {  // A hold of one name, and one of two.
+      words.push_back(random_.one_in(20) ? random_.pick<std::string>({"0", "3", "-1", "abc", ""})
+                      : index == 2       ? "1"
+                                         : "2");
+      continue;
+    }
     // Where a script wants a lease it mostly gets one.
     const bool lease = script == &scripts::mutex_renew || script == &scripts::reentrant_acquire ||
-                               script == &scripts::mutex_renew_batch || script == &scripts::reentrant_renew
+                               script == &scripts::multi_acquire || script == &scripts::mutex_renew_batch ||
+                               script == &scripts::reentrant_renew
                            ? index % 2 == 1
-                           : script == &scripts::reentrant_step && index == 2;
+                       : script == &scripts::multi_renew
+                           ? index % 3 == 1
+                           : (script == &scripts::reentrant_step || script == &scripts::multi_step) && index == 2;
     if (lease)
       words.push_back(random_.one_in(20) ? random_.pick<std::string>({"0", "-1", "abc", ""}) : lifetime(false));
     else

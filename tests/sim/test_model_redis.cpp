@@ -368,6 +368,148 @@ TEST(test_a_replica_should_hide_what_has_expired_and_keep_it) {
   TEST_ASSERT_EQUAL(":0\r\n", world.say({"DBSIZE"}));
 }
 
+// ---- The scripts of locks on several names -----------------------------------------------------------------------
+
+namespace {
+
+Words run(const Script& script, const Words& names, const Words& rest) {
+  Words words = {"EVAL", text_of(script), std::to_string(names.size())};
+  words.insert(words.end(), names.begin(), names.end());
+  words.insert(words.end(), rest.begin(), rest.end());
+  return words;
+}
+const Words three = {"a", "b", "{c}d"};
+
+}  // namespace
+
+TEST(test_names_should_be_taken_all_or_none) {
+  for (const std::string& busy : three) {
+    World world;
+    world.say({"HSET", busy, "other", "1"});
+    world.say({"PEXPIRE", busy, "5000"});
+    const std::string place = busy == "a" ? "1" : busy == "b" ? "2" : "3";
+    TEST_ASSERT_EQUAL("*2\r\n:5000\r\n:" + place + "\r\n",
+                      world.say(run(scripts::multi_acquire, three, {"me:1", "30000"})));
+    TEST_ASSERT_EQUAL(":1\r\n", world.say({"DBSIZE"}));
+    world.say({"DEL", busy});
+    TEST_ASSERT_EQUAL("+OK\r\n", world.say(run(scripts::multi_acquire, three, {"me:1", "30000"})));
+    for (const std::string& name : three) {
+      TEST_ASSERT_EQUAL(bulk("1"), world.say({"HGET", name, "me:1"}));
+      TEST_ASSERT_EQUAL(":30000\r\n", world.say({"PTTL", name}));
+    }
+    TEST_ASSERT_EQUAL("*2\r\n:30000\r\n:1\r\n", world.say(run(scripts::multi_acquire, three, {"me:2", "30000"})));
+  }
+}
+
+TEST(test_busy_should_be_the_name_that_stays_for_longest) {
+  World world;
+  world.say({"SET", "a", "x", "PX", "700"});
+  world.say({"SET", "b", "x", "PX", "900"});
+  world.say({"SET", "{c}d", "x", "PX", "800"});
+  const Words acquire = run(scripts::multi_acquire, three, {"me:1", "30000"});
+  const Words remaining = run(scripts::multi_remaining, three, {});
+  TEST_ASSERT_EQUAL("*2\r\n:900\r\n:2\r\n", world.say(acquire));
+  TEST_ASSERT_EQUAL(":900\r\n", world.say(remaining));
+  for (const std::string& endless : {std::string("{c}d"), std::string("a")}) {
+    world.say({"PERSIST", endless});
+    TEST_ASSERT_EQUAL("*2\r\n:-1\r\n:" + std::string(endless == "a" ? "1" : "3") + "\r\n", world.say(acquire));
+    TEST_ASSERT_EQUAL(":-1\r\n", world.say(remaining));
+  }
+  world.say({"DEL", "a", "b", "{c}d"});
+  TEST_ASSERT_EQUAL(":-2\r\n", world.say(remaining));
+}
+
+// [rule 16] The observer would see a field that stands without an end behind the script.
+TEST(test_nothing_should_be_created_before_its_expiry_is_known_to_be_allowed) {
+  World world;
+  int created = 0;
+  world.model.observe(
+      [&](const ModelRedis::Effect& effect) { created += effect.kind == ModelRedis::EffectKind::field_set ? 1 : 0; });
+  world.model.faults().forbidden_commands = {"pexpire"};
+  TEST_ASSERT_EQUAL('-', world.say(run(scripts::multi_acquire, three, {"me:1", "30000"}))[0]);
+  TEST_ASSERT_EQUAL(0, created);
+  world.model.faults().forbidden_commands = {};
+  TEST_ASSERT_EQUAL("+OK\r\n", world.say(run(scripts::multi_acquire, three, {"me:1", "30000"})));
+  TEST_ASSERT_EQUAL(3, created);
+}
+
+TEST(test_step_should_set_the_count_of_all_or_of_none) {
+  World world;
+  world.say(run(scripts::multi_acquire, three, {"me:1", "30000"}));
+  world.say({"PEXPIRE", "b", "90000"});
+  TEST_ASSERT_EQUAL(":1\r\n", world.say(run(scripts::multi_step, three, {"me:1", "7", "40000"})));
+  for (const std::string& name : three) {
+    TEST_ASSERT_EQUAL(bulk("7"), world.say({"HGET", name, "me:1"}));
+    TEST_ASSERT_EQUAL(name == "b" ? ":90000\r\n" : ":40000\r\n", world.say({"PTTL", name}));
+  }
+  world.say({"DEL", "{c}d"});
+  TEST_ASSERT_EQUAL(":0\r\n", world.say(run(scripts::multi_step, three, {"me:1", "8", "99000"})));
+  TEST_ASSERT_EQUAL(bulk("7"), world.say({"HGET", "a", "me:1"}));
+  TEST_ASSERT_EQUAL(":40000\r\n", world.say({"PTTL", "a"}));
+  TEST_ASSERT_EQUAL(":0\r\n", world.say({"EXISTS", "{c}d"}));
+}
+
+// [rule 12] Two holds a call: the first has lost a name, and the second is extended.
+TEST(test_renewal_should_answer_for_each_hold_and_extend_nothing_of_a_lost_one) {
+  World world;
+  const auto renew = [&] {
+    return world.say(run(scripts::multi_renew, {"a", "b", "x", "y"}, {"me:1", "50000", "2", "me:2", "60000", "2"}));
+  };
+  world.say(run(scripts::multi_acquire, {"a", "b"}, {"me:1", "30000"}));
+  world.say(run(scripts::multi_acquire, {"x", "y"}, {"me:2", "30000"}));
+  world.say({"PEXPIRE", "y", "90000"});
+  TEST_ASSERT_EQUAL("*2\r\n:1\r\n:1\r\n", renew());
+  TEST_ASSERT_EQUAL(":50000\r\n", world.say({"PTTL", "b"}));
+  TEST_ASSERT_EQUAL(":60000\r\n", world.say({"PTTL", "x"}));
+  TEST_ASSERT_EQUAL(":90000\r\n", world.say({"PTTL", "y"}));
+  world.model.set_now(start + 10'000'000);
+  for (const char* const way : {"gone", "another's", "of another type"}) {
+    world.say({"DEL", "b"});
+    if (way[0] == 'a') world.say({"HSET", "b", "other", "1"});
+    if (way[0] == 'o') world.say({"SET", "b", "text"});
+    TEST_ASSERT_EQUAL("*2\r\n:0\r\n:1\r\n", renew());
+    TEST_ASSERT_EQUAL(":40000\r\n", world.say({"PTTL", "a"}));
+    TEST_ASSERT_EQUAL(":60000\r\n", world.say({"PTTL", "x"}));
+    TEST_ASSERT_EQUAL(way[0] == 'g' ? ":0\r\n" : ":1\r\n", world.say({"EXISTS", "b"}));
+  }
+  world.say({"DEL", "a"});
+  world.model.faults().forbidden_commands = {"pttl"};
+  TEST_ASSERT_EQUAL("*2\r\n:0\r\n:-1\r\n", renew());
+  const std::string alone = world.say(run(scripts::multi_renew, {"x", "y"}, {"me:2", "60000", "2"}));
+  TEST_ASSERT_EQUAL('-', alone[0]);
+  world.model.faults().forbidden_commands = {"hexists"};
+  TEST_ASSERT_EQUAL("*2\r\n:-1\r\n:-1\r\n", renew());
+}
+
+TEST(test_release_should_free_what_is_ours_and_announce_what_is_free) {
+  World world;
+  const auto listener = world.model.accept();
+  world.say(listener, {"SUBSCRIBE", "wake:{a}", "wake:{b}", "wake:{c}d"});
+  const auto heard = [](const std::string& channel) { return "*3\r\n" + bulk("message") + bulk(channel) + bulk("0"); };
+  const Words release = run(scripts::multi_release, three, {"me:1", "wake"});
+  world.say(run(scripts::multi_acquire, three, {"me:1", "30000"}));
+  world.say({"HSET", "b", "other", "1"});
+  TEST_ASSERT_EQUAL(":1\r\n", world.say(release));
+  TEST_ASSERT_EQUAL(heard("wake:{a}") + heard("wake:{c}d"), world.model.take_output(listener));
+  TEST_ASSERT_EQUAL(":1\r\n", world.say({"DBSIZE"}));
+  TEST_ASSERT_EQUAL(":0\r\n", world.say(release));
+  world.say({"DEL", "b"});
+
+  world.say(run(scripts::multi_acquire, three, {"me:1", "30000"}));
+  world.say({"SET", "a", "text"});
+  TEST_ASSERT_EQUAL(":0\r\n", world.say(release));
+  TEST_ASSERT_EQUAL(heard("wake:{b}") + heard("wake:{c}d"), world.model.take_output(listener));
+  TEST_ASSERT_EQUAL(":1\r\n", world.say({"DBSIZE"}));
+  world.say({"DEL", "a"});
+
+  world.say(run(scripts::multi_acquire, three, {"me:1", "30000"}));
+  world.model.faults().forbidden_commands = {"publish"};
+  TEST_ASSERT_EQUAL(":1\r\n", world.say(release));
+  TEST_ASSERT_EQUAL(":0\r\n", world.say({"DBSIZE"}));
+  world.model.faults().forbidden_commands = {"hdel"};
+  TEST_ASSERT_EQUAL('-', world.say(release)[0]);
+}
+
 TEST(test_one_script_should_not_change_what_the_next_one_sees) {
   World world;
   const std::string refused = world.say({"EVAL", "redis.call = nil", "0"});

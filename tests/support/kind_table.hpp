@@ -104,6 +104,13 @@ inline const char* const replies[] = {
     "*2\r\n:1\r\n:1\r\n",
     "*2\r\n:1\r\n:0\r\n",
     "*2\r\n:-1\r\n:-1\r\n",
+    "*2\r\n:-1\r\n:2\r\n",
+    "*2\r\n:-2\r\n:1\r\n",
+    "*2\r\n:30000\r\n:8\r\n",
+    "*2\r\n:30000\r\n:9\r\n",
+    "*2\r\n$1\r\n1\r\n:1\r\n",
+    "*2\r\n:1\r\n$1\r\n1\r\n",
+    "*3\r\n:1\r\n:1\r\n:1\r\n",
 };
 
 // What a kind lists: a reply and what it means. Every other reply must be unexpected, and say nothing else.

@@ -16,6 +16,8 @@ int main() {
       {"Mutex", sizeof(Mutex), 2048},
       {"ReentrantLock", sizeof(ReentrantLock), 2048},
       {"FencedLock", sizeof(FencedLock), 2048},
+      {"MultiLock", sizeof(MultiLock), 2048},
+      {"LockSet", sizeof(LockSet), 48},
       {"Owner", sizeof(Owner), 16},
       {"Watchdog", sizeof(Watchdog), 48 * 1024},
       {"a watchdog's place", sizeof(RenewalSchedule::Place), 112},

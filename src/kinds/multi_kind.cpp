@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/multi_kind.hpp"
+
+#include "holdfast/name_list.hpp"
+#include "kind_replies.hpp"
+#include "scripts.hpp"
+
+namespace holdfast {
+
+namespace {
+
+std::int64_t count_names(Key key) noexcept {
+  std::int64_t count = 0;
+  while (!name_at(key, static_cast<std::size_t>(count)).empty()) ++count;
+  return count;
+}
+
+void fill(CommandLine& line, const LockKind&, Operation operation, RequestForm form, const HoldView& hold) noexcept {
+  const std::int64_t count = count_names(hold.key);
+  const auto begin = [&](const Script& script) -> CommandLine& {
+    line.add_script(script, form).add(count);
+    for (std::int64_t index = 0; index < count; ++index) line.add(name_at(hold.key, static_cast<std::size_t>(index)));
+    return line;
+  };
+  switch (operation) {
+    case Operation::acquire: begin(scripts::multi_acquire).add_token(*hold.token).add(hold.lease.count()); return;
+    case Operation::renew:
+      begin(scripts::multi_renew).add_token(*hold.token).add(hold.lease.count()).add(count);
+      return;
+    case Operation::step:
+      begin(scripts::multi_step).add_token(*hold.token).add(std::int64_t{hold.count}).add(hold.lease.count());
+      return;
+    case Operation::release: begin(scripts::multi_release).add_token(*hold.token).add(channel_prefix); return;
+    case Operation::query: begin(scripts::multi_remaining); return;
+    case Operation::compensate: return;  // A step or a release, by text.
+  }
+}
+
+// Busy is the remaining time of one name, and which.
+Verdict decode_in_the_way(const RespValue& reply, LockFacts& facts) noexcept {
+  if (reply.count() != 2 || !reply.at(1).is(RespKind::integer)) return Verdict::unexpected;
+  const std::int64_t place = reply.at(1).integer();
+  if (place < 1 || place > static_cast<std::int64_t>(names_max)) return Verdict::unexpected;
+  const Verdict verdict = decode_busy(reply.at(0), facts);
+  if (verdict == Verdict::busy) facts.place = static_cast<std::uint8_t>(place - 1);
+  return verdict;
+}
+
+Verdict decode(const LockKind&, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
+  switch (operation) {
+    case Operation::acquire: return reply.is_simple("OK") ? Verdict::granted : decode_in_the_way(reply, facts);
+    case Operation::renew:
+      if (reply.count() != 1) return Verdict::unexpected;
+      return reply.at(0).is_integer(-1) ? Verdict::refused : decode_yes_or_no(reply.at(0));
+    case Operation::step:
+    case Operation::release: return decode_yes_or_no(reply);
+    case Operation::compensate:
+    case Operation::query: return Verdict::unexpected;
+  }
+  return Verdict::unexpected;
+}
+
+static_assert(compensation_fits<scripts::multi_release.text.size() + names_max * bulk_overhead_max>);
+static_assert(compensation_fits<scripts::multi_step.text.size() + names_max * bulk_overhead_max>);
+
+}  // namespace
+
+constinit const LockKind multi_kind = {.name = "multi",
+                                       .fill = fill,
+                                       .decode = decode,
+                                       .renew_batch = &scripts::multi_renew,
+                                       .native_release = false,
+                                       .reentrant = true,
+                                       .announces = true,
+                                       .fenced = false,
+                                       .name_at = name_at};
+
+}  // namespace holdfast

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+//
+// Locks on several nodes, taken in one order within one deadline: all of them or none.
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "live_fixture.hpp"
+#include "patience.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+struct Party {
+  explicit Party(const RedisServer& server) {
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
+  }
+  Client client;
+  Owner owner{client};
+};
+
+}  // namespace
+
+TEST_ON_SERVER(test_set_should_hold_all_or_nothing_on_two_nodes) {
+  RedisServer far(server.binary());
+  Party here(server);
+  Party there(far);
+  Party rival(far);
+  Mutex first(here.client, "k", {.lease = 20s});
+  ReentrantLock second(there.owner, "k", {.lease = 30s});
+  MultiLock third(there.owner, {"x", "y"}, {.lease = 10s});
+  BlockingLock* locks[] = {&third, &second, &first};
+  LockSet set(locks, 3);
+  TEST_ASSERT_EQUAL(Status::ok, set.configuration());
+  TEST_ASSERT_FALSE(set.held());
+  TEST_ASSERT_EQUAL(Status::not_held, set.release());
+  TEST_ASSERT_EQUAL(Status::not_held, set.renew());
+
+  TEST_ASSERT_EQUAL(Status::ok, set.try_acquire());
+  TEST_ASSERT_TRUE(set.held());
+  TEST_ASSERT_TRUE(set.blocker() == nullptr);
+  TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
+  TEST_ASSERT_EQUAL("3", far.command("EXISTS k x y"));
+  TEST_ASSERT_TRUE(set.valid_until() == third.valid_until());  // The least.
+  TEST_ASSERT_TRUE(set.renewal_due() == third.renewal_due());
+  TEST_ASSERT_TRUE(set.remaining() > 1s && set.remaining() < 10s);
+  TEST_ASSERT_EQUAL(Status::already_held, set.try_acquire());
+  const Instant before = first.valid_until();
+  const Instant least = set.valid_until();
+  TEST_ASSERT_EQUAL(Status::ok, set.renew());
+  TEST_ASSERT_TRUE(first.valid_until() > before);
+  TEST_ASSERT_TRUE(set.valid_until() > least);
+  TEST_ASSERT_EQUAL(Status::ok, set.release());
+  TEST_ASSERT_FALSE(set.held());
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+  TEST_ASSERT_EQUAL("0", far.command("DBSIZE"));
+
+  ReentrantLock in_the_way(rival.owner, "y", {.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, in_the_way.try_acquire());
+  const Instant begun = Client::now();
+  TEST_ASSERT_EQUAL(Status::lock_busy, set.acquire(200ms));
+  TEST_ASSERT_TRUE(Client::now() - begun >= 200ms);
+  TEST_ASSERT_TRUE(set.blocker() == &third);
+  for (const BlockingLock* const lock : locks) TEST_ASSERT_FALSE(lock->held());
+  TEST_ASSERT_TRUE(comes([&] { return server.command("DBSIZE") == "0" && far.command("DBSIZE") == "1"; }));
+  TEST_ASSERT_EQUAL(Status::ok, in_the_way.release());
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(2s));
+}
+
+TEST_ON_SERVER(test_set_that_goes_should_release_what_is_left) {
+  Party party(server);
+  Mutex first(party.client, "a", {.lease = 20s});
+  Mutex second(party.client, "b", {.lease = 20s});
+  {
+    BlockingLock* locks[] = {&first, &second};
+    LockSet set(locks, 2);
+    TEST_ASSERT_EQUAL(Status::ok, set.try_acquire());
+  }
+  TEST_ASSERT_FALSE(first.held() || second.held());
+  TEST_ASSERT_TRUE(comes([&] { return server.command("DBSIZE") == "0"; }));
+}
+
+TEST_ON_SERVER(test_set_should_be_sorted_by_node_database_and_name) {
+  RedisServer far(server.binary());
+  const bool far_first = far.socket_path() < server.socket_path();
+  Party here(server);
+  Party there(far);
+  Client numbered;
+  ClientConfig config = config_for(server.unix_url());
+  config.database = 2;
+  TEST_ASSERT_EQUAL(Status::ok, numbered.connect(config));
+  Client by_port;
+  TEST_ASSERT_EQUAL(Status::ok, by_port.connect(config_for(server.tcp_url())));
+  Mutex a(here.client, "a");
+  MultiLock b(here.owner, {"zz", "b"});  // By its first name, not by how it is packed.
+  Mutex longer(here.client, "bb");
+  Mutex c(here.client, "c");
+  Mutex same(numbered, "a");
+  Mutex other(there.client, "b");
+  Mutex port(by_port, "d");  // No socket path: before all that have one.
+  BlockingLock* locks[] = {&c, &longer, &same, &other, &b, &port, &a};
+  const LockSet set(locks, 7);
+  TEST_ASSERT_EQUAL(Status::ok, set.configuration());
+  TEST_ASSERT_TRUE(locks[0] == &port);
+  TEST_ASSERT_TRUE(locks[far_first ? 1 : 6] == &other);
+  BlockingLock* const* const rest = locks + (far_first ? 2 : 1);
+  TEST_ASSERT_TRUE(rest[0] == &a);
+  TEST_ASSERT_TRUE(rest[1] == &b);
+  TEST_ASSERT_TRUE(rest[2] == &longer);
+  TEST_ASSERT_TRUE(rest[3] == &c);
+  TEST_ASSERT_TRUE(rest[4] == &same);
+}
+
+TEST_ON_SERVER(test_locks_that_can_never_be_had_together_should_be_refused) {
+  Party party(server);
+  Party second(server);
+  Mutex plain(party.client, "a");
+  Mutex twin(second.client, "a");
+  MultiLock multi(party.owner, {"a", "b"});
+  MultiLock overlapping(second.owner, {"0", "b"});
+  Mutex invalid(party.client, "");
+  Mutex apart(party.client, "c");
+  BlockingLock* const pairs[][2] = {{&plain, &plain}, {&plain, &twin},        {&multi, &twin},
+                                    {&plain, &multi}, {&overlapping, &multi}, {&apart, &invalid}};
+  for (BlockingLock* const* const pair : pairs) {
+    BlockingLock* locks[] = {pair[0], pair[1]};
+    LockSet set(locks, 2);
+    TEST_ASSERT_EQUAL(Status::invalid_argument, set.configuration());
+    TEST_ASSERT_EQUAL(Status::invalid_argument, set.try_acquire());
+    TEST_ASSERT_FALSE(set.held());
+  }
+  BlockingLock* locks[] = {&apart};
+  LockSet none(locks, 0);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, none.acquire(1s));
+  TEST_ASSERT_FALSE(none.held());
+  LockSet one(locks, 1);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, one.acquire(-1ns));
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+  TEST_ASSERT_EQUAL(Status::ok, one.acquire(wait_forever));
+}
+
+// Its time is spent on the first, and the others have an attempt each.
+TEST_ON_SERVER(test_deadline_should_be_one_for_all) {
+  Party party(server);
+  Mutex a(party.client, "a", {.lease = 60s});
+  Mutex b(party.client, "b", {.lease = 60s});
+  Mutex c(party.client, "c", {.lease = 60s});
+  BlockingLock* locks[] = {&a, &b, &c};
+  LockSet set(locks, 3);
+  server.command("SET a x PX 2500");
+  server.command("SET b x PX 60000");
+  const Instant begun = Client::now();
+  TEST_ASSERT_EQUAL(Status::lock_busy, set.acquire(3s));
+  const Duration taken = Client::now() - begun;
+  TEST_ASSERT_TRUE(taken >= 3s);
+  TEST_ASSERT_TRUE(taken < 5300ms);  // With one of its own, the second would have waited until 5500 ms.
+  TEST_ASSERT_TRUE(set.blocker() == &b);
+  TEST_ASSERT_FALSE(a.held());
+  server.command("DEL b");
+  server.command("SET a x PX 300");
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(60s));
+  TEST_ASSERT_TRUE(set.held());
+}
+
+TEST_ON_SERVER(test_what_is_taken_should_be_renewed_while_the_next_is_waited_for) {
+  RedisServer far(server.binary());
+  const bool far_first = far.socket_path() < server.socket_path();
+  RedisServer& early = far_first ? far : server;
+  RedisServer& late = far_first ? server : far;
+  Party here(early);
+  Party there(late);
+  Mutex first(here.client, "k", {.lease = 3s});  // An explicit lease: nobody else keeps it.
+  Mutex second(there.client, "k", {.lease = 20s});
+  BlockingLock* locks[] = {&first, &second};
+  LockSet set(locks, 2);
+  late.command("SET k x PX 5000");
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(60s));
+  TEST_ASSERT_TRUE(set.held());
+  TEST_ASSERT_EQUAL("1", early.command("EXISTS k"));
+}
+
+TEST_ON_SERVER(test_loss_of_a_taken_one_should_end_the_wait) {
+  Party party(server);
+  Mutex a(party.client, "a", {.lease = 1s});
+  Mutex b(party.client, "b", {.lease = 20s});
+  BlockingLock* locks[] = {&a, &b};
+  LockSet set(locks, 2);
+  server.command("SET b x");
+  std::thread thief([&] {
+    (void)comes([&] { return server.command("EXISTS a") == "1"; });
+    server.command("SET a stolen PX 60000");
+  });
+  const Status status = set.acquire(60s);
+  thief.join();
+  TEST_ASSERT_EQUAL(Status::lock_lost, status);
+  TEST_ASSERT_TRUE(set.blocker() == &a);
+  TEST_ASSERT_FALSE(set.held());
+  TEST_ASSERT_EQUAL(Status::not_held, set.release());
+  TEST_ASSERT_EQUAL("stolen", server.command("GET a"));
+}
+
+TEST_ON_SERVER(test_set_should_not_be_held_when_one_is_lost) {
+  Party party(server);
+  Mutex a(party.client, "a", {.lease = 20s});
+  ReentrantLock b(party.owner, "b", {.lease = 20s});
+  Mutex c(party.client, "c", {.lease = 20s});
+  BlockingLock* locks[] = {&a, &b, &c};
+  LockSet set(locks, 3);
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(1s));
+  server.command("DEL b");
+  const Instant before = c.valid_until();
+  TEST_ASSERT_EQUAL(Status::lock_lost, set.renew());
+  TEST_ASSERT_TRUE(c.valid_until() > before);  // All are asked.
+  TEST_ASSERT_FALSE(set.held());
+  TEST_ASSERT_TRUE(set.valid_until() == Instant());
+  TEST_ASSERT_TRUE(set.remaining() == Duration::zero());
+  TEST_ASSERT_TRUE(a.held() && c.held());
+  TEST_ASSERT_EQUAL(Status::lock_lost, set.release());
+  TEST_ASSERT_FALSE(a.held() || c.held());
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(1s));  // What was lost is unwound.
+}
+
+TEST_ON_SERVER(test_a_lock_that_was_held_before_should_stay_held) {
+  Party party(server);
+  Mutex a(party.client, "a", {.lease = 20s});
+  ReentrantLock b(party.owner, "b", {.lease = 20s});
+  BlockingLock* locks[] = {&a, &b};
+  LockSet set(locks, 2);
+  TEST_ASSERT_EQUAL(Status::ok, b.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, set.try_acquire());
+  TEST_ASSERT_EQUAL(2U, b.hold_count());
+  TEST_ASSERT_EQUAL(Status::ok, set.post_release());
+  TEST_ASSERT_EQUAL(1U, b.hold_count());
+  TEST_ASSERT_FALSE(set.held());
+  TEST_ASSERT_EQUAL(Status::ok, a.try_acquire());
+  TEST_ASSERT_EQUAL(Status::already_held, set.acquire(1s));
+  TEST_ASSERT_TRUE(a.held());  // Not the set's to let go of.
+  TEST_ASSERT_EQUAL(1U, b.hold_count());
+}
+
+TEST_ON_SERVER(test_cancelled_wait_should_let_go_of_what_was_taken) {
+  Party party(server);
+  Mutex a(party.client, "a", {.lease = 60s});
+  Mutex b(party.client, "b", {.lease = 60s});
+  BlockingLock* locks[] = {&a, &b};
+  LockSet set(locks, 2);
+  server.command("SET b x");
+  std::thread other([&] {
+    (void)comes([&] { return server.command("EXISTS a") == "1"; });
+    party.client.cancel();
+  });
+  const Status status = set.acquire(wait_forever);
+  other.join();
+  TEST_ASSERT_EQUAL(Status::cancelled, status);
+  TEST_ASSERT_FALSE(a.held());
+  TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS a") == "0"; }));
+}
+
+TEST_ON_SERVER(test_sets_in_opposite_order_should_not_deadlock) {
+  RedisServer far(server.binary());
+  constexpr int turns = 25;
+  std::atomic<int> inside = 0;
+  std::atomic<int> crowded = 0;
+  std::atomic<int> refused = 0;
+  const auto run = [&](bool reversed) {
+    Client here;
+    Client there;
+    if (here.connect(config_for(server.unix_url())) != Status::ok) return;
+    if (there.connect(config_for(far.unix_url())) != Status::ok) return;
+    Owner owner(here);
+    ReentrantLock first(owner, "k", {.lease = 60s});
+    Mutex second(there, "k", {.lease = 60s});
+    BlockingLock* locks[] = {&first, &second};
+    if (reversed) std::swap(locks[0], locks[1]);
+    LockSet set(locks, 2);
+    for (int turn = 0; turn < turns; ++turn) {
+      if (set.acquire(60s) != Status::ok) {
+        refused.fetch_add(1);
+        continue;
+      }
+      if (inside.fetch_add(1) != 0) crowded.fetch_add(1);
+      inside.fetch_sub(1);
+      if (set.release() != Status::ok) refused.fetch_add(1);
+    }
+  };
+  std::thread other(run, true);
+  run(false);
+  other.join();
+  TEST_ASSERT_EQUAL(0, crowded.load());
+  TEST_ASSERT_EQUAL(0, refused.load());
+}
