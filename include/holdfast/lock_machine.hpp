@@ -174,10 +174,9 @@ class LockMachine {
   // REQUIRES: the same kind and key, and nothing in flight for either.
   void take_over(LockMachine& other) noexcept;
   // From here on the lock is not held, whatever comes. With `posted` nobody waits: the request goes out in a shape
-  // that cannot be refused for want of a script; with `by_sha` in the short one, and the session repeats it by text where the
-  // server does not know the script. Errors: not_held, lock_lost, which takes one off the count of a lost reentrant hold.
-  [[nodiscard]] Status release(NativeDelete native, bool posted, Instant now, Instant deadline,
-                               bool by_sha = false) noexcept;
+  // that cannot be refused for want of a script. Errors: not_held, lock_lost, which takes one off the count of a lost
+  // reentrant hold.
+  [[nodiscard]] Status release(NativeDelete native, bool posted, Instant now, Instant deadline) noexcept;
   // The request that poll_request() offers could not be submitted: nothing was sent.
   void refuse_request(Status why, Instant now) noexcept;
   // Everything is over without a word to the server: the hold is another process's.

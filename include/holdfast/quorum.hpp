@@ -119,6 +119,7 @@ class QuorumClient {
   void wait_until(Instant then) noexcept;
   [[nodiscard]] Instant next_timeout() const noexcept;
   [[nodiscard]] bool any_connecting() const noexcept;
+  [[nodiscard]] bool expects_bytes() const noexcept;
   // Moves bytes until the lock waits for nothing (nullptr: never), or until then. False if cancelled.
   [[nodiscard]] bool pump(QuorumLock* lock, Instant until) noexcept;
   [[nodiscard]] Status gather(Instant until) noexcept;

@@ -153,9 +153,8 @@ class QuorumMachine {
   // One acquisition more, of a hold that a majority has just confirmed. Errors: invalid_argument beyond count_max.
   [[nodiscard]] Status reenter() noexcept;
   // Lets go of one acquisition; of the last one on every node: those that never answered, too. From here on the lock is not
-  // held. With `posted` nobody waits, and it goes in a shape that cannot be refused for want of a script. Errors: not_held,
-  // lock_lost, which takes one off the count of a lost reentrant hold.
-  [[nodiscard]] Status release(Instant now, bool posted = false) noexcept;
+  // held. Errors: not_held, lock_lost, which takes one off the count of a lost reentrant hold.
+  [[nodiscard]] Status release(Instant now) noexcept;
   // The acquire is not wanted any more: denied, with this status.
   void cancel(Instant now) noexcept {
     if (state_ == QuorumState::acquiring || state_ == QuorumState::fencing) deny(Status::cancelled, now);
@@ -209,7 +208,7 @@ class QuorumMachine {
   void deny(Status why, Instant now) noexcept;
   void lose(Instant now) noexcept;
   void doubt(Instant now) noexcept;
-  void let_go_everywhere(Instant now, bool awaited = false) noexcept;
+  void let_go_everywhere(Instant now) noexcept;
   [[nodiscard]] Status refusal() const noexcept;
 
   const LockKind* kind_;
@@ -228,6 +227,8 @@ class QuorumMachine {
   bool round_open_ = false;
   bool loss_untold_ = false;
   std::uint8_t events_ = 0;
+  NodeSet released_ = 0;  // Nodes that were asked to release the last hold or attempt,
+  NodeSet missed_ = 0;    // and those whose answer was given up then.
   NodeSet changed_ = 0;
   NodeSet give_up_ = 0;
   NodeSet doubted_ = 0;

@@ -58,8 +58,7 @@ struct Request {
   // Takes back what the request may do; nullptr: it does nothing that would have to be. Viewed, with what it views,
   // until the request is answered, given up or abandoned: its owner keeps it alive and as it is so long.
   const Compensation* compensation = nullptr;
-  // A posted release in a shape that may be refused without having run: it is repeated by text then. A compare-and-delete
-  // command of the server's own that was refused once is not used again.
+  // A compare-and-delete command of the server's own. Refused, it is repeated by text, and not used again.
   bool repeatable = false;
   // A release that nobody waits for, answered by an integer as its compensation is: the session copies that, owns it
   // from the start, and repeats it until the server has answered. No deadline.

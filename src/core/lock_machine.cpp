@@ -150,7 +150,7 @@ Status LockMachine::answer_unheld() noexcept {
   return lost ? Status::lock_lost : Status::not_held;
 }
 
-Status LockMachine::release(NativeDelete native, bool posted, Instant now, Instant deadline, bool by_sha) noexcept {
+Status LockMachine::release(NativeDelete native, bool posted, Instant now, Instant deadline) noexcept {
   handle_timeout(now);
   if (!held(now)) return answer_unheld();
   HOLDFAST_ASSERT(!step_in_flight_);
@@ -159,7 +159,7 @@ Status LockMachine::release(NativeDelete native, bool posted, Instant now, Insta
   count_ = 0;
   deadline_ = deadline;
   posted_ = posted;
-  form_ = posted && !by_sha ? RequestForm::by_text : RequestForm::by_sha;
+  form_ = posted ? RequestForm::by_text : RequestForm::by_sha;
   if (kind_->native_release && native == NativeDelete::delex) form_ = RequestForm::delex;
   if (kind_->native_release && native == NativeDelete::delifeq) form_ = RequestForm::delifeq;
   wanted_ = Wanted::release;
@@ -416,7 +416,6 @@ inline void LockMachine::handle_released(const Reply& reply) noexcept {
       return;
     }
   }
-  if (posted_ && reply.outcome == Status::no_script && form_ == RequestForm::by_sha) return;  // It goes out once more.
   // The session compensates what it gave up and repeats what was posted; the rest is ours to hand over.
   unclear(reply.outcome, !given_up(reply.outcome) && !posted_);
 }
@@ -482,7 +481,7 @@ inline void LockMachine::describe(Request& request, Operation operation, Request
   request.tag.generation = generation_;
   request.tag.operation = operation;
   request.deadline = deadline_;
-  request.repeatable = form >= RequestForm::delex || (posted_ && form == RequestForm::by_sha);
+  request.repeatable = form >= RequestForm::delex;
   request.posted = posted_;
   request.compensation = &compensation_;
   // A renewal has none, and leaves one that waits as it is.

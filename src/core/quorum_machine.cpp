@@ -149,7 +149,7 @@ Status QuorumMachine::reenter() noexcept {
   return Status::ok;
 }
 
-Status QuorumMachine::release(Instant now, bool posted) noexcept {
+Status QuorumMachine::release(Instant now) noexcept {
   settle(now);
   if (!holding()) {
     const bool lost = loss_untold_ || depth_ != 0;
@@ -162,7 +162,9 @@ Status QuorumMachine::release(Instant now, bool posted) noexcept {
     return Status::ok;
   }
   depth_ = 0;
-  let_go_everywhere(now, !posted);
+  let_go_everywhere(now);
+  for (std::size_t node = 0; node < count_; ++node)
+    if ((released_ & node_bit(node)) != 0) votes_[node]->status = Status::outcome_unknown;
   state_ = QuorumState::releasing;
   events_ = 0;
   return Status::ok;
@@ -198,7 +200,8 @@ void QuorumMachine::forget() noexcept {
 // ---- Outcomes ----------------------------------------------------------------------------------------------------
 
 // Every node is released: also those that have not answered, and those whose grant nobody counts any more.
-void QuorumMachine::let_go_everywhere(Instant now, bool awaited) noexcept {
+void QuorumMachine::let_go_everywhere(Instant now) noexcept {
+  released_ = missed_ = 0;
   ++generation_;
   valid_until_ = Instant();
   round_open_ = false;
@@ -211,8 +214,9 @@ void QuorumMachine::let_go_everywhere(Instant now, bool awaited) noexcept {
     if (vote.machine.wants_request()) vote.machine.refuse_request(Status::cancelled, now);  // It was never sent.
     if (vote.machine.state() == LockState::acquiring) {
       give_up_ = static_cast<NodeSet>(give_up_ | node_bit(node));
-    } else if (vote.machine.release(vote.native_delete, true, now, Instant::max(), awaited) == Status::ok) {
-      vote.status = Status::outcome_unknown;
+      missed_ = static_cast<NodeSet>(missed_ | node_bit(node));
+    } else if (vote.machine.release(vote.native_delete, true, now, Instant::max()) == Status::ok) {
+      released_ = static_cast<NodeSet>(released_ | node_bit(node));
     }
   }
 }
@@ -265,7 +269,9 @@ void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
   vote.counts_until = vote.machine.valid_until();
   // Nobody else can have had a majority meanwhile; but what is promised to the holder does not grow by it.
   if (vote.repairing) vote.counts_until = earlier(vote.counts_until, valid_until_);
+  const bool late = round_open_ && !vote.repairing;  // Behind the quorum's grant, and behind a renewal.
   vote.repairing = false;
+  if (late) (void)vote.machine.renew(now, earlier(valid_until_, now + timing_.effective_node_timeout()));
   if (!kind_->fenced || state_ == QuorumState::acquiring) return;
   // A node that knows of a larger fence than ours must not count for it: that one was another grant's.
   const bool counts = vote.machine.fence() <= fence_;
@@ -383,10 +389,10 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
     std::size_t open = 0;
     for (std::size_t node = 0; node < count_; ++node) {
       const QuorumVote& vote = *votes_[node];
-      if (!vote.machine.held(now)) continue;
-      if (vote.renewed)
+      const bool late = vote.machine.state() == LockState::acquiring && !vote.repairing;
+      if (vote.machine.held(now) && vote.renewed)
         ++confirmed;
-      else if (vote.machine.waiting())
+      else if (late || (vote.machine.held(now) && vote.machine.waiting()))
         ++open;
     }
     if (confirmed >= majority()) {
@@ -411,22 +417,40 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
   }
 }
 
+// Over when a majority has nothing of ours any more: released, taken back, or never granted. One that says "not yours" is a
+// doubt of the hold itself: then a majority must have had it, and say so.
 void QuorumMachine::judge_release() noexcept {
-  std::size_t released = 0;
+  std::size_t free = 0;
+  std::size_t confirmed = 0;
+  std::size_t lost = 0;
   std::size_t open = 0;
-  Status why = Status::lock_lost;
+  std::size_t possible = 0;  // Nodes that may have had the hold, and have not said so.
+  bool taken_back = true;    // Everything that was given up.
+  Status why = Status::outcome_unknown;
   for (std::size_t node = 0; node < count_; ++node) {
     const QuorumVote& vote = *votes_[node];
-    if (vote.machine.state() == LockState::releasing)
-      ++open;
-    else if (vote.machine.state() == LockState::unknown)
-      why = vote.status == Status::cancelled ? Status::outcome_unknown : vote.status;  // Given up by us.
-    else if (vote.status == Status::ok)
-      ++released;
+    const LockState state = vote.machine.state();
+    const bool unknown = state == LockState::unknown;
+    if ((released_ & node_bit(node)) == 0) {
+      if ((missed_ & node_bit(node)) != 0) ++possible;
+      taken_back = taken_back && !unknown;
+      if (!unknown) ++free;
+    } else if (state == LockState::releasing || unknown) {
+      ++possible;
+      if (unknown)
+        why = vote.status;
+      else
+        ++open;
+    } else {
+      ++free;
+      ++(vote.status == Status::lock_lost ? lost : confirmed);
+    }
   }
-  if (released >= majority())
+  if (confirmed >= majority() || (free >= majority() && lost == 0))
     why = Status::ok;
-  else if (released + open >= majority())
+  else if (confirmed + possible < majority())
+    why = Status::lock_lost;
+  else if (open != 0 || (lost == 0 && !taken_back))
     return;
   state_ = QuorumState::idle;
   status_ = why;

@@ -363,7 +363,8 @@ Status QuorumClient::begin() noexcept {
     node.twin = 0;
   }
   read_clock();
-  if (now_ - looked_at_ > idle_max) {  // Those that have gone meanwhile are noticed before they are asked.
+  // What has arrived counts, and those that have gone meanwhile are noticed before they are asked.
+  if (expects_bytes() || now_ - looked_at_ > idle_max) {
     wait_until(now_);
     move();
   }
@@ -477,6 +478,12 @@ bool QuorumClient::any_connecting() const noexcept {
     const Node& node = nodes_[index];
     if (node.connecting || (node.client.socket_ >= 0 && !node.introduced)) return true;
   }
+  return false;
+}
+
+bool QuorumClient::expects_bytes() const noexcept {
+  for (std::size_t index = 0; index < count_; ++index)
+    if (nodes_[index].connecting || nodes_[index].client.session_.in_flight() != 0) return true;
   return false;
 }
 

@@ -30,7 +30,7 @@ QuorumLock::~QuorumLock() {
   *place = next_;
   if (configuration_ != Status::ok || orphaned()) return;
   quorum_->read_clock();
-  while (machine_.count() != 0) (void)machine_.release(quorum_->now_, true);
+  while (machine_.count() != 0) (void)machine_.release(quorum_->now_);
   settle();
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     quorum_->nodes_[node].client.session_.abandon(votes_[node], quorum_->now_);
@@ -126,6 +126,7 @@ void QuorumLock::hand_over() noexcept {
 void QuorumLock::note(QuorumEvent event) noexcept {
   switch (event) {
     case QuorumEvent::denied:
+    case QuorumEvent::doubted:
       // What single nodes said is kept for who asks why.
       for (std::size_t node = 0; node < machine_.nodes(); ++node)
         if (quorum_->nodes_[node].introduced) quorum_->nodes_[node].status = votes_[node]->status;
@@ -138,7 +139,6 @@ void QuorumLock::note(QuorumEvent event) noexcept {
       return;
     case QuorumEvent::lost: untold_ = Told::lost; return;
     case QuorumEvent::granted:
-    case QuorumEvent::doubted:
     case QuorumEvent::released: return;
   }
 }
@@ -196,7 +196,12 @@ Status QuorumLock::attempt(Instant wait_deadline) noexcept {
   if (!quorum.pump(this, Instant::max())) {
     machine_.cancel(quorum.now_);
     settle();
+    if (machine_.release(quorum.now_) == Status::ok) {  // Answered in the same moment: nobody wants it any more.
+      settle();
+      machine_.end_release(Status::cancelled);
+    }
     quorum.transmit_all();
+    return Status::cancelled;
   }
   if (machine_.status() == Status::ok) {
     granted_at_ = machine_.confirmed_at();
@@ -289,7 +294,7 @@ Status QuorumLock::release() noexcept {
 
 Status QuorumLock::post_release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
-  const Status started = machine_.release(quorum_->now_, true);
+  const Status started = machine_.release(quorum_->now_);
   settle();
   machine_.end_release(Status::outcome_unknown);
   if (machine_.count() == 0) untold_ = Told::nothing;

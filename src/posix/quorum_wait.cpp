@@ -68,6 +68,7 @@ class QuorumWait {
           if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().begin_try(*waiters_[index]);
         floor_ = now() + quorum_.random_delay(retry_delay_min);
         outcome = lock_.attempt(last ? quorum_.request_deadline() : deadline_);
+        spread(outcome);
         if (outcome == Status::lock_busy)
           for (std::size_t index = 0; index < count_; ++index)
             if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().end_try(*waiters_[index]);
@@ -84,6 +85,22 @@ class QuorumWait {
       quorum_.extra_count_ = 0;
       for (std::size_t index = 0; index < count_; ++index) take(index);
     }
+  }
+
+  // A node that granted alone is released again, which wakes everybody there, this waiter, too: the next try is delayed at
+  // random and more and more, so that those who split the votes between them do not do so for ever.
+  void spread(Status outcome) noexcept {
+    bool alone = false;
+    for (std::size_t index = 0; index < count_; ++index) {
+      const Status status = lock_.machine_.vote(index).status;
+      alone = alone || status == Status::ok || status == Status::outcome_unknown || status == Status::cancelled;
+    }
+    if (outcome == Status::ok || !alone) {
+      spread_ = retry_delay_min;
+      return;
+    }
+    spread_ = spread_ * 2 < retry_delay_max ? spread_ * 2 : retry_delay_max;
+    floor_ = now() + quorum_.random_delay(spread_);
   }
 
   // What the subscriptions say.
@@ -181,6 +198,7 @@ class QuorumWait {
   Instant next_try_;
   Instant floor_;  // No try before this: no loop turns faster.
   Duration delay_ = retry_delay_min;
+  Duration spread_ = retry_delay_min;
 };
 
 Status wait_by_push(QuorumLock& lock, Instant deadline, Status outcome) noexcept {

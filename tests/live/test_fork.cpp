@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "live_fixture.hpp"
+#include "live_nodes.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
 
@@ -20,8 +21,6 @@ static void setUp() {}
 static void tearDown() {}
 
 namespace {
-
-std::string text_of(ByteView bytes) { return std::string(bytes.string_view()); }
 
 // A forked child that does what it is told and ends with a number, and two pipes to talk to it.
 class Child {
@@ -261,6 +260,62 @@ TEST_ON_SERVER(test_fork_in_the_middle_of_a_wait_should_leave_a_client_that_work
   TEST_ASSERT_EQUAL(0, wrong);
   TEST_ASSERT_TRUE(held);
   TEST_ASSERT_EQUAL(Status::ok, outcome);
+}
+
+// The holds of a quorum are the parent's, on every node; the child begins anew.
+TEST_ON_NODES(test_child_should_have_nothing_of_its_parents_quorum_and_can_begin_anew, 3) {
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
+  auto mutex = std::make_unique<RedlockMutex<3>>(quorum, "m", QuorumTiming{.lease = 60s, .node_timeout = 12s});
+  auto left = std::make_unique<RedlockMutex<3>>(quorum, "left", QuorumTiming{.lease = 60s, .node_timeout = 12s});
+  RedlockReentrantLock<3> lock(quorum, "k", {.lease = 60s, .node_timeout = 12s}, true);
+  TEST_ASSERT_EQUAL(Status::ok, mutex->try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, left->try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  for (const QuorumLock* const each :
+       {static_cast<QuorumLock*>(mutex.get()), static_cast<QuorumLock*>(left.get()), static_cast<QuorumLock*>(&lock)})
+    await_everywhere(nodes, *each);
+  const std::string token = text_of(lock.token().bytes());
+  Child forked([&](Child& child) {
+    WRONG_UNLESS(!lock.held() && lock.hold_count() == 0 && lock.valid_until() == Instant() && !lock.at_risk());
+    WRONG_UNLESS(!lock.held_on(0) && !lock.held_on(1) && !lock.held_on(2));
+    left.reset();  // Says nothing.
+    WRONG_UNLESS(lock.release() == Status::forked);
+    WRONG_UNLESS(lock.release() == Status::not_held);
+    WRONG_UNLESS(mutex->renew() == Status::forked);
+    WRONG_UNLESS(lock.try_acquire() == Status::lock_busy);
+    WRONG_UNLESS(mutex->acquire(50ms) == Status::lock_busy);
+    RedlockReentrantLock<3> mine(quorum, "mine", {.lease = 60s, .node_timeout = 12s}, true);
+    WRONG_UNLESS(mine.acquire(10s) == Status::ok && mine.acquire(10s) == Status::ok);
+    WRONG_UNLESS(mine.hold_count() == 2 && mine.renew() == Status::ok);
+    child.say(text_of(mine.token().bytes()));
+    child.await_go();
+    WRONG_UNLESS(mine.release() == Status::ok && mine.release() == Status::ok);
+    WRONG_UNLESS(mutex->acquire(30s) == Status::ok && mutex->held());
+    WRONG_UNLESS(mutex->release() == Status::ok);
+    return 0;
+  });
+  const std::string childs = forked.hear();
+  TEST_ASSERT_EQUAL(std::size_t{38}, childs.size());
+  TEST_ASSERT_TRUE(childs.substr(0, 36) != token.substr(0, 36));  // A client id of its own.
+  TEST_ASSERT_TRUE(nodes.all("HGETALL k", token + " 1"));
+  TEST_ASSERT_TRUE(nodes.all("GET left", text_of(left->token().bytes())));
+  TEST_ASSERT_TRUE(nodes.all("GET m", text_of(mutex->token().bytes())));
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL(2U, lock.hold_count());
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew());
+  TEST_ASSERT_EQUAL(Status::ok, mutex->release());
+  forked.go();
+  TEST_ASSERT_EQUAL("", forked.hear());
+  TEST_ASSERT_EQUAL(0, forked.join());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL(Status::ok, left->release());
+  TEST_ASSERT_TRUE(comes([&] {
+    (void)quorum.tend();
+    return nodes.all("EXISTS k left m mine", "0");
+  }));
 }
 
 // ---- Standing still ----------------------------------------------------------------------------------------------

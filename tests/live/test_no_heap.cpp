@@ -11,6 +11,7 @@
 
 #include "heap_trap.hpp"
 #include "live_fixture.hpp"
+#include "live_nodes.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
 
@@ -271,4 +272,85 @@ TEST_ON_SERVER(test_watchdog_should_not_allocate) {
   TEST_ASSERT_TRUE(comes([&] { return trap.read.load(); }));
   TEST_ASSERT_EQUAL(0U, trap.count);
   TEST_ASSERT_TRUE(watchdog.calls() > 5);
+}
+
+TEST_ON_NODES(test_quorum_should_not_allocate_error_paths_included, 3) {
+  prove_that_the_trap_works();
+  std::vector<ClientConfig> configs = nodes.configs();
+  for (ClientConfig& config : configs) config.connect_timeout = 1s;
+  const auto subscribed = [&] { return nodes[0].command("PUBSUB CHANNELS") != ""; };
+  bool good = true;
+  Hands hands([&](int number) {
+    switch (number) {
+      case 1: nodes[2].stop(); return;
+      case 2: nodes[1].pause(); return;
+      case 3:
+        nodes[1].resume();
+        nodes[2].start();
+        return;
+      case 4:
+        for (std::size_t node = 0; node < 3; ++node) nodes[node].command("DEL k");
+        return;
+      case 5:
+        for (std::size_t node = 0; node < 3; ++node) nodes[node].command("HSET k somebody 1");
+        return;
+      case 6:  // Takes a subscription away, then wakes.
+        good &= comes(subscribed);
+        nodes[0].command("CLIENT KILL TYPE pubsub");
+        for (std::size_t node = 0; node < 3; ++node) nodes[node].command("DEL k");
+        for (std::size_t node = 0; node < 3; ++node) nodes[node].command("PUBLISH redisson_lock__channel:{k} 0");
+        return;
+      default: nodes[0].command("CLIENT KILL TYPE normal SKIPME yes"); return;
+    }
+  });
+  std::uint64_t allocations = 0;
+  Status outcomes[16] = {};
+  {
+    Quorum<3> quorum;
+    outcomes[0] = connect(quorum, configs);
+    HeapTrap trap;
+    RedlockMutex<3> mutex(quorum, "k", {.lease = 60s, .node_timeout = 1s}, {.fence = true});
+    RedlockReentrantLock<3> hash(quorum, "k", {.lease = 60s, .node_timeout = 1s}, true);
+    outcomes[1] = mutex.try_acquire();
+    outcomes[2] = hash.try_acquire();
+    outcomes[3] = mutex.renew();
+    good &= comes([&] {  // The third, too: the release needs a majority of those that are left.
+      (void)quorum.tend();
+      return mutex.held_on(0) && mutex.held_on(1) && mutex.held_on(2);
+    });
+    hands.perform(1);
+    (void)quorum.tend();
+    outcomes[4] = mutex.release();
+    outcomes[5] = hash.acquire(20s);
+    outcomes[6] = hash.release();
+    hands.perform(2);
+    outcomes[7] = mutex.try_acquire();
+    (void)quorum.error_text();
+    hands.perform(3);
+    outcomes[8] = hash.acquire(20s);
+    hands.perform(4);
+    outcomes[9] = eventually([&] { return hash.renew(); }, Status::lock_lost);
+    outcomes[10] = hash.release();
+    hands.perform(5);
+    outcomes[11] = hash.acquire(100ms);
+    hands.begin(6);
+    outcomes[12] = hash.acquire(30s);
+    hands.finish(6);
+    hands.perform(7);
+    outcomes[13] = eventually([&] { return hash.renew(); }, Status::ok);
+    outcomes[14] = hash.release();
+    (void)quorum.tend();
+    allocations = trap.count();
+  }
+  for (const int index : {0, 1, 3, 4, 5, 6, 8, 12, 13, 14}) {
+    TEST_MESSAGE("step " << index);
+    TEST_ASSERT_EQUAL(Status::ok, outcomes[index]);
+  }
+  TEST_ASSERT_EQUAL(Status::lock_busy, outcomes[2]);
+  TEST_ASSERT_EQUAL(Status::no_quorum, outcomes[7]);
+  TEST_ASSERT_EQUAL(Status::lock_lost, outcomes[9]);
+  TEST_ASSERT_EQUAL(Status::lock_lost, outcomes[10]);
+  TEST_ASSERT_EQUAL(Status::lock_busy, outcomes[11]);
+  TEST_ASSERT_TRUE(good);
+  TEST_ASSERT_EQUAL(0U, allocations);
 }
