@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a distributed lock is good for, shown on a server of its own in a few seconds:
+// What a distributed lock is good for, shown on servers of its own in a few seconds:
 //
 //     demo PATH-OF-THE-HOLDFAST-COMMAND
 //
@@ -122,17 +122,25 @@ struct Pipe {
 
 // ---- A server of our own -----------------------------------------------------------------------------------------
 
-// Static, because the handler of ^C needs them.
+// Static, because the handler of ^C needs them. The first is for the first three parts, all of them are for the last.
+constexpr std::size_t server_count = 3;
+struct Server {
+  std::string socket_path;
+  std::string log_path;
+  pid_t pid = -1;
+};
+Server servers[server_count];
 char folder[] = "/tmp/holdfast-demo-XXXXXX";
-std::string socket_path;
-std::string log_path;
 std::string counter_path;
-pid_t server = -1;
 
 // Async-signal-safe: also called by the handler of ^C.
 void clean_up() {
-  if (server > 0) ::kill(server, SIGKILL);
-  for (const std::string* path : {&socket_path, &log_path, &counter_path}) ::unlink(path->c_str());
+  for (const Server& server : servers) {
+    if (server.pid > 0) ::kill(server.pid, SIGKILL);
+    ::unlink(server.socket_path.c_str());
+    ::unlink(server.log_path.c_str());
+  }
+  ::unlink(counter_path.c_str());
   ::rmdir(folder);
 }
 
@@ -141,35 +149,21 @@ void handle_end(int signal) {
   ::_exit(128 + signal);
 }
 
-bool server_answers() {
+bool answers(const Server& server) {
   const int connection = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
-  const bool answers = ::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  std::strncpy(address.sun_path, server.socket_path.c_str(), sizeof address.sun_path - 1);
+  const bool connected = ::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   ::close(connection);
-  return answers;
+  return connected;
 }
 
-// On a Unix socket in a folder of its own: no port is taken, nothing is stored.
-void start_server() {
-  if (::mkdtemp(folder) == nullptr) give_up("there is no folder for the server");
-  socket_path = std::string(folder) + "/socket";
-  log_path = std::string(folder) + "/log";
-  counter_path = std::string(folder) + "/counter";
-  ::atexit(clean_up);
-  server = start_process([] {
-    execute({"redis-server", "--port", "0", "--unixsocket", socket_path, "--dir", folder, "--logfile", log_path,
-             "--save", "", "--appendonly", "no"});
-    return 127;
-  });
-  ::signal(SIGINT, handle_end);
-  ::signal(SIGTERM, handle_end);
-  ::signal(SIGHUP, handle_end);
+void await(Server& server) {
   for (int tries = 0; tries < 1000; ++tries) {
-    if (server_answers()) return;
-    if (::waitpid(server, nullptr, WNOHANG) == server) {
-      server = -1;
+    if (answers(server)) return;
+    if (::waitpid(server.pid, nullptr, WNOHANG) == server.pid) {
+      server.pid = -1;
       give_up("redis-server does not start; is it installed?");
     }
     pause_for(10ms);
@@ -177,7 +171,28 @@ void start_server() {
   give_up("redis-server does not answer");
 }
 
-std::string url() { return "unix://" + socket_path; }
+// On Unix sockets in a folder of their own: no port is taken, nothing is stored.
+void start_servers() {
+  if (::mkdtemp(folder) == nullptr) give_up("there is no folder for the servers");
+  counter_path = std::string(folder) + "/counter";
+  for (std::size_t index = 0; index < server_count; ++index) {
+    servers[index].socket_path = std::string(folder) + "/socket" + std::to_string(index + 1);
+    servers[index].log_path = std::string(folder) + "/log" + std::to_string(index + 1);
+  }
+  ::atexit(clean_up);
+  ::signal(SIGHUP, handle_end);
+  for (Server& server : servers)
+    server.pid = start_process([&] {
+      execute({"redis-server", "--port", "0", "--unixsocket", server.socket_path, "--dir", folder, "--logfile",
+               server.log_path, "--save", "", "--appendonly", "no"});
+      return 127;
+    });
+  ::signal(SIGINT, handle_end);
+  ::signal(SIGTERM, handle_end);
+  for (Server& server : servers) await(server);
+}
+
+std::string url(const Server& server = servers[0]) { return "unix://" + server.socket_path; }
 
 void connect(Client& client) {
   const Status status = client.connect(url());
@@ -386,6 +401,55 @@ void show_command() {
   check(passed == 7, "the exit code of the guarded program comes through");
 }
 
+// ---- 4. A lock on three servers ----------------------------------------------------------------------------------
+
+// Acquires, and releases what it got.
+Status try_quorum(RedlockMutex<server_count>& lock, Duration wait, Duration& taken) {
+  const Instant begin = Client::now();
+  const Status status = lock.acquire(wait);
+  taken = Client::now() - begin;
+  if (status == Status::ok && lock.release() != Status::ok) return Status::outcome_unknown;
+  return status;
+}
+
+void show_quorum() {
+  std::printf(
+      "\n4. A lock on three servers\n"
+      "   A lock on one server is gone with the server. This one is held while two of three servers hold it.\n");
+  ClientConfig nodes[server_count];
+  for (std::size_t index = 0; index < server_count; ++index)
+    if (parse_url(url(servers[index]), nodes[index]) != Status::ok) give_up("there is no URL for a server");
+  Quorum<server_count> quorum;
+  // They have just started. With the guard they would not vote before the longest lease is over: they might have forgotten
+  // a lock.
+  if (quorum.connect(nodes, server_count, {.restart_guard = false}) != Status::ok) give_up("there is no quorum");
+  RedlockMutex<server_count> lock(quorum, "demo/quorum", {.lease = 5s});
+  Duration taken{};
+  Status status = try_quorum(lock, 2s, taken);
+  std::printf("   All three are up:             %s, after %.1f ms\n", to_string(status), seconds(taken) * 1e3);
+  check(status == Status::ok, "three of three grant it");
+
+  ::kill(servers[0].pid, SIGKILL);
+  status = try_quorum(lock, 2s, taken);
+  std::printf("   One is killed:                %s, after %.1f ms\n", to_string(status), seconds(taken) * 1e3);
+  check(status == Status::ok, "two of three grant it");
+
+  ::kill(servers[1].pid, SIGSTOP);
+  status = try_quorum(lock, 1s, taken);
+  std::printf("   Another one is stopped, too:  %s, after %.1f ms\n", to_string(status), seconds(taken) * 1e3);
+  const ByteView why = quorum.error_text();
+  const std::string words(why.data(), why.size());
+  std::printf("   Why: %s\n", words.c_str());
+  check(status == Status::no_quorum && taken < 3s && words.find("node 1") != std::string::npos &&
+            words.find("node 2") != std::string::npos,
+        "one of three is not enough: it is refused in time, and the two are named");
+
+  ::kill(servers[1].pid, SIGCONT);
+  status = try_quorum(lock, 10s, taken);
+  std::printf("   The stopped one goes on:      %s, after %.1f ms\n", to_string(status), seconds(taken) * 1e3);
+  check(status == Status::ok, "it is granted again");
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -397,13 +461,14 @@ int main(int argument_count, char** arguments) {
   demo = ::getpid();
   (void)std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   std::printf(
-      "holdfast: locks that several processes, on one machine or many, share through a Redis server.\n"
-      "This demo starts such a server for itself, and takes less than a minute.\n\n");
+      "holdfast: locks that several processes, on one machine or many, share through Redis servers.\n"
+      "This demo starts three of them for itself, and takes less than a minute.\n\n");
   const Instant begin = Client::now();
-  start_server();
+  start_servers();
   show_counter();
   show_dead_holder();
   show_command();
+  show_quorum();
   std::printf("\n%s: %d of %d promises kept, in %.0f seconds.\n",
               broken == 0 ? "Everything was as promised" : "NOT everything was as promised", checks - broken, checks,
               seconds(Client::now() - begin));

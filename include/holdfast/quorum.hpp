@@ -42,7 +42,8 @@ class QuorumClient {
   // the quorum goes on connecting whenever it is used.
   // Errors: invalid_argument (too many nodes; a configuration, see problem() and problem_node(); max_lease outside
   // [lease_min, lease_max]), same_machine, no_quorum, cancelled, already_held while a lock of this quorum exists and the
-  // number of nodes would change. Blocks for the longest connect_timeout at most.
+  // number of nodes would change. Blocks for the longest connect_timeout at most, and
+  // for a quarter of a second once a majority is there.
   [[nodiscard]] Status connect(const ClientConfig* configs, std::size_t count,
                                const QuorumConfig& config = {}) noexcept;
   // The same with URLs, see url.hpp.

@@ -43,7 +43,9 @@ class QuorumLock {
   [[nodiscard]] Status acquire(Duration wait) noexcept;
   // Extends the lease on every node, and takes the lock anew on nodes that lost it while a majority holds it.
   // Errors: not_held, lock_lost (final); no_quorum: not extended, and the hold goes on until valid_until().
-  [[nodiscard]] Status renew() noexcept;
+  [[nodiscard]] Status renew() noexcept { return renew(quorum_->node(0).config().request_timeout); }
+  // The same with a bound on how long it may block. A renewal that was cancelled and is still on its way is waited for.
+  [[nodiscard]] Status renew(Duration timeout) noexcept;
   // Lets go on every node, and waits for the word of a majority. Errors: not_held, lock_lost (a majority had nothing of ours),
   // timed_out and the like: compensations follow by themselves.
   [[nodiscard]] Status release() noexcept;
@@ -96,8 +98,8 @@ class QuorumLock {
   [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
   [[nodiscard]] Status acquire_within(Duration wait) noexcept;
   [[nodiscard]] Status poll_until(Instant deadline, Status outcome) noexcept;
-  [[nodiscard]] Status renew_within() noexcept;
-  [[nodiscard]] Status start_renewal() noexcept;
+  [[nodiscard]] Status renew_within(Instant deadline) noexcept;
+  [[nodiscard]] Status start_renewal(Instant deadline) noexcept;
   [[nodiscard]] static bool worth_waiting(Status status) noexcept;
   [[nodiscard]] bool may_renew(Instant now) const noexcept;
   [[nodiscard]] bool kept() const noexcept {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// ChosenLock is the one lock of a run, of the kind that the command line asked for. All but its making and its fence is
-// the same for every kind: see lock().
+// ChosenLock is the one lock of a run, with its connections: of the kind that the command line asked for, on one server or
+// on a quorum of several. What differs between them ends here; whoever has one sees a lock.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <variant>
 
 #include "holdfast/client.hpp"
@@ -14,30 +15,73 @@
 #include "holdfast/instant.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/owner.hpp"
+#include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
 #include "lock_choice.hpp"
+#include "options.hpp"
 
 namespace holdfast::cli {
 
-// ClientConfig::max_poll for a waiter of that kind.
-[[nodiscard]] Duration max_poll_of(Kind kind) noexcept;
-
 class ChosenLock {
  public:
-  // The name's bytes are copied; the client must outlive the lock.
-  ChosenLock(Client& client, std::string_view name, Duration lease, const LockChoice& choice);
+  // Connects to nothing yet. The options must outlive the lock.
+  explicit ChosenLock(const RunOptions& options);
   ChosenLock(const ChosenLock&) = delete;
   ChosenLock& operator=(const ChosenLock&) = delete;
 
-  [[nodiscard]] BlockingLock& lock() noexcept { return *lock_; }
+  // Connects and makes the lock. Errors: as Client::connect() and QuorumClient::connect(). REQUIRES: called once, and for all
+  // that follows that it was ok.
+  [[nodiscard]] Status connect();
+
+  // A. As BlockingLock and QuorumLock have them.
+  [[nodiscard]] Status try_acquire() noexcept;
+  [[nodiscard]] Status acquire(Duration wait) noexcept;
+  [[nodiscard]] Status renew(Duration timeout) noexcept;
+  [[nodiscard]] Status release() noexcept;
+  [[nodiscard]] bool held(Instant now) const noexcept { return now < valid_until(); }
+  [[nodiscard]] Instant valid_until() const noexcept;
+  [[nodiscard]] Duration remaining() const noexcept;
+  // When renew() is due. At once where a renewal was cancelled and is still on its way: it is waited for.
+  [[nodiscard]] Instant renewal_due() const noexcept;
+  [[nodiscard]] const Token& token() const noexcept;
+  // Safe in a signal handler.
+  void cancel() noexcept;
+
   // Of the present or last grant; none where the choice has none.
   [[nodiscard]] std::optional<std::uint64_t> fence() const noexcept;
+  // Between two calls: connections to nodes that were lost are made anew. Does not wait for them.
+  void tend() noexcept;
+  // Nothing that may be ours is still to be taken back where it counts: on the server, or on a majority of the nodes.
+  [[nodiscard]] bool settled() const noexcept;
+  // Moves on what settled() asks for.
+  void move() noexcept;
+  // Sentences: what happened, and which servers have to do with it; what to do.
+  [[nodiscard]] std::string failure_text(Status status);
 
  private:
-  Owner owner_;  // In front of the locks, which must go first.
-  std::variant<std::monostate, Mutex, ReentrantLock, FencedLock> place_;
-  BlockingLock* lock_ = nullptr;
-  bool with_fence_;
+  struct OneServer {
+    Client client;
+    Owner owner{client};  // In front of the locks, which must go first.
+    std::variant<std::monostate, Mutex, ReentrantLock, FencedLock> place;
+  };
+  struct SeveralServers {
+    Quorum<nodes_max> quorum;
+    std::variant<std::monostate, RedlockMutex<nodes_max>, RedlockReentrantLock<nodes_max>> place;
+  };
+
+  void make_lock(OneServer& one);
+  void make_lock(SeveralServers& several);
+  // The same call of whichever there is.
+  template <class Call>
+  auto on_lock(Call&& call) const noexcept {
+    return lock_ != nullptr ? call(*lock_) : call(*redlock_);
+  }
+
+  const RunOptions& options_;
+  std::unique_ptr<OneServer> one_;  // One of these two,
+  std::unique_ptr<SeveralServers> several_;
+  BlockingLock* lock_ = nullptr;  // and what is in its place.
+  QuorumLock* redlock_ = nullptr;
 };
 
 }  // namespace holdfast::cli

@@ -41,4 +41,17 @@ std::string failure_text(Status status, const Client& client) {
   return text + " " + remedy(status);
 }
 
+std::string failure_text(Status status, QuorumClient& quorum) {
+  std::string text = cause(status);
+  const ByteView words = status == Status::lock_busy ? ByteView() : quorum.error_text();
+  bool hidden = false;
+  for (std::size_t node = 0; node < quorum.nodes(); ++node)
+    hidden = hidden || gives_away(words, quorum.node(node).config().password.view());
+  if (hidden)
+    text += " (What the servers said is not shown: it has a password in it.)";
+  else if (!words.empty())
+    text += " (" + escaped(words) + ")";
+  return text + " " + remedy(status);
+}
+
 }  // namespace holdfast::cli

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "info_command.hpp"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "connection.hpp"
 #include "failure_text.hpp"
 #include "holdfast/inspection.hpp"
+#include "holdfast/quorum_machine.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
 
@@ -18,16 +21,6 @@ void add_line(std::string& text, const char* name, const std::string& value) {
   text += ": ";
   text += value;
   text += '\n';
-}
-
-// Who has it. REQUIRES: it is held.
-void add_hold(std::string& text, const LockInfo& hold) {
-  add_line(text, "kind", to_string(hold.form));
-  if (!hold.owner.empty()) add_line(text, "owner", escaped(hold.owner.view()));
-  add_line(text, "count", std::to_string(hold.count));
-  if (hold.owners != 1) add_line(text, "owners", std::to_string(hold.owners));
-  const bool expires = hold.remaining != Duration::max();
-  add_line(text, "remaining", expires ? seconds_text(hold.remaining) + " seconds" : "no expiry");
 }
 
 const char* state_text(LockForm form) noexcept {
@@ -52,23 +45,90 @@ int exit_code_for(LockForm form) noexcept {
   return exit_software;
 }
 
+bool is_held(const LockInfo& found) noexcept { return exit_code_for(found.form) == exit_ok; }
+
+// What one server says of it.
+void add_answer(std::string& text, const LockInfo& found) {
+  add_line(text, "state", state_text(found.form));
+  if (is_held(found)) {
+    add_line(text, "kind", to_string(found.form));
+    if (!found.owner.empty()) add_line(text, "owner", escaped(found.owner.view()));
+    add_line(text, "count", std::to_string(found.count));
+    if (found.owners != 1) add_line(text, "owners", std::to_string(found.owners));
+    const bool expires = found.remaining != Duration::max();
+    add_line(text, "remaining", expires ? seconds_text(found.remaining) + " seconds" : "no expiry");
+  }
+  if (found.fence != 0) add_line(text, "fence", std::to_string(found.fence));
+}
+
+// Connects and asks. Returns exit_ok; or says why there is no answer, and returns what to end with.
+int ask(const ClientConfig& server, const std::string& name, LockInfo& found) {
+  Client client;
+  if (const int code = connect(client, server); code != exit_ok) return code;
+  const Status status = inspect(client, Key(ByteView(name)), found);
+  if (status == Status::ok) return exit_ok;
+  say("cannot say who holds " + escaped(name) + ": " + failure_text(status, client));
+  return exit_code_of(status, exit_software);
+}
+
+// How many nodes say what this one says: the same owner, or the same lack of one.
+std::size_t agreeing(const std::vector<LockInfo>& answers, const LockInfo& wanted) {
+  return static_cast<std::size_t>(std::count_if(answers.begin(), answers.end(), [&](const LockInfo& it) {
+    if (is_held(it) != is_held(wanted)) return false;
+    return is_held(it) ? it.owner.view() == wanted.owner.view() : it.form == wanted.form;
+  }));
+}
+
+int info_of_quorum(const InfoOptions& options) {
+  const std::size_t count = options.servers.size();
+  const std::size_t majority = majority_of(count);
+  std::string text;
+  std::vector<LockInfo> answers;
+  int failure = exit_no_server;
+  add_line(text, "name", escaped(options.name));
+  for (std::size_t index = 0; index < count; ++index) {
+    LockInfo found;
+    const int code = ask(options.servers[index], options.name, found);
+    add_line(text, "\nnode", address_text(options.servers[index]));
+    if (code == exit_ok) {
+      add_answer(text, found);
+      answers.push_back(found);
+    } else {
+      add_line(text, "state", "unknown");
+      failure = code;
+    }
+  }
+
+  // What a majority says is so; and where no owner can have one, whatever the silent nodes would say, nobody has the lock.
+  std::string state = "unknown";
+  int code = failure;
+  std::size_t most = 0;
+  for (const LockInfo& answer : answers) {
+    const std::size_t votes = agreeing(answers, answer);
+    if (is_held(answer)) most = std::max(most, votes);
+    if (votes < majority) continue;
+    state = state_text(answer.form);
+    if (is_held(answer)) state += " by " + escaped(answer.owner.view());
+    code = exit_code_for(answer.form);
+  }
+  if (state == "unknown" && most + (count - answers.size()) < majority) {
+    state = "free";
+    code = exit_free;
+  }
+  add_line(text, "\nmajority", state);
+  return print(text) ? code : exit_output;
+}
+
 }  // namespace
 
 int info(const InfoOptions& options) {
-  Client client;
-  if (const int code = connect(client, options.server); code != exit_ok) return code;
+  if (options.servers.size() > 1) return info_of_quorum(options);
   LockInfo found;
-  if (const Status status = inspect(client, Key(ByteView(options.name)), found); status != Status::ok) {
-    say("cannot say who holds " + escaped(options.name) + ": " + failure_text(status, client));
-    return exit_code_of(status, exit_software);
-  }
-  const int code = exit_code_for(found.form);
+  if (const int code = ask(options.servers.front(), options.name, found); code != exit_ok) return code;
   std::string text;
   add_line(text, "name", escaped(options.name));
-  add_line(text, "state", state_text(found.form));
-  if (code == exit_ok) add_hold(text, found);
-  if (found.fence != 0) add_line(text, "fence", std::to_string(found.fence));
-  return print(text) ? code : exit_output;
+  add_answer(text, found);
+  return print(text) ? exit_code_for(found.form) : exit_output;
 }
 
 }  // namespace holdfast::cli

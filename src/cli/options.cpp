@@ -3,11 +3,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <optional>
 
-#include "chosen_lock.hpp"
+#include "failure_text.hpp"
 #include "help_text.hpp"
 #include "holdfast/lock_machine.hpp"
 #include "holdfast/url.hpp"
@@ -54,25 +55,31 @@ struct Texts {
   std::optional<std::string> lease;
   std::optional<std::string> exit_code;
   std::optional<std::string> grace;
-  std::optional<std::string> url;
+  std::optional<std::string> max_lease;
+  std::vector<std::string> urls;
   bool fence = false;
   bool force = false;
+  bool no_restart_guard = false;
   bool no_wait = false;
   bool verbose = false;
 };
 
-void keep_in(CLI::App& app, const std::string& names, std::optional<std::string>& text) {
+void keep_in(CLI::App& app, const std::string& names, const std::function<void(const std::string&)>& keep) {
   // A callback and no variable: where CLI11 fills in variables, some texts have a meaning of their own to it.
   CLI::Option* const option =
       app.add_option_function<std::string>(names, std::function<void(const std::string&)>([](const std::string&) {}));
   option->take_last();
-  option->each([&text](const std::string& given) { text = given; });
+  option->each(keep);
+}
+// What is given last counts.
+void keep_in(CLI::App& app, const std::string& names, std::optional<std::string>& text) {
+  keep_in(app, names, [&text](const std::string& given) { text = given; });
 }
 
 // What every subcommand has.
 void declare_all(CLI::App& app, Texts& texts) {
   keep_in(app, "NAME", texts.name);
-  keep_in(app, "--url", texts.url);
+  keep_in(app, "--url", [&texts](const std::string& given) { texts.urls.push_back(given); });
 }
 
 void declare_run(CLI::App& app, Texts& texts) {
@@ -82,6 +89,8 @@ void declare_run(CLI::App& app, Texts& texts) {
   keep_in(app, "-l,--lease", texts.lease);
   keep_in(app, "-E,--busy-exit-code", texts.exit_code);
   keep_in(app, "-k,--grace", texts.grace);
+  keep_in(app, "--max-lease", texts.max_lease);
+  app.add_flag("--no-restart-guard", texts.no_restart_guard);
   app.add_flag("-n,--no-wait", texts.no_wait);
   app.add_flag("-v,--verbose", texts.verbose);
 }
@@ -90,10 +99,20 @@ void declare_info(CLI::App& /*app*/, Texts& /*texts*/) {}
 
 void declare_release(CLI::App& app, Texts& texts) { app.add_flag("-f,--force", texts.force); }
 
-LockChoice choice_from(const Texts& texts) {
+// Kinds of lock whose order or counts are one server's.
+bool needs_one_server(const std::string& kind) {
+  constexpr std::string_view names[] = {"fair", "semaphore", "read", "write", "read/write", "read-write"};
+  return std::find(std::begin(names), std::end(names), kind) != std::end(names);
+}
+
+LockChoice choice_from(const Texts& texts, std::size_t server_count) {
   LockChoice choice = {.fence = texts.fence};
   if (texts.kind) {
     const std::optional<Kind> kind = kind_named(*texts.kind);
+    if (!kind && server_count > 1 && needs_one_server(*texts.kind))
+      throw UsageError{"--kind: there is no '" + *texts.kind +
+                       "' on several servers: its order and its counts are one server's, and several do not agree on " +
+                       "them; there are " + kind_names};
     if (!kind) throw UsageError{"--kind: '" + escaped(*texts.kind) + "' is no kind of lock; there are " + kind_names};
     choice.kind = *kind;
   }
@@ -123,11 +142,11 @@ int exit_code_from(const std::string& text) {
   return code;
 }
 
-Duration lease_from(const std::string& text) {
-  const Duration lease = seconds_of("-l", text);
+Duration lease_from(const char* option, const std::string& text) {
+  const Duration lease = seconds_of(option, text);
   if (lease < lease_min || lease > lease_max || lease % std::chrono::milliseconds(1) != Duration::zero())
-    throw UsageError{"-l: a lease has whole milliseconds, from " + seconds_text(lease_min) + " to " +
-                     seconds_text(lease_max) + " seconds; '" + escaped(text) + "' has not"};
+    throw UsageError{std::string(option) + ": a lease has whole milliseconds, from " + seconds_text(lease_min) +
+                     " to " + seconds_text(lease_max) + " seconds; '" + escaped(text) + "' has not"};
   return lease;
 }
 
@@ -151,19 +170,65 @@ Duration request_timeout_for(Duration lease) noexcept {
   return half < request_timeout_default ? half : request_timeout_default;
 }
 
-ClientConfig server_from(const std::optional<std::string>& option, const char* url_of_environment) {
-  ClientConfig server;
-  const char* reason = nullptr;
-  // Never the URL itself: it may hold a password.
-  if (option) {
-    if (parse_url(*option, server, &reason) != Status::ok) throw UsageError{std::string("--url: ") + reason};
-  } else if (url_of_environment != nullptr) {
-    if (parse_url(std::string_view(url_of_environment), server, &reason) != Status::ok)
-      throw UsageError{std::string("HOLDFAST_URL: ") + reason};
+// Not every peer of a mutex announces its release (redis-py does not), so a waiter also asks by itself. Twice a second
+// costs a server nothing, and a command that starts half a second late is no worse for it.
+Duration max_poll_of(Kind kind) noexcept {
+  constexpr Duration unannounced = std::chrono::milliseconds(500);
+  return kind == Kind::mutex ? unannounced : max_poll_default;
+}
+
+// Where URLs come from, for a message.
+const char* source_of(const Texts& texts) { return texts.urls.empty() ? "HOLDFAST_URL" : "--url"; }
+
+// URLs have no spaces: in them these are %20.
+std::vector<std::string> urls_from(const Texts& texts, const char* urls_of_environment) {
+  if (!texts.urls.empty() || urls_of_environment == nullptr) return texts.urls;
+  std::vector<std::string> urls;
+  const std::string text = urls_of_environment;
+  for (std::size_t end = 0, begin = 0; (begin = text.find_first_not_of(' ', end)) != std::string::npos;) {
+    end = std::min(text.find(' ', begin), text.size());
+    urls.push_back(text.substr(begin, end - begin));
   }
-  if (const ConfigProblem problem = validate(server); problem.found())
-    throw UsageError{std::string(option ? "--url: " : "HOLDFAST_URL: ") + problem.field + ": " + problem.reason};
-  return server;
+  if (urls.empty()) urls.push_back(text);
+  return urls;
+}
+
+Servers servers_from(const Texts& texts, const char* urls_of_environment) {
+  const std::vector<std::string> urls = urls_from(texts, urls_of_environment);
+  const std::string source = source_of(texts);
+  if (urls.size() > nodes_max)
+    throw UsageError{source + ": a quorum has at most " + std::to_string(nodes_max) + " nodes, and these are " +
+                     std::to_string(urls.size())};
+  Servers servers(std::max<std::size_t>(urls.size(), 1));
+  for (std::size_t index = 0; index < urls.size(); ++index) {
+    // Never the URL itself: it may hold a password.
+    const std::string which = urls.size() == 1 ? source : source + ", number " + std::to_string(index + 1);
+    const char* reason = nullptr;
+    if (parse_url(urls[index], servers[index], &reason) != Status::ok) throw UsageError{which + ": " + reason};
+    if (const ConfigProblem problem = validate(servers[index]); problem.found())
+      throw UsageError{which + ": " + problem.field + ": " + problem.reason};
+    for (std::size_t other = 0; other < index; ++other)
+      if (address_text(servers[other]) == address_text(servers[index]))
+        throw UsageError{source + ": nodes " + std::to_string(other + 1) + " and " + std::to_string(index + 1) +
+                         " are both " + address_text(servers[index]) + "; a quorum needs a server for each"};
+  }
+  return servers;
+}
+
+// What only a quorum has.
+void read_quorum(RunOptions& options, const Texts& texts) {
+  if (options.servers.size() == 1) {
+    if (texts.max_lease) throw UsageError{"--max-lease is of a quorum, and there is one server"};
+    if (texts.no_restart_guard) throw UsageError{"--no-restart-guard is of a quorum, and there is one server"};
+    return;
+  }
+  if (texts.max_lease) options.quorum.max_lease = lease_from("--max-lease", *texts.max_lease);
+  options.quorum.restart_guard = !texts.no_restart_guard;
+  if (options.lease > options.quorum.max_lease)
+    throw UsageError{"-l: a lease of " + seconds_text(options.lease) + " seconds is longer than --max-lease, " +
+                     seconds_text(options.quorum.max_lease) +
+                     " seconds, which is to be the same for all who share the "
+                     "quorum"};
 }
 
 void check_name(const std::string& name) {
@@ -199,33 +264,36 @@ void take_name_and_command(RunOptions& options, const Texts& texts, SplitArgumen
   if (options.command.empty()) throw UsageError{"there is no command behind the --"};
 }
 
-Invocation read_run(const Texts& texts, SplitArguments&& split, const char* url_of_environment) {
+Invocation read_run(const Texts& texts, SplitArguments&& split, const char* urls_of_environment) {
   RunOptions options;
   take_name_and_command(options, texts, std::move(split));
-  options.choice = choice_from(texts);
+  options.servers = servers_from(texts, urls_of_environment);
+  options.choice = choice_from(texts, options.servers.size());
   if (texts.no_wait && texts.wait) throw UsageError{"-n and -w exclude each other"};
   if (texts.no_wait) options.wait = no_wait;
   if (texts.wait) options.wait = seconds_of("-w", *texts.wait);
-  if (texts.lease) options.lease = lease_from(*texts.lease);
+  if (texts.lease) options.lease = lease_from("-l", *texts.lease);
   options.grace = texts.grace ? grace_from(*texts.grace, options.lease) : default_grace(options.lease);
   if (texts.exit_code) options.not_acquired = exit_code_from(*texts.exit_code);
-  options.server = server_from(texts.url, url_of_environment);
-  options.server.request_timeout = request_timeout_for(options.lease);
-  options.server.max_poll = max_poll_of(options.choice.kind);
+  read_quorum(options, texts);
+  for (ClientConfig& server : options.servers) {
+    server.request_timeout = request_timeout_for(options.lease);
+    server.max_poll = max_poll_of(options.choice.kind);
+  }
   options.verbose = texts.verbose;
   return options;
 }
 
-Invocation read_info(const Texts& texts, SplitArguments&& split, const char* url_of_environment) {
-  return InfoOptions{.name = take_name(texts, std::move(split)), .server = server_from(texts.url, url_of_environment)};
+Invocation read_info(const Texts& texts, SplitArguments&& split, const char* urls_of_environment) {
+  return InfoOptions{.name = take_name(texts, std::move(split)), .servers = servers_from(texts, urls_of_environment)};
 }
 
-Invocation read_release(const Texts& texts, SplitArguments&& split, const char* url_of_environment) {
-  ReleaseOptions options = {.name = take_name(texts, std::move(split)), .server = {}};
+Invocation read_release(const Texts& texts, SplitArguments&& split, const char* urls_of_environment) {
+  ReleaseOptions options = {.name = take_name(texts, std::move(split)), .servers = {}};
   if (!texts.force)
     throw UsageError{"only its holder can release a lock, and a run does so by itself; --force takes " +
                      escaped(options.name) + " from whoever holds it, who is not asked"};
-  options.server = server_from(texts.url, url_of_environment);
+  options.servers = servers_from(texts, urls_of_environment);
   return options;
 }
 
@@ -234,7 +302,7 @@ struct Subcommand {
   const char* help;
   void (*declare)(CLI::App& app, Texts& texts);
   // Throws UsageError.
-  Invocation (*read)(const Texts& texts, SplitArguments&& split, const char* url_of_environment);
+  Invocation (*read)(const Texts& texts, SplitArguments&& split, const char* urls_of_environment);
 };
 constexpr Subcommand subcommands[] = {
     {"run", run_help_text, declare_run, read_run},
@@ -258,7 +326,7 @@ Answered complain(const std::string& text, const Subcommand* about) {
 
 }  // namespace
 
-Invocation read_command_line(int argument_count, char** arguments, const char* url_of_environment) {
+Invocation read_command_line(int argument_count, char** arguments, const char* urls_of_environment) {
   SplitArguments split = split_at_mark(argument_count, arguments);
   CLI::App app("", "holdfast");
   app.set_help_flag("-h,--help", "");
@@ -275,7 +343,7 @@ Invocation read_command_line(int argument_count, char** arguments, const char* u
     // CLI11 takes the words from the back.
     app.parse(std::vector<std::string>(split.words.rbegin(), split.words.rend()));
     chosen = parsed_of(app);
-    return chosen->read(texts, std::move(split), url_of_environment);
+    return chosen->read(texts, std::move(split), urls_of_environment);
   } catch (const CLI::CallForHelp&) {
     chosen = parsed_of(app);
     return answer(chosen == nullptr ? help_text : chosen->help);

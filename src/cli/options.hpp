@@ -11,12 +11,16 @@
 #include "holdfast/blocking_lock.hpp"
 #include "holdfast/client_config.hpp"
 #include "holdfast/instant.hpp"
+#include "holdfast/quorum.hpp"
 #include "lock_choice.hpp"
 
 namespace holdfast::cli {
 
 // A wait of nothing: one attempt.
 inline constexpr Duration no_wait = Duration::zero();
+
+// One, or the nodes of a quorum: up to nodes_max, no two alike.
+using Servers = std::vector<ClientConfig>;
 
 // holdfast run
 struct RunOptions {
@@ -27,20 +31,23 @@ struct RunOptions {
   Duration lease = lease_default;     // Within the limits of a LockTiming.
   Duration grace = Duration::zero();  // From TERM to KILL; at most half of the lease.
   int not_acquired = exit_not_acquired;
-  ClientConfig server;
+  Servers servers;
+  QuorumConfig quorum;  // Where there are several.
   bool verbose = false;
+
+  [[nodiscard]] Duration request_timeout() const noexcept { return servers.front().request_timeout; }
 };
 
 // holdfast info
 struct InfoOptions {
   std::string name;  // As above.
-  ClientConfig server;
+  Servers servers;
 };
 
 // holdfast release --force
 struct ReleaseOptions {
   std::string name;  // As above.
-  ClientConfig server;
+  Servers servers;
 };
 
 // The command line is dealt with: help or a complaint has been printed.
@@ -51,7 +58,7 @@ struct Answered {
 // One alternative a subcommand.
 using Invocation = std::variant<Answered, RunOptions, InfoOptions, ReleaseOptions>;
 
-// `url_of_environment` is HOLDFAST_URL, or nullptr where it is not set.
-[[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const char* url_of_environment);
+// `urls_of_environment` is HOLDFAST_URL, or nullptr where it is not set.
+[[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const char* urls_of_environment);
 
 }  // namespace holdfast::cli

@@ -6,30 +6,60 @@
 #include "connection.hpp"
 #include "failure_text.hpp"
 #include "holdfast/inspection.hpp"
+#include "holdfast/quorum_machine.hpp"
 #include "messages.hpp"
 
 namespace holdfast::cli {
 
-int release(const ReleaseOptions& options) {
-  const std::string name = escaped(options.name);
+namespace {
+
+// On one server. `where` is empty, or " on " and its address. Returns exit_ok, exit_free, or what else to end with.
+int release_on(const ClientConfig& server, const std::string& name, const std::string& where) {
+  const std::string what = escaped(name) + where;
   Client client;
-  if (const int code = connect(client, options.server); code != exit_ok) return code;
+  if (const int code = connect(client, server); code != exit_ok) return code;
   bool released = false;
-  const Status status = force_release(client, Key(ByteView(options.name)), released);
+  const Status status = force_release(client, Key(ByteView(name)), released);
   if (status == Status::wrong_type) {
-    say("did not release " + name + ": it is no lock that can be released (" + escaped(client.error_text()) + ")");
+    say("did not release " + what + ": it is no lock that can be released (" + escaped(client.error_text()) + ")");
     return exit_no_lock;
   }
   if (status != Status::ok) {
-    say("the release of " + name + " was not confirmed: " + failure_text(status, client));
+    say("the release of " + what + " was not confirmed: " + failure_text(status, client));
     return exit_code_of(status, exit_software);
   }
   if (!released) {
-    say(name + " was free: there was nothing to release");
+    say(what + " was free: there was nothing to release");
     return exit_free;
   }
-  say("released " + name + "; its holder was not asked");
+  say("released " + what + "; its holder was not asked");
   return exit_ok;
+}
+
+}  // namespace
+
+int release(const ReleaseOptions& options) {
+  const std::size_t count = options.servers.size();
+  if (count == 1) return release_on(options.servers.front(), options.name, "");
+  std::size_t released = 0;
+  std::size_t free = 0;
+  int failure = exit_no_server;
+  for (const ClientConfig& server : options.servers) {
+    const int code = release_on(server, options.name, " on " + address_text(server));
+    if (code == exit_ok)
+      ++released;
+    else if (code == exit_free)
+      ++free;
+    else
+      failure = code;
+  }
+  // Whoever held it by a majority has it no more once a majority has none of it.
+  if (released + free < majority_of(count)) {
+    say("a majority of the " + std::to_string(count) + " nodes did not confirm it: " + escaped(options.name) +
+        " may still be held");
+    return failure;
+  }
+  return released != 0 ? exit_ok : exit_free;
 }
 
 }  // namespace holdfast::cli

@@ -16,7 +16,6 @@
 
 #include "child_process.hpp"
 #include "chosen_lock.hpp"
-#include "connection.hpp"
 #include "failure_text.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
@@ -36,25 +35,25 @@ constexpr Duration patience_step = std::chrono::milliseconds(10);
 std::string system_text(int error) { return std::generic_category().message(error); }
 
 // Waits until the server has confirmed that what may be ours is taken back, or until patience or the lease is over.
-void settle(BlockingLock& lock, const RunOptions& options, SignalRelay& relay, Instant lease_end) {
+void settle(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, Instant lease_end) {
   const Instant until = std::min(Client::now() + patience_max, lease_end);
-  while (lock.client().compensations_pending() != 0) {
+  while (!lock.settled()) {
     const Instant now = Client::now();
     if (now >= until) {
       if (now < lease_end)
-        say("the server has not confirmed the release of " + escaped(options.name) + "; it ends by itself in " +
+        say(std::string(options.servers.size() == 1 ? "the server has" : "a majority of the nodes have") +
+            " not confirmed the release of " + escaped(options.name) + "; it ends by itself in " +
             seconds_text(lease_end - now) + " seconds at the latest");
       return;
     }
-    // Any call moves compensations on, ahead of its own request.
-    bool locked = false;
-    if (lock.is_locked(locked) != Status::ok) relay.sleep_until(now + patience_step);
+    lock.move();
+    if (!lock.settled()) relay.sleep_until(now + patience_step);
   }
 }
 
 // Takes the lock, with signals held from then on. `status` is ok only if it is held with enough of its lease left to
 // start something.
-Status acquire(BlockingLock& lock, const RunOptions& options, SignalRelay& relay) {
+Status acquire(ChosenLock& lock, const RunOptions& options, SignalRelay& relay) {
   const Instant deadline = Client::now() + options.wait;
   for (;;) {
     Status status = Status::ok;
@@ -68,7 +67,7 @@ Status acquire(BlockingLock& lock, const RunOptions& options, SignalRelay& relay
     if (relay.ending_signal() != 0 || status != Status::ok) return status;
     // We may have been stopped in the middle.
     if (lock.remaining() > options.lease / 2) return Status::ok;
-    status = lock.renew(options.server.request_timeout);
+    status = lock.renew(options.request_timeout());
     if (status == Status::ok) return status;
     // A hold that ran out before it was of use was none: even without waiting the lock is asked for again.
     if (options.wait == no_wait && status != Status::lock_lost) return status;
@@ -95,8 +94,8 @@ bool refused(Status released) noexcept {
 bool set_variable(const char* name, const std::string& value) noexcept { return ::setenv(name, value.c_str(), 1) == 0; }
 
 // What the command finds in its environment. A fence that we inherited is another run's, and must not pass for ours.
-bool set_environment(ChosenLock& chosen, const RunOptions& options, const std::string& token) {
-  const std::optional<std::uint64_t> fence = chosen.fence();
+bool set_environment(const ChosenLock& lock, const RunOptions& options, const std::string& token) {
+  const std::optional<std::uint64_t> fence = lock.fence();
   return set_variable("HOLDFAST_NAME", options.name) && set_variable("HOLDFAST_TOKEN", token) &&
          set_variable("HOLDFAST_KIND", to_string(options.choice.kind)) &&
          (fence ? set_variable("HOLDFAST_FENCE", std::to_string(*fence)) : ::unsetenv("HOLDFAST_FENCE") == 0);
@@ -110,10 +109,9 @@ void adopt_orphans() noexcept {
 }
 
 // Runs the command under the lock. REQUIRES: the lock is held, and signals are.
-int run_command(ChosenLock& chosen, const RunOptions& options, SignalRelay& relay, bool& lost) {
-  BlockingLock& lock = chosen.lock();
+int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, bool& lost) {
   const std::string token(lock.token().bytes().string_view());
-  if (!set_environment(chosen, options, token)) {
+  if (!set_environment(lock, options, token)) {
     say("cannot set the command's environment: " + system_text(errno));
     return exit_system;
   }
@@ -156,44 +154,47 @@ int run(const RunOptions& options) {
     say("cannot open a pipe: " + system_text(errno));
     return exit_system;
   }
-  Client client;
-  if (const int code = connect(client, options.server); code != exit_ok) return code;
-  ChosenLock chosen(client, options.name, options.lease, options.choice);
-  BlockingLock& lock = chosen.lock();
+  ChosenLock lock(options);
+  if (const Status status = lock.connect(); status != Status::ok) {
+    const bool one = options.servers.size() == 1;
+    say((one ? "no connection to " + address_text(options.servers.front()) : "no quorum") + ": " +
+        lock.failure_text(status));
+    return exit_code_of(status, exit_no_server);
+  }
   const std::string name = escaped(options.name);
 
-  relay.begin_waiting(client);
+  relay.begin_waiting(lock);
   if (options.verbose && options.wait != no_wait) say("waiting for " + name);
   const Instant begin = Client::now();
   const Status acquired = acquire(lock, options, relay);
   if (const int signal = relay.ending_signal(); signal != 0) {
-    if (lock.held()) (void)lock.release();
+    if (lock.held(Client::now())) (void)lock.release();
     settle(lock, options, relay, Client::now() + options.lease);
     return exit_signal_base + signal;
   }
   if (acquired != Status::ok) {
-    say("did not get the lock " + name + ": " + failure_text(acquired, client));
+    say("did not get the lock " + name + ": " + lock.failure_text(acquired));
     settle(lock, options, relay, Client::now() + options.lease);
     return exit_code_of(acquired, options.not_acquired);
   }
   if (options.verbose) {
-    const std::optional<std::uint64_t> fence = chosen.fence();
+    const std::optional<std::uint64_t> fence = lock.fence();
     say("acquired " + name + " after " + seconds_text(Client::now() - begin) + " seconds" +
         (fence ? "; its fence is " + std::to_string(*fence) : ""));
   }
 
   bool lost = false;
-  const int exit_code = run_command(chosen, options, relay, lost);
+  const int exit_code = run_command(lock, options, relay, lost);
 
   // When the server has dropped it by itself.
   const Instant lease_end = lock.valid_until() + drift_of(options.lease);
-  const Status released = lock.held() ? lock.release() : Status::not_held;
+  const Status released = lock.held(Client::now()) ? lock.release() : Status::not_held;
   if (released == Status::lock_lost && !lost) {
     say("the lock " + name + " was lost while the command ran: " + cause(released));
     lost = true;
   }
   if (released == Status::ok && options.verbose) say("released " + name);
-  if (refused(released)) say("the release of " + name + " was not confirmed: " + failure_text(released, client));
+  if (refused(released)) say("the release of " + name + " was not confirmed: " + lock.failure_text(released));
   settle(lock, options, relay, lease_end);
   return lost ? exit_lost : exit_code;
 }

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <cerrno>
 
+#include "chosen_lock.hpp"
 #include "exit_codes.hpp"
+#include "holdfast/client.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast::cli {
@@ -19,10 +21,10 @@ namespace {
 enum class Phase : int { connecting, waiting, running, over };
 
 // A handler has no other way to its state than through statics.
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<Client*>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<ChosenLock*>::is_always_lock_free);
 constinit std::atomic<Phase> phase{Phase::connecting};
-constinit std::atomic<Client*> waiting_client{nullptr};
-constinit std::atomic<Client*> renewing_client{nullptr};
+constinit std::atomic<ChosenLock*> waiting_lock{nullptr};
+constinit std::atomic<ChosenLock*> renewing_lock{nullptr};
 constinit std::atomic<pid_t> command{0};
 constinit std::atomic<int> ending{0};
 constinit std::atomic<bool> continued{false};
@@ -58,8 +60,8 @@ bool asks_for_the_end(int signal) noexcept {
 void handle_signal(int signal) noexcept {
   const int saved = errno;
   if (signal == SIGCHLD) {
-    Client* const client = renewing_client.load();
-    if (client != nullptr && command_changed()) client->cancel();
+    ChosenLock* const lock = renewing_lock.load();
+    if (lock != nullptr && command_changed()) lock->cancel();
   } else if (signal == SIGCONT) {
     continued.store(true);
   } else {
@@ -70,7 +72,7 @@ void handle_signal(int signal) noexcept {
       case Phase::waiting:
         if (asks_for_the_end(signal)) {
           ending.store(signal);
-          waiting_client.load()->cancel();
+          waiting_lock.load()->cancel();
         }
         break;
       // The group's number cannot be another's: its leader is not waited for before end_running().
@@ -127,8 +129,8 @@ SignalRelay::~SignalRelay() {
 
 bool SignalRelay::opened() const noexcept { return wake_read.load() >= 0; }
 
-void SignalRelay::begin_waiting(Client& client) noexcept {
-  waiting_client = &client;
+void SignalRelay::begin_waiting(ChosenLock& lock) noexcept {
+  waiting_lock = &lock;
   phase = Phase::waiting;
 }
 
@@ -152,9 +154,9 @@ int SignalRelay::ending_signal() const noexcept { return ending.load(); }
 
 bool SignalRelay::take_continued() noexcept { return continued.exchange(false); }
 
-void SignalRelay::begin_renewal() noexcept { renewing_client = waiting_client.load(); }
+void SignalRelay::begin_renewal() noexcept { renewing_lock = waiting_lock.load(); }
 
-void SignalRelay::end_renewal() noexcept { renewing_client = nullptr; }
+void SignalRelay::end_renewal() noexcept { renewing_lock = nullptr; }
 
 void SignalRelay::sleep_until(Instant then) noexcept {
   const Instant now = Client::now();

@@ -18,10 +18,11 @@
 
 #include <csignal>
 
-#include "holdfast/client.hpp"
 #include "holdfast/instant.hpp"
 
 namespace holdfast::cli {
+
+class ChosenLock;
 
 class SignalRelay {
  public:
@@ -33,7 +34,7 @@ class SignalRelay {
   [[nodiscard]] bool opened() const noexcept;
 
   // A. The phases, in this order.
-  void begin_waiting(Client& client) noexcept;
+  void begin_waiting(ChosenLock& lock) noexcept;
   // Holds all signals back until release_signals(), so that none is lost between the lock and the command.
   void hold_signals() noexcept;
   void begin_running(pid_t leader) noexcept;
@@ -48,7 +49,7 @@ class SignalRelay {
   [[nodiscard]] bool take_continued() noexcept;
 
   // C. While the command runs.
-  // Between these two, a command that ends or stops cancels the client's call.
+  // Between these two, a command that ends or stops cancels the lock's call.
   void begin_renewal() noexcept;
   void end_renewal() noexcept;
   // Sleeps until a signal came, or until then, at most sleep_max.

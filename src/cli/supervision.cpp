@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "failure_text.hpp"
 #include "holdfast/limits.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
@@ -31,7 +30,7 @@ Duration margin_of(Duration lease) noexcept {
   return std::clamp(lease / 10, margin_min, margin_max);
 }
 
-Supervision::Supervision(BlockingLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
+Supervision::Supervision(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
                          ChildProcess& command, Warden& warden) noexcept
     : lock_(lock),
       options_(options),
@@ -67,6 +66,7 @@ void Supervision::run() {
       renew(now, next_deadline(now));
       continue;
     }
+    if (held_) lock_.tend();
     const Instant wake = held_ ? std::min(renewal, lock_.valid_until()) : Instant::max();
     relay_.sleep_until(std::min(wake, next_deadline(now)));
   }
@@ -100,8 +100,9 @@ void Supervision::judge_hold(Instant now) {
     kill_at_ = now;
     kill_all();
   } else {
-    say("the lock " + name_ + " was lost: the server does not have it any more; ending the command. " +
-        remedy(Status::lock_lost));
+    const bool one = options_.servers.size() == 1;
+    say("the lock " + name_ + " was lost: " + (one ? "the server does" : "a majority of the nodes does") +
+        " not have it any more; ending the command. " + remedy(Status::lock_lost));
     end_command(now);
   }
 }
@@ -117,7 +118,7 @@ Instant Supervision::next_deadline(Instant now) const noexcept {
 }
 
 void Supervision::renew(Instant now, Instant limit) {
-  const Duration timeout = std::min(limit - now, options_.server.request_timeout);
+  const Duration timeout = std::min(limit - now, options_.request_timeout());
   if (timeout < timeout_min) {
     renewal_failed_ = true;
     renew_not_before_ = limit + Duration(1);
@@ -139,7 +140,7 @@ void Supervision::renew(Instant now, Instant limit) {
   if (status == Status::cancelled || status == Status::lock_lost || status == Status::not_held) return;
   renewal_failed_ = true;
   renew_not_before_ = Client::now() + retry_delay_of(options_.lease);
-  std::string failure = failure_text(status, lock_.client());
+  std::string failure = lock_.failure_text(status);
   // The same once more is no news.
   if (options_.verbose && failure != last_failure_)
     say("not renewed; valid for " + seconds_text(lock_.remaining()) + " seconds more: " + failure);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "child_process.hpp"
-#include "holdfast/blocking_lock.hpp"
+#include "chosen_lock.hpp"
 #include "holdfast/instant.hpp"
 #include "options.hpp"
 #include "process_tree.hpp"
@@ -33,7 +33,7 @@ namespace holdfast::cli {
 class Supervision {
  public:
   // REQUIRES: the command is started, the lock was acquired, and all of these outlive this.
-  Supervision(BlockingLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
+  Supervision(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
               ChildProcess& command, Warden& warden) noexcept;
   Supervision(const Supervision&) = delete;
   Supervision& operator=(const Supervision&) = delete;
@@ -70,7 +70,7 @@ class Supervision {
   [[nodiscard]] bool anything_left();
   [[nodiscard]] bool given_up(pid_t pid) const noexcept;
 
-  BlockingLock& lock_;
+  ChosenLock& lock_;
   const RunOptions& options_;
   SignalRelay& relay_;
   Terminal& terminal_;

@@ -23,6 +23,8 @@ namespace {
 constexpr Duration resolve_interval = std::chrono::seconds(10);
 // With several addresses, a silent one must leave time for the next.
 constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
+// How long connect() waits for the rest once a majority is there.
+constexpr Duration connect_grace = std::chrono::milliseconds(250);
 // Connections that were not looked at for so long may be gone.
 constexpr Duration idle_max = std::chrono::seconds(1);
 
@@ -130,9 +132,14 @@ Status QuorumClient::connect_all() noexcept {
   Duration longest = timeout_min;
   for (std::size_t index = 0; index < count_; ++index)
     if (nodes_[index].client.config_.connect_timeout > longest) longest = nodes_[index].client.config_.connect_timeout;
-  const Instant until = now_ + longest;
-  for (;;) {
+  Instant until = now_ + longest;
+  for (bool enough = false;;) {
     move();
+    // Who is slower than a majority is not waited for much longer.
+    if (!enough && verdict() == Status::ok) {
+      enough = true;
+      until = earlier(until, now_ + connect_grace);
+    }
     if (!any_connecting() || now_ >= until) break;
     wait_until(earlier(until, next_timeout()));
     if (nodes_[0].client.take_cancel()) return Status::cancelled;
@@ -297,6 +304,15 @@ std::uint64_t QuorumClient::seconds_until_vote(std::size_t index) const noexcept
 
 ByteView QuorumClient::error_text() noexcept {
   TextWriter text(text_, sizeof text_);
+  const auto add_node = [this](TextWriter& out, std::size_t index) {
+    const ClientConfig& config = nodes_[index].client.config_;
+    out.add("node ").add(index + 1).add(" (");
+    if (config.socket_path.empty())
+      out.add(config.host.view()).add(":").add(config.port);
+    else
+      out.add(config.socket_path.view());
+    out.add(")");
+  };
   bool first = true;
   for (std::size_t index = 0; index < count_; ++index) {
     const Node& node = nodes_[index];
@@ -304,15 +320,11 @@ ByteView QuorumClient::error_text() noexcept {
     if (status == Status::ok) continue;
     if (!first) text.add("; ");
     first = false;
-    const ClientConfig& config = node.client.config_;
-    text.add("node ").add(index + 1).add(" (");
-    if (config.socket_path.empty())
-      text.add(config.host.view()).add(":").add(config.port);
-    else
-      text.add(config.socket_path.view());
-    text.add(") ");
+    add_node(text, index);
+    text.add(" ");
     if (node.twin != 0) {
-      text.add("is the same machine as node ").add(node.twin);
+      text.add("is the same machine as ");
+      add_node(text, node.twin - 1U);
     } else if (node.introduced && guarded(node)) {
       if (node.guard.verdict(now_) == RestartGuard::Verdict::anonymous)
         text.add("does not tell its run id (ACL: +info)");
@@ -543,6 +555,7 @@ Instant QuorumClient::tend_next() const noexcept {
 
 Instant QuorumClient::tend() noexcept {
   if (begin() != Status::ok) return Instant::max();
+  if (looked_at_ != now_) wait_until(now_);  // What has arrived since the last call.
   move();
   tend_holds();
   const Instant next = tend_next();
@@ -561,7 +574,7 @@ void QuorumClient::tend_holds() noexcept {
     if (lock->orphaned()) continue;
     lock->catch_up();
     if (!lock->kept() || lock->machine_.renewal_due() > now_ || !lock->may_renew(now_)) continue;
-    open = lock->start_renewal() == Status::ok || open;
+    open = lock->start_renewal(until) == Status::ok || open;
   }
   while (open) {
     move();

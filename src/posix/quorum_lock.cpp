@@ -128,8 +128,12 @@ void QuorumLock::note(QuorumEvent event) noexcept {
     case QuorumEvent::denied:
     case QuorumEvent::doubted:
       // What single nodes said is kept for who asks why.
-      for (std::size_t node = 0; node < machine_.nodes(); ++node)
-        if (quorum_->nodes_[node].introduced) quorum_->nodes_[node].status = votes_[node]->status;
+      for (std::size_t node = 0; node < machine_.nodes(); ++node) {
+        if (!quorum_->nodes_[node].introduced) continue;
+        // A grant that is being let go of by now is no failure of that node.
+        const bool granted = votes_[node]->status == Status::outcome_unknown;
+        quorum_->nodes_[node].status = granted ? Status::ok : votes_[node]->status;
+      }
       return;
     case QuorumEvent::at_risk:
       if (untold_ == Told::nothing) untold_ = Told::at_risk;
@@ -182,7 +186,7 @@ Status QuorumLock::attempt(Instant wait_deadline) noexcept {
   const Instant limit = quorum.now_ + quorum.nodes_[0].client.config_.connect_timeout;
   if (const Status status = quorum.gather(earlier(limit, wait_deadline)); status != Status::ok) return status;
   if (machine_.kind().reentrant && machine_.held(quorum.now_)) {
-    const Status status = renew_within();
+    const Status status = renew_within(quorum.request_deadline());
     return status == Status::ok ? machine_.reenter() : status;
   }
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
@@ -257,23 +261,26 @@ Status QuorumLock::poll_until(Instant deadline, Status outcome) noexcept {
   return outcome;
 }
 
-Status QuorumLock::start_renewal() noexcept {
-  const Instant deadline = earlier(quorum_->request_deadline(), machine_.valid_until());
-  const Status status = machine_.renew(quorum_->now_, deadline, quorum_->repairers());
+Status QuorumLock::start_renewal(Instant deadline) noexcept {
+  settle();  // A grant that has just run out on a node is let go of there before it is asked for anew.
+  const Status status = machine_.renew(quorum_->now_, earlier(deadline, machine_.valid_until()), quorum_->repairers());
   settle();
   return status;
 }
 
-Status QuorumLock::renew_within() noexcept {
-  if (const Status status = start_renewal(); status != Status::ok) return status;
-  if (!quorum_->pump(this, Instant::max())) return Status::cancelled;
-  return machine_.status();
+// A round that a cancelled call left open is waited for instead.
+Status QuorumLock::renew_within(Instant deadline) noexcept {
+  const Status started = start_renewal(deadline);
+  if (started != Status::ok && started != Status::too_many_requests) return started;
+  if (!quorum_->pump(this, started == Status::ok ? Instant::max() : deadline)) return Status::cancelled;
+  return machine_.waiting() ? Status::timed_out : machine_.status();
 }
 
-Status QuorumLock::renew() noexcept {
+Status QuorumLock::renew(Duration timeout) noexcept {
+  if (timeout < timeout_min) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok) return status;
   quorum_->move();
-  const Status status = renew_within();
+  const Status status = renew_within(quorum_->now_ + timeout);
   tell();
   return status;
 }

@@ -113,12 +113,15 @@ class PauseLoops {
 // processes that it starts from now on, and the server's process. REQUIRES: two cores for all but same-cpu.
 class Placement {
  public:
-  Placement(Condition condition, pid_t server, const std::vector<int>& cpus) {
+  Placement(Condition condition, pid_t server, const std::vector<int>& cpus)
+      : Placement(condition, std::vector<pid_t>{server}, cpus) {}
+  // Several servers share their core.
+  Placement(Condition condition, const std::vector<pid_t>& servers, const std::vector<int>& cpus) {
     const bool same_cpu = condition == Condition::same_cpu;
     const int server_cpu = same_cpu ? cpus[0] : cpus[1];
     const int policy = same_cpu ? SCHED_BATCH : SCHED_OTHER;
     place_thread(0, cpus[0], policy);
-    place_process(server, server_cpu, policy);
+    for (const pid_t server : servers) place_process(server, server_cpu, policy);
     if (condition == Condition::no_halt) pauses_.emplace(std::vector<int>{cpus[0], server_cpu});
   }
 

@@ -89,6 +89,8 @@ class RawSocket {
   RawSocket(const RawSocket&) = delete;
   RawSocket& operator=(const RawSocket&) = delete;
 
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
   void send(std::string_view bytes) {
     const ssize_t count = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     expect(count == static_cast<ssize_t>(bytes.size()), "a send was cut short");

@@ -8,7 +8,7 @@
 // later, by a line that begins with "* ". Whatever fails otherwise is "error TEXT".
 //
 //     watchdog-timeout MS                 ok                    before connect: how long a hold without a lease lasts
-//     connect PORT                        ok
+//     connect PORT...                     ok                    several: the nodes of a quorum (redsync, node-redlock)
 //     lock NAME LEASE WAIT                granted | busy        LEASE, WAIT: milliseconds; WAIT 0: one attempt
 //     start-lock NAME LEASE WAIT          waiting               then: * granted NAME MICROSECONDS, or * busy ...
 //     extend NAME                         ok | lost             by the lease that it was taken with
@@ -48,12 +48,17 @@
 class Peer {
  public:
   // Starts the program of HOLDFAST_PEER, which prepare.sh sets, and connects it to the server at that port.
-  explicit Peer(int port, const std::vector<std::string>& commands_before = {}) {
+  explicit Peer(int port, const std::vector<std::string>& commands_before = {})
+      : Peer(std::vector<int>{port}, commands_before) {}
+  // The same with several servers.
+  explicit Peer(const std::vector<int>& ports, const std::vector<std::string>& commands_before = {}) {
     const char* const program = std::getenv("HOLDFAST_PEER");
     if (program == nullptr) throw std::runtime_error("HOLDFAST_PEER is not set: run this test by prepare.sh");
     spawn(program);
     for (const std::string& command : commands_before) ask_ok(command);
-    ask_ok("connect " + std::to_string(port));
+    std::string command = "connect";
+    for (const int port : ports) command += ' ' + std::to_string(port);
+    ask_ok(command);
   }
   ~Peer() {
     kill();

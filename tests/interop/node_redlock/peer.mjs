@@ -7,7 +7,7 @@ import Redis from "ioredis";
 import Redlock, { ExecutionError, ResourceLockedError } from "redlock";
 
 const retryDelay = 10; // Milliseconds. redlock's own default is 200.
-let client;
+let clients = [];
 const holds = new Map();
 
 const say = (line) => process.stdout.write(`${line.replace(/\s+/g, " ")}\n`);
@@ -23,7 +23,7 @@ const reason = async (error) => {
 
 // Redlock counts attempts, not time. Each attempt costs a round trip on top of the delay, so this waits `wait` or more.
 const newRedlock = (wait, onRefusal = () => {}) => {
-  const redlock = new Redlock([client], {
+  const redlock = new Redlock(clients, {
     retryCount: Math.ceil(wait / retryDelay),
     retryDelay,
     retryJitter: 0,
@@ -56,8 +56,8 @@ const count = async (name, counter, rounds) => {
   const redlock = newRedlock(60000);
   for (let round = 0; round < rounds; ++round) {
     const hold = await redlock.acquire([decodeURIComponent(name)], 10000);
-    const before = Number((await client.get(decodeURIComponent(counter))) ?? 0);
-    await client.set(decodeURIComponent(counter), before + 1);
+    const before = Number((await clients[0].get(decodeURIComponent(counter))) ?? 0);
+    await clients[0].set(decodeURIComponent(counter), before + 1);
     await hold.release();
   }
   return "counted";
@@ -75,10 +75,11 @@ const okOrLost = async (operation) => {
 };
 
 const commands = {
-  async connect(port) {
-    client = new Redis({ host: "127.0.0.1", port: Number(port) });
+  async connect(...ports) {
+    clients = ports.map((port) => new Redis({ host: "127.0.0.1", port: Number(port), maxRetriesPerRequest: 1 }));
+    for (const client of clients) client.on("error", () => {}); // A node that has died.
     holds.clear();
-    await client.ping();
+    await Promise.all(clients.map((client) => client.ping()));
     return "ok";
   },
   async lock(name, lease, wait) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
@@ -25,6 +26,7 @@ import (
 const retryDelay = 10 * time.Millisecond
 
 type peer struct {
+	// The first of them.
 	client *redis.Client
 	locks  *redsync.Redsync
 	// Guards holds and standard output.
@@ -139,12 +141,19 @@ func (p *peer) hold(name string) *redsync.Mutex {
 func (p *peer) answer(words []string) string {
 	switch command := words[0]; command {
 	case "connect":
-		p.client = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + words[1]})
-		p.locks = redsync.New(goredis.NewPool(p.client))
-		p.holds = map[string]*redsync.Mutex{}
-		if err := p.client.Ping(context.Background()).Err(); err != nil {
-			return "error " + err.Error()
+		var pools []redsyncredis.Pool
+		for index, port := range words[1:] {
+			client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port})
+			if err := client.Ping(context.Background()).Err(); err != nil {
+				return "error " + err.Error()
+			}
+			pools = append(pools, goredis.NewPool(client))
+			if index == 0 {
+				p.client = client
+			}
 		}
+		p.locks = redsync.New(pools...)
+		p.holds = map[string]*redsync.Mutex{}
 		return "ok"
 	case "lock":
 		return p.acquire(p.newLock(words[1], words[2], nil), words[1], words[3])
