@@ -119,7 +119,7 @@ bool push(Channel& channel, Kind kind, std::uint8_t token, bool dead) {
   Entry* const entry = free_entry(channel);
   if (entry == nullptr) return false;
   *entry = {};
-  entry->kind = kind;
+  entry->kind = kind & 3U;
   entry->token = token & 1U;
   entry->dead = dead;
   return true;
