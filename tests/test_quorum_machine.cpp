@@ -1256,6 +1256,62 @@ TEST(test_a_repair_that_is_granted_after_the_release_should_be_released) {
   TEST_ASSERT_EQUAL(Operation::release == council.asked[2].request.tag.operation, true);
 }
 
+// ---- One machine, one vote ---------------------------------------------------------------------------------------
+
+TEST(test_an_excluded_node_should_confirm_nothing_and_keep_what_it_has) {  // [redlock 10]
+  Council council(3);
+  council.hold(start);
+  council->exclude(2, true);
+  TEST_ASSERT_EQUAL(Instant(), council->vote(2).counts_until);
+  TEST_ASSERT_EQUAL(3, council.renew(start + 1s));
+  council.say(0, true, start + 1s);
+  TEST_ASSERT_EQUAL("", council.events());
+  council.say(1, true, start + 1s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+  TEST_ASSERT_EQUAL(0, council.take());  // Nothing is taken back over its connection.
+  council->exclude(2, false);
+  TEST_ASSERT_EQUAL(7, council.renew(start + 2s));
+  council.say(2, true, start + 2s);
+  council.say(0, true, start + 2s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+}
+
+TEST(test_what_an_excluded_node_had_been_asked_should_count_for_nothing) {
+  Council council(3);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(7, council.renew(start + 1s));
+  council->exclude(2, true);
+  council.say(2, true, start + 1s);
+  TEST_ASSERT_FALSE(council->vote(2).renewed);
+  TEST_ASSERT_EQUAL(Instant(), council->vote(2).counts_until);
+  council.say(0, true, start + 1s);
+  TEST_ASSERT_EQUAL("", council.events());
+  council.say(1, true, start + 1s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+}
+
+TEST(test_a_node_that_is_excluded_while_it_is_asked_should_make_no_majority) {
+  Council council(3);
+  council.acquire(start);
+  council.grant(0, start);
+  council->exclude(0, true);
+  council.grant(1, start);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_FALSE(council->held(start));
+  TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+}
+
+TEST(test_nodes_with_something_to_say_should_be_named_once) {
+  Council council(3);
+  TEST_ASSERT_FALSE(council->has_output());
+  TEST_ASSERT_EQUAL(Instant::max(), council->poll_timeout());
+  TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token(), start, 7));
+  TEST_ASSERT_TRUE(council->has_output());
+  TEST_ASSERT_EQUAL(7, council->poll_nodes());
+  TEST_ASSERT_EQUAL(0, council->poll_nodes());
+  TEST_ASSERT_FALSE(council->has_output());
+}
+
 // ---- Release -----------------------------------------------------------------------------------------------------
 
 TEST(test_release_should_go_to_every_node_and_end_at_the_majority) {

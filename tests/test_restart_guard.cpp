@@ -24,6 +24,8 @@ using Verdict = RestartGuard::Verdict;
 
 constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000'000);
 constexpr Duration max_lease = 30s;
+// What a hold of it may last by a clock as slow as the drift allows.
+constexpr Duration longest = max_lease + drift_of(max_lease);
 constexpr std::uint64_t old = 1'000'000;
 
 ServerIdentity server(char id, std::uint64_t uptime, std::uint64_t replication = 0) {
@@ -56,7 +58,7 @@ TEST(test_a_server_that_nobody_has_asked_should_never_vote) {
 TEST(test_a_young_server_should_vote_once_every_lease_before_its_start_has_run_out) {
   for (std::uint64_t uptime = 0; uptime <= 31; ++uptime) {
     const RestartGuard guard = guard_of(uptime);
-    const Instant from = start + max_lease + 1s - std::chrono::seconds(static_cast<std::int64_t>(uptime));
+    const Instant from = start + longest + 1s - std::chrono::seconds(static_cast<std::int64_t>(uptime));
     TEST_ASSERT_EQUAL(from, guard.votes_from());
     TEST_ASSERT_EQUAL(Verdict::young, guard.verdict(start));
     TEST_ASSERT_EQUAL(Verdict::young, guard.verdict(from));
@@ -80,7 +82,8 @@ TEST(test_a_lease_with_a_part_of_a_second_should_count_whole) {
   for (const Duration lease : {Duration(30s + 1ms), Duration(30s + 999ms), Duration(5ms)})
     for (std::uint64_t uptime = 0; uptime <= 34; ++uptime) {
       const RestartGuard guard = guard_of(uptime, lease);
-      const Instant safe = start + lease + 1s - std::chrono::seconds(static_cast<std::int64_t>(uptime));
+      const Instant safe =
+          start + lease + drift_of(lease) + 1s - std::chrono::seconds(static_cast<std::int64_t>(uptime));
       const Instant first = later(safe, start);
       if (guard.verdict(start) == Verdict::votes)
         TEST_ASSERT_TRUE(safe <= start);
@@ -90,31 +93,31 @@ TEST(test_a_lease_with_a_part_of_a_second_should_count_whole) {
 }
 
 TEST(test_a_lease_of_a_day_should_be_waited_out) {
-  TEST_ASSERT_EQUAL(start + lease_max + 1s, guard_of(0, lease_max).votes_from());
-  TEST_ASSERT_EQUAL(start + 1s, guard_of(86400, lease_max).votes_from());
-  TEST_ASSERT_EQUAL(Verdict::young, guard_of(86401, lease_max).verdict(start));
-  TEST_ASSERT_EQUAL(Verdict::votes, guard_of(86402, lease_max).verdict(start));
+  TEST_ASSERT_EQUAL(start + lease_max + drift_of(lease_max) + 1s, guard_of(0, lease_max).votes_from());
+  TEST_ASSERT_EQUAL(start + 1002ms, guard_of(87264, lease_max).votes_from());
+  TEST_ASSERT_EQUAL(Verdict::young, guard_of(87265, lease_max).verdict(start));
+  TEST_ASSERT_EQUAL(Verdict::votes, guard_of(87266, lease_max).verdict(start));
 }
 
 // Another server in the place of one: its own uptime says nothing of what the one before has granted.
 TEST(test_a_replaced_server_should_vote_after_max_lease_however_old_it_is) {
   RestartGuard guard = guard_of(old);
   guard.note(server('b', old), max_lease, start + 5s);
-  TEST_ASSERT_EQUAL(start + 5s + max_lease, guard.votes_from());
+  TEST_ASSERT_EQUAL(start + 5s + longest, guard.votes_from());
   TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start + 5s));
-  TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start + 5s + max_lease - 1ns));
-  TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + 5s + max_lease));
+  TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start + 5s + longest - 1ns));
+  TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + 5s + longest));
 }
 
 TEST(test_a_restarted_server_should_wait_for_the_later_of_both_bounds) {
   RestartGuard guard = guard_of(old);
   guard.note(server('b', 0), max_lease, start);
-  TEST_ASSERT_EQUAL(start + max_lease + 1s, guard.votes_from());
+  TEST_ASSERT_EQUAL(start + longest + 1s, guard.votes_from());
   TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start));
-  TEST_ASSERT_EQUAL(Verdict::young, guard.verdict(start + max_lease));
-  TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + max_lease + 1s + 1ns));
+  TEST_ASSERT_EQUAL(Verdict::young, guard.verdict(start + longest));
+  TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + longest + 1s + 1ns));
   guard.note(server('c', 10), max_lease, start + 20s);
-  TEST_ASSERT_EQUAL(start + 20s + max_lease, guard.votes_from());
+  TEST_ASSERT_EQUAL(start + 20s + longest, guard.votes_from());
 }
 
 TEST(test_a_connection_to_the_same_server_should_change_nothing) {
@@ -123,9 +126,9 @@ TEST(test_a_connection_to_the_same_server_should_change_nothing) {
   TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + 1s));
   guard.note(server('b', old), max_lease, start + 2s);
   guard.note(server('b', old + 20), max_lease, start + 22s);  // The wait does not begin anew.
-  TEST_ASSERT_EQUAL(start + 2s + max_lease, guard.votes_from());
+  TEST_ASSERT_EQUAL(start + 2s + longest, guard.votes_from());
   guard.note(server('a', old + 20), max_lease, start + 23s);  // Back again: another replacement.
-  TEST_ASSERT_EQUAL(start + 23s + max_lease, guard.votes_from());
+  TEST_ASSERT_EQUAL(start + 23s + longest, guard.votes_from());
 }
 
 TEST(test_run_ids_should_be_compared_to_their_last_byte) {

@@ -272,6 +272,24 @@ TEST(test_handshake_should_do_without_an_identity_of_an_odd_shape) {
   }
 }
 
+TEST(test_handshake_should_take_no_odd_text_for_a_replication_id) {
+  const struct {
+    std::string id;
+    std::uint64_t expected;
+  } rows[] = {{"0123456789abcdef" + std::string(24, '0'), 0x0123456789abcdefU},
+              {"0123456789abcde/" + std::string(24, '0'), 0},
+              {"0123456789abcde:" + std::string(24, '0'), 0},
+              {"0123456789abcdeF" + std::string(24, '0'), 0},
+              {"0123456789abcdeg" + std::string(24, '0'), 0},
+              {"0123456789abcdef", 0}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.connect(":1\r\n*5\r\n" + bulk(run_id) + bulk("100") + bulk("7.0.15") + bulk("") + bulk(row.id));
+    TEST_ASSERT_TRUE(wire.session.identity().run_id_known);
+    TEST_ASSERT_EQUAL(row.expected, wire.session.identity().replication_id);
+  }
+}
+
 TEST(test_handshake_should_take_no_odd_number_for_a_client_id) {
   for (const std::string odd : {":0\r\n", ":-1\r\n", "$1\r\n7\r\n", "+7\r\n"}) {
     Wire wire;

@@ -80,6 +80,7 @@ class QuorumClient {
     RestartGuard guard;
     Instant connect_deadline;
     Instant resolved_at;
+    Instant introduced_at;
     bool connecting = false;
     bool exhausted = false;   // Every address has failed.
     bool introduced = false;  // The handshake of this connection is done, and was looked at.
@@ -117,7 +118,8 @@ class QuorumClient {
   void dispatch(Node& node) noexcept;
   void receive(Node& node) noexcept;
   // Until something arrives, until cancel(), or until then; no longer than sleep_max. What has arrived is dealt with.
-  void wait_until(Instant then) noexcept;
+  // Who does not take_cancel() behind it waits uncancellably: it would turn and turn.
+  void wait_until(Instant then, bool cancellable = true) noexcept;
   [[nodiscard]] Instant next_timeout() const noexcept;
   [[nodiscard]] bool any_connecting() const noexcept;
   [[nodiscard]] bool expects_bytes() const noexcept;
@@ -154,7 +156,8 @@ class Quorum : public QuorumClient {
  public:
   static_assert(node_count >= 1 && node_count <= nodes_max, "1 to nodes_max nodes");
   Quorum() noexcept : QuorumClient(places_, node_count) {}
-  // REQUIRES: its locks are destroyed before. Closes without a farewell, and does not block.
+  // REQUIRES: its locks are destroyed before. Closes without a farewell, and does not block: a server that cannot answer what
+  // came before may not read the releases behind it any more, and keeps those grants to the end of their leases.
   ~Quorum() { close(); }
 
  private:

@@ -19,7 +19,7 @@ class RestartGuard {
  public:
   enum class Verdict : std::uint8_t {
     votes,
-    young,      // It has not been up for max_lease and a second.
+    young,      // It has not been up for max_lease, its drift and a second.
     replaced,   // Another server answers where one did before, less than max_lease ago: a restart, or a fail-over.
     anonymous,  // It does not tell its run id: no vote, ever.
   };
@@ -34,13 +34,14 @@ class RestartGuard {
     const bool known = run_id_[0] != '\0';
     const bool same = known && std::memcmp(run_id_, identity.run_id, run_id_size) == 0;
     std::memcpy(run_id_, identity.run_id, run_id_size);
-    // Uptime is the difference of two whole seconds: the server may be almost one second younger, which the second pays.
-    const Duration needed = max_lease + std::chrono::seconds(1);
+    // Our clock may be the faster one, and the forgotten hold's the slower one.
+    const Duration longest = max_lease + max_lease / drift_divisor + drift_base;
+    const Duration needed = longest + std::chrono::seconds(1);  // Uptimes are differences of whole seconds.
     const auto needed_seconds = static_cast<std::uint64_t>(needed.count() / 1'000'000'000) + 1;
     grown_up_at_ = identity.uptime_seconds > needed_seconds
                        ? Instant()
                        : now + (needed - std::chrono::seconds(static_cast<std::int64_t>(identity.uptime_seconds)));
-    if (!same) replaced_until_ = known ? now + max_lease : Instant();
+    if (!same) replaced_until_ = known ? now + longest : Instant();
   }
 
   // From when on it votes in grants and repairs; Instant::max(): never, as far as is known.

@@ -136,7 +136,7 @@ Status QuorumMachine::renew(Instant now, Instant deadline, NodeSet repairers) no
       continue;
     }
     if ((repairers & node_bit(node)) == 0 || vote.machine.state() == LockState::acquiring) continue;
-    if (vote.machine.wants_compensation()) continue;  // It has just ended there by time, which nobody could know.
+    if (vote.machine.has_output()) continue;  // It has just ended there by time: that is taken back first.
     vote.repairing = vote.machine.acquire(token_, now, now + timing_.effective_node_timeout()) == Status::ok;
   }
   return Status::ok;
@@ -223,7 +223,7 @@ void QuorumMachine::let_go_everywhere(Instant now) noexcept {
 
 void QuorumMachine::grant(Instant now) noexcept {
   valid_until_ = majority_until();
-  if (now + timing_.min_validity >= valid_until_) {
+  if (now + timing_.min_validity >= valid_until_) {  // A node that granted was excluded meanwhile.
     deny(Status::timed_out, now);
     return;
   }
@@ -306,10 +306,10 @@ void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
         if (refused && holding()) doubt(now);
         break;
       }
+      case LockEvent::none:
       case LockEvent::at_risk:
       case LockEvent::released: vote.status = vote.machine.status(); break;
       case LockEvent::protocol_doubt: doubted_ = static_cast<NodeSet>(doubted_ | node_bit(node)); break;
-      case LockEvent::none: break;
     }
 }
 
@@ -433,8 +433,10 @@ void QuorumMachine::judge_release() noexcept {
     const bool unknown = state == LockState::unknown;
     if ((released_ & node_bit(node)) == 0) {
       if ((missed_ & node_bit(node)) != 0) ++possible;
-      taken_back = taken_back && !unknown;
-      if (!unknown) ++free;
+      // Also of a vote that is lost: the server may know of a renewal that we do not.
+      const bool settled = state == LockState::idle;
+      taken_back = taken_back && settled;
+      if (settled) ++free;
     } else if (state == LockState::releasing || unknown) {
       ++possible;
       if (unknown)

@@ -55,7 +55,7 @@ Verdict decode(const LockKind&, Operation operation, const RespValue& reply, Loc
     case Operation::step:
     case Operation::release: return decode_yes_or_no(reply);
     case Operation::compensate:
-    case Operation::query: return Verdict::unexpected;
+    case Operation::query: break;
   }
   return Verdict::unexpected;
 }

@@ -31,7 +31,7 @@ Verdict decode(const LockKind&, Operation operation, const RespValue& reply, Loc
 }
 
 template <const LockKind& single>
-constexpr LockKind make_kind(const char* name, bool reentrant, bool announces) noexcept {
+consteval LockKind make_kind(const char* name, bool reentrant, bool announces) noexcept {
   return {.name = name,
           .fill = fill<single>,
           .decode = decode<single>,

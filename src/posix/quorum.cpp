@@ -27,6 +27,8 @@ constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
 constexpr Duration connect_grace = std::chrono::milliseconds(250);
 // Connections that were not looked at for so long may be gone.
 constexpr Duration idle_max = std::chrono::seconds(1);
+// A node that did not say who it is has no vote. It may have been busy: it is asked again, on a connection of its own.
+constexpr Duration introduction_interval = std::chrono::seconds(5);
 
 // Texts are put together without the heap, and cut where there is no more room.
 class TextWriter {
@@ -244,6 +246,7 @@ void QuorumClient::close_node(Node& node) noexcept {
 void QuorumClient::look_at(std::size_t index) noexcept {
   Node& node = nodes_[index];
   node.introduced = true;
+  node.introduced_at = now_;
   node.status = Status::ok;
   (void)node.client.note_connect(Status::ok);
   const ServerIdentity& identity = node.client.session_.identity();
@@ -430,15 +433,18 @@ void QuorumClient::move_node(std::size_t index) noexcept {
   client.transmit();
   if (session.state() == SessionState::failed) close_node(node);
   if (session.ready() && !node.introduced) look_at(index);
+  if (node.introduced && config_.restart_guard && node.guard.verdict(now_) == RestartGuard::Verdict::anonymous &&
+      now_ - node.introduced_at >= introduction_interval)
+    close_node(node);
 }
 
 void QuorumClient::move() noexcept {
   for (std::size_t index = 0; index < count_; ++index) move_node(index);
 }
 
-void QuorumClient::wait_until(Instant then) noexcept {
+void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
   pollfd entries[1 + 2 * nodes_max];
-  entries[0] = {.fd = nodes_[0].client.wake_, .events = POLLIN, .revents = 0};
+  entries[0] = {.fd = cancellable ? nodes_[0].client.wake_ : -1, .events = POLLIN, .revents = 0};
   std::size_t count = 1;
   for (std::size_t index = 0; index < count_; ++index) {
     const Node& node = nodes_[index];
@@ -588,7 +594,7 @@ void QuorumClient::tend_holds() noexcept {
       then = earlier(then, lock->machine_.poll_timeout());
     }
     if (!open || now_ >= until) break;
-    wait_until(then);
+    wait_until(then, false);
   }
   transmit_all();
   // A callback may release, acquire or destroy any lock: after each, the list is read anew.

@@ -602,11 +602,10 @@ TEST_ON_NODES(test_release_with_a_silent_majority_should_be_unknown_and_follow_l
 }
 
 TEST_ON_NODES(test_destructors_should_release_and_not_block_on_a_stopped_node, 3) {
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
   Instant begin;
-  Duration took;
   {
-    Quorum<3> quorum;
-    TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
     RedlockMutex<3> mutex(quorum, "k", calm);
     RedlockReentrantLock<3> hash(quorum, "hash", calm);
     TEST_ASSERT_EQUAL(Status::ok, mutex.try_acquire());
@@ -617,7 +616,7 @@ TEST_ON_NODES(test_destructors_should_release_and_not_block_on_a_stopped_node, 3
     nodes[1].pause();
     begin = Client::now();
   }
-  took = Client::now() - begin;
+  const Duration took = Client::now() - begin;
   const bool released = comes([&] { return nodes[0].command("DBSIZE") == "0" && nodes[2].command("DBSIZE") == "0"; });
   nodes[1].resume();
   TEST_ASSERT_TRUE(took < at_once);

@@ -5,6 +5,8 @@
 //
 //     a process:  thread 0 --- Client --- node     Watchdog: one a node, for all of the process's clients of it
 //                 thread 1 --- Client --- node     Slot: a lock object over one of the clients
+//
+//     of a quorum:  thread 0 --- Quorum --- all nodes
 #pragma once
 
 #include <pthread.h>
@@ -19,6 +21,7 @@
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/owner.hpp"
+#include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/watchdog.hpp"
 #include "plan.hpp"
@@ -43,6 +46,20 @@ class SimOwned : public OwnedLock {
       : OwnedLock(owner, kind, Key(key), timing) {}
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
+inline constexpr std::size_t quorum_nodes_max = 5;
+// What RedlockMutex and RedlockReentrantLock are.
+class SimRedlock : private QuorumVotes<quorum_nodes_max>, public QuorumLock {
+ public:
+  SimRedlock(QuorumClient& quorum, const LockKind& kind, ByteView key, const QuorumTiming& timing,
+             const Ways& ways) noexcept
+      : QuorumVotes<quorum_nodes_max>(kind),
+        QuorumLock(quorum, kind, pointers_, quorum_nodes_max, Key(key), timing, ways) {}
+  [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
+
+  static constexpr Ways polled{};
+  static constexpr Ways pushed = {.draw = nullptr, .wait = wait_by_push};
+  static constexpr Ways owned = {.draw = draw_ordinal, .wait = wait_by_push};
+};
 
 class Application {
  public:
@@ -54,7 +71,7 @@ class Application {
     std::size_t thread = SIZE_MAX;  // The world's number of it, from its beginning on.
     pthread_t id{};
     std::vector<Slot*> slots;
-    Client* calls = nullptr;  // Of whose locks a call is in progress.
+    bool calls = false;  // A call of holdfast is in progress.
   };
   // A lock object, and what its user knows of it.
   struct Slot {
@@ -62,8 +79,9 @@ class Application {
     const Worker* worker = nullptr;
     std::size_t node = 0;
     std::size_t domain = 0;     // Those of one domain exclude each other: a name on a node.
-    SimMutex* mutex = nullptr;  // One of the two, while there is a lock.
+    SimMutex* mutex = nullptr;  // One of the three, while there is a lock.
     SimOwned* owned = nullptr;
+    SimRedlock* redlock = nullptr;
     std::uint32_t depth = 0;  // Grants that were not released.
     bool told_lost = false;
     bool releasing = false;
@@ -78,17 +96,43 @@ class Application {
     Instant seen_until;
     std::uint64_t expectation = 0;  // Of being told.
     Token denied;                   // Of the last attempt that was told busy,
-    Token unclear;                  // and of the last whose outcome is unknown.
-    std::size_t item = SIZE_MAX;    // Its bar in the timeline.
+    Token unclear;  // and of the last whose outcome is unknown; of a quorum that is over, or was denied.
+    SimTime unclear_at = 0;
+    SimTime redlock_timeout = 0;   // Of each node of a quorum.
+    Token told;                    // Of a quorum's last grant that was told,
+    std::uint64_t told_fence = 0;  // and its fence.
+    std::size_t item = SIZE_MAX;   // Its bar in the timeline.
     // For canaries: what it believes where that is not what the lock says.
     Instant own_belief;
     Application* application = nullptr;
+    std::uint64_t own_fence = 0;  // As own_belief.
     alignas(SimOwned) unsigned char place[sizeof(SimOwned) > sizeof(SimMutex) ? sizeof(SimOwned) : sizeof(SimMutex)];
+    struct alignas(SimRedlock) RedlockPlace {
+      unsigned char bytes[sizeof(SimRedlock)];
+    };
+    std::unique_ptr<RedlockPlace> redlock_place;  // Of a quorum's.
 
+    [[nodiscard]] bool exists() const noexcept { return redlock != nullptr || lock() != nullptr; }
+    // nullptr: there is none, or it is a quorum's.
     [[nodiscard]] BlockingLock* lock() const noexcept {
       return mutex != nullptr ? static_cast<BlockingLock*>(mutex) : owned;
     }
-    [[nodiscard]] std::uint64_t fence() const noexcept { return mutex != nullptr ? mutex->fence() : owned->fence(); }
+    [[nodiscard]] const Token& token() const noexcept {
+      return redlock != nullptr ? redlock->token() : lock()->token();
+    }
+    [[nodiscard]] Instant valid_until() const noexcept {
+      return redlock != nullptr ? redlock->valid_until() : lock()->valid_until();
+    }
+    [[nodiscard]] bool held() const noexcept { return redlock != nullptr ? redlock->held() : lock()->held(); }
+    [[nodiscard]] std::uint64_t fence() const noexcept {
+      if (own_fence != 0) return own_fence;
+      if (redlock != nullptr) return redlock->fence();
+      return mutex != nullptr ? mutex->fence() : owned->fence();
+    }
+    void tick() noexcept { redlock != nullptr ? redlock->tick() : lock()->tick(); }
+    [[nodiscard]] Status keep(const KeepOptions& options) noexcept {
+      return redlock != nullptr ? redlock->keep(options) : lock()->keep(options);
+    }
     [[nodiscard]] bool fenced() const noexcept {
       return plan->kind == KindOfLock::fenced || plan->kind == KindOfLock::fenced_mutex ||
              plan->kind == KindOfLock::announced_fenced;
@@ -98,7 +142,7 @@ class Application {
       return plan->kind != KindOfLock::mutex && plan->kind != KindOfLock::fenced_mutex;
     }
     // In a call of holdfast, at whose end it is told what it has to be told.
-    [[nodiscard]] bool in_call() const noexcept { return worker->calls != nullptr; }
+    [[nodiscard]] bool in_call() const noexcept { return worker->calls; }
   };
 
   Application(World& world, Process& process);
@@ -114,12 +158,16 @@ class Application {
   [[nodiscard]] const std::vector<Worker>& workers() const noexcept { return workers_; }
   // It is connected, and has a place for the compensation without which nothing is asked.
   [[nodiscard]] bool may_ask(const Slot& slot) const noexcept {
+    if (slot.redlock != nullptr) return false;
     const Client& client = *connections_[slot.plan->connection].client;
     return client.connected() && client.compensations_pending() < compensations_max;
   }
   // A client's call in progress, or its next one. From outside of its threads.
   void cancel(std::size_t connection) noexcept {
-    if (connections_[connection].client != nullptr) connections_[connection].client->cancel();
+    if (quorum_ != nullptr)
+      quorum_->cancel();
+    else if (connections_[connection].client != nullptr)
+      connections_[connection].client->cancel();
   }
 
  private:
@@ -129,6 +177,9 @@ class Application {
   struct alignas(Watchdog) WatchdogPlace {
     unsigned char bytes[sizeof(Watchdog)];
     WatchdogPlaces<16> places;
+  };
+  struct alignas(Quorum<quorum_nodes_max>) QuorumPlace {
+    unsigned char bytes[sizeof(Quorum<quorum_nodes_max>)];
   };
   // A client, and who may re-enter through it.
   struct Connection {
@@ -145,13 +196,19 @@ class Application {
   void wind_down(Worker& worker);
   [[nodiscard]] Client& client_of(const Slot& slot) noexcept { return *connections_[slot.plan->connection].client; }
   void connect(std::size_t connection);
+  void connect_quorum();
+  [[nodiscard]] ClientConfig config_of(std::size_t node) const;
   void set_up();
   void tear_down();
   void make(Slot& slot);
+  void make_lock(Slot& slot);
+  void make_redlock(Slot& slot);
   void drop(Slot& slot);
   void act(Slot& slot);
   void act_held(Slot& slot);
   void tick(const Worker& worker);
+  void tend();
+  void settle(Slot& slot);
   void acquire(Slot& slot);
   void renew(Slot& slot);
   void release(Slot& slot, bool posted);
@@ -159,6 +216,8 @@ class Application {
   void granted(Slot& slot);
   void pause(SimTime most);
   [[nodiscard]] SimTime bound(SimTime wait) const noexcept;
+  [[nodiscard]] SimTime bound_of_attempt(const Slot& slot) const noexcept;
+  [[nodiscard]] SimTime bound_of_request() const noexcept;
   void check_bound(std::string_view what, SimTime since, SimTime imposed, SimTime bound);
   static void note_lost(void* context) noexcept;
 
@@ -170,6 +229,8 @@ class Application {
   std::vector<Watchdog*> watchdogs_;  // By node; nullptr where it has none.
   std::unique_ptr<ClientPlace[]> client_places_;
   std::unique_ptr<WatchdogPlace[]> watchdog_places_;
+  std::unique_ptr<QuorumPlace> quorum_place_;
+  Quorum<quorum_nodes_max>* quorum_ = nullptr;
   bool ending_ = false;
   bool locked_out_ = false;  // Its password is wrong.
 };

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "canary.hpp"
 
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "holdfast/client.hpp"
 #include "holdfast/derived_name.hpp"
 #include "holdfast/mutex_kind.hpp"
+#include "holdfast/quorum_kinds.hpp"
 #include "holdfast/reentrant_kind.hpp"
 #include "holdfast/script.hpp"
 #include "kind_replies.hpp"
@@ -61,6 +64,19 @@ constexpr Canary all[] = {
     {"deaf_after_reconnect", "does not subscribe anew when its connection was lost, and sleeps as if it had",
      Sin::deaf_after_reconnect, "woken"},
     {"fence_not_compared", "writes to its resource whatever fence that has seen", Sin::fence_not_compared, "resource"},
+    {"quorum_of_reachable", "counts its majority of the nodes that it has met", Sin::quorum_of_reachable,
+     "exclusion,validity,ledger"},
+    {"half_is_enough", "takes half of an even number for a majority", Sin::half_is_enough, "exclusion,validity,ledger"},
+    {"no_quorum_is_yes", "goes on without a quorum", Sin::no_quorum_is_yes, "exclusion,validity,ledger"},
+    {"quorum_validity_from_reply", "counts a quorum's validity from the last reply", Sin::quorum_validity_from_reply,
+     "validity,exclusion"},
+    {"minority_extends", "believes in a renewal that a minority has confirmed", Sin::minority_extends,
+     "validity,exclusion"},
+    {"unanswered_not_released", "releases nothing on nodes that did not answer", Sin::unanswered_not_released,
+     "compensated"},
+    {"guard_ignored", "gives a restarted node its vote at once", Sin::guard_ignored, "exclusion"},
+    {"fence_of_one_node", "takes the fence of the node that granted last", Sin::fence_of_one_node, "fences"},
+    {"fence_not_written", "does not write the quorum's fence back", Sin::fence_not_written, "fences"},
     {"deadline_ignored", "waits longer than it was asked", Sin::deadline_ignored, "bounded waits"},
 };
 
@@ -98,11 +114,31 @@ constexpr Script counted_fence = make_script(
 
 // A table has no room for what it was made of: there is one canary at a time.
 Sin sin_now = Sin::none;
+std::vector<std::uint64_t> offered_fences;  // By process.
+
+// A table a kind, as long as the program runs; the last three are of quorums.
+LockKind tables[9];
+constexpr std::size_t quorum_tables = 6;
+
+const LockKind* quorum_kind_at(std::size_t index) noexcept {
+  constexpr const LockKind* kinds[] = {&quorum_fenced_mutex_kind, &quorum_announced_fenced_mutex_kind,
+                                       &quorum_fenced_kind};
+  return kinds[index];
+}
 
 const LockKind& right_kind(const LockKind& kind) noexcept {
+  for (std::size_t index = 0; index < std::size(tables) - quorum_tables; ++index)
+    if (&kind == &tables[quorum_tables + index]) return *quorum_kind_at(index);
   if (kind.reentrant) return kind.fenced ? fenced_kind : reentrant_kind;
   if (kind.announces) return kind.fenced ? announced_fenced_mutex_kind : announced_mutex_kind;
   return kind.fenced ? fenced_mutex_kind : mutex_kind;
+}
+
+bool of_quorum(Key key) {
+  const Plan& plan = World::current()->plan();
+  for (std::size_t name = plan.quorum_names; name < plan.names.size(); ++name)
+    if (key.bytes() == ByteView(plan.names[name].data(), plan.names[name].size())) return true;
+  return false;
 }
 
 CommandLine& ask_wrong(CommandLine& line, const Script& script, const HoldView& hold) noexcept {
@@ -156,7 +192,16 @@ void fill_wrong(CommandLine& line, const LockKind& kind, Operation operation, Re
       line.add_token(*hold.token).add(hold.lease.count());
       return;
     }
+    case Sin::fence_not_written: {
+      if (operation != Operation::renew || hold.fence == 0) break;
+      HoldView plain = hold;
+      plain.fence = 0;
+      right.fill(line, right, operation, form, plain);
+      return;
+    }
+    case Sin::unanswered_not_released:
     case Sin::key_as_token: {
+      if (sin_now == Sin::unanswered_not_released && !of_quorum(hold.key)) break;
       if (operation != Operation::release || form != RequestForm::by_text || kind.announces) break;
       line.add_script(scripts::mutex_release, form).add("1").add(hold.key.bytes()).add(hold.key.bytes());
       return;
@@ -169,6 +214,11 @@ void fill_wrong(CommandLine& line, const LockKind& kind, Operation operation, Re
 Verdict decode_wrong(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
   const LockKind& right = right_kind(kind);
   const Verdict verdict = right.decode(right, operation, reply, facts);
+  if (sin_now == Sin::fence_of_one_node && operation == Operation::acquire && verdict == Verdict::granted) {
+    const std::size_t process = World::current()->process().index;
+    if (offered_fences.size() <= process) offered_fences.resize(process + 1);
+    offered_fences[process] = facts.fence;
+  }
   if (sin_now == Sin::busy_is_granted && operation == Operation::acquire && verdict == Verdict::busy)
     return Verdict::granted;
   if (sin_now == Sin::not_ours_is_renewed && operation == Operation::renew && verdict == Verdict::not_ours)
@@ -237,15 +287,15 @@ Sin sin_of(const World& world) noexcept { return world.canary() == nullptr ? Sin
 const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept {
   sin_now = sin;
   if (sin == Sin::none) return kind;
-  // A table a kind, as long as the program runs.
-  static LockKind tables[6];
-  const std::size_t index = (kind.reentrant ? 4U : kind.announces ? 2U : 0U) + (kind.fenced ? 1U : 0U);
+  std::size_t index = (kind.reentrant ? 4U : kind.announces ? 2U : 0U) + (kind.fenced ? 1U : 0U);
+  for (std::size_t quorum = 0; quorum < std::size(tables) - quorum_tables; ++quorum)
+    if (&kind == quorum_kind_at(quorum)) index = quorum_tables + quorum;
   LockKind& wrong = tables[index];
   wrong = kind;
   wrong.fill = fill_wrong;
   wrong.decode = decode_wrong;
   if (sin == Sin::release_without_compare) wrong.native_release = false;
-  if (sin == Sin::key_as_token) wrong.native_release = false;
+  if (sin == Sin::key_as_token || sin == Sin::unanswered_not_released) wrong.native_release = false;
   if (sin == Sin::blind_renewal && !kind.reentrant) wrong.renew_batch = &blind_renew_batch;
   if (sin == Sin::renewal_shortens && !kind.reentrant) wrong.renew_batch = &half_renew_batch;
   if (sin == Sin::renewal_revives && !kind.reentrant) wrong.renew_batch = &reviving_renew_batch;
@@ -274,6 +324,17 @@ std::string_view sent_as_canary(const World& world, std::string_view bytes) {
   changed = bytes;
   changed.replace(at + 5, 8, "seen = 0");
   return changed;
+}
+
+void drop_nodes_as_canary(Sin sin, Random& random, std::vector<ClientConfig>& nodes) {
+  std::size_t dropped = 0;
+  if (sin == Sin::half_is_enough && nodes.size() % 2 == 0) dropped = 1;
+  if (sin == Sin::quorum_of_reachable) dropped = nodes.size() / 2;
+  for (; dropped != 0; --dropped) nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(random.index(nodes.size())));
+}
+
+std::uint64_t fence_as_canary(std::size_t process) {
+  return process < offered_fences.size() ? offered_fences[process] : 0;
 }
 
 bool reads_twice(World& world) { return sin_of(world) == Sin::reply_twice && world.random().chance(20'000); }

@@ -8,12 +8,15 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "holdfast/client_config.hpp"
 #include "holdfast/hold_record.hpp"
 #include "holdfast/lock_kind.hpp"
 
 namespace holdfast::sim {
 
+class Random;
 class World;
 
 enum class Sin : std::uint8_t {
@@ -61,6 +64,16 @@ enum class Sin : std::uint8_t {
   deaf_after_reconnect,
   // Its resource.
   fence_not_compared,
+  // Its quorum.
+  quorum_of_reachable,
+  half_is_enough,
+  no_quorum_is_yes,
+  quorum_validity_from_reply,
+  minority_extends,
+  unanswered_not_released,
+  guard_ignored,
+  fence_of_one_node,
+  fence_not_written,
 };
 
 struct Canary {
@@ -79,6 +92,10 @@ struct Canary {
 [[nodiscard]] HoldRecord::Ways ways_as_canary(Sin sin, const HoldRecord::Ways& ways) noexcept;
 // What of `bytes` is sent; `bytes` itself where nothing is wrong. A view until the next call.
 [[nodiscard]] std::string_view sent_as_canary(const World& world, std::string_view bytes);
+// Nodes that the sinner does without.
+void drop_nodes_as_canary(Sin sin, Random& random, std::vector<ClientConfig>& nodes);
+// What one node has offered last to this client.
+[[nodiscard]] std::uint64_t fence_as_canary(std::size_t process);
 // True if what was received is left to be received again.
 [[nodiscard]] bool reads_twice(World& world);
 

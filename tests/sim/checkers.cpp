@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "checkers.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "holdfast/derived_name.hpp"
@@ -24,6 +25,7 @@ SimTime calm_before(const ClientPlan& plan) noexcept {
 }
 
 std::string text_of(ByteView bytes) { return {bytes.data(), bytes.size()}; }
+std::string_view text_of(const Token& token) noexcept { return {token.bytes().data(), token.bytes().size()}; }
 
 }  // namespace
 
@@ -31,7 +33,8 @@ Checkers::Checkers(World& world)
     : world_(world),
       grants_(1),
       numbers_(world.nodes().size()),
-      views_(world.nodes().size() * world.plan().names.size()) {
+      views_(world.nodes().size() * world.plan().names.size()),
+      quorums_(world.plan().names.size()) {
   for (const std::string& name : world.plan().names) {
     const Key key(ByteView(name.data(), name.size()));
     const std::string resource = "resource" + std::to_string(names_.size());
@@ -84,12 +87,15 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
   using Kind = ModelRedis::EffectKind;
   View& view = this->view(node, name);
   if (effect.kind == Kind::expired) {
-    if (view.grant != 0 && !grants_[view.grant].broken && believed(view.grant))
-      world_.fail("validity", "the key of " + who(view.grant) + " expired while it was believed to be held");
+    const std::uint32_t gone = view.grant;
+    if (gone != 0 && !of_quorum(name) && !grants_[gone].broken && believed(gone))
+      world_.fail("validity", "the key of " + who(gone) + " expired while it was believed to be held");
     view = {.last_fence = view.last_fence,
             .fence_excused = view.fence_excused,
             .elsewhere = view.elsewhere,
-            .beside = view.beside};
+            .beside = view.beside,
+            .robbed_at = view.robbed_at};
+    check_majority(gone, "expired");
     return;
   }
   if (from_ == nullptr) return;  // Somebody else's: data_changed() looks at it when that is done.
@@ -117,14 +123,17 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
       }
       return;
     }
-    case Kind::deleted:
-      if (view.present && view.grant != 0) note_deleted(view.grant);
+    case Kind::deleted: {
+      const std::uint32_t gone = view.present ? view.grant : 0;
+      if (gone != 0) note_deleted(gone);
       if (view.present && view.grant == 0 && !view.emptied) world_.fail("ownership", "a foreign key was deleted");
       view.present = false;
       view.emptied = false;
       view.grant = 0;
       view.expiry_ms = no_expiry;
+      check_majority(gone, "was deleted");
       return;
+    }
     case Kind::field_deleted: {
       const std::uint32_t number = find(node.index, effect.member);
       if (number == 0)
@@ -134,6 +143,7 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
       if (number == view.grant) {
         view.grant = 0;
         view.emptied = true;
+        check_majority(number, "was deleted");
       }
       return;
     }
@@ -166,12 +176,16 @@ void Checkers::check_owner(std::uint32_t number, std::string_view what) {
 
 void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect) {
   View& view = this->view(node, name);
-  if (const std::uint32_t before = find(node.index, token); before != 0) {
+  if (const std::uint32_t before = find(node.index, token); before != 0 && of_quorum(name)) {
+    check_owner(before, "takes");
+    ++figures_.repairs;
+  } else if (before != 0) {
     world_.fail(grants_[before].deleted ? "no resurrection" : "fresh tokens", "set again: " + who(before));
     return;
   }
   for (const Application::Slot& slot : world_.processes()[from_->process].slots())
-    if (slot.node == node.index && !slot.denied.empty() && slot.denied.bytes() == ByteView(token.data(), token.size()))
+    if (slot.redlock == nullptr && slot.node == node.index && !slot.denied.empty() &&
+        slot.denied.bytes() == ByteView(token.data(), token.size()))
       world_.fail("ledger", "client " + std::to_string(from_->process) + " was told busy by a reply to something else");
   const auto number = static_cast<std::uint32_t>(grants_.size());
   Grant grant;
@@ -184,14 +198,15 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   const bool fenced = effect.request.size() > 2 && effect.request[2] == "2";
   if (fenced) {
     grant.fence = view.counter;
-    if (view.counter <= view.last_fence && !view.fence_excused)
+    // What a quorum has written down may be far ahead of this node's clock.
+    if (view.counter <= view.last_fence && !view.fence_excused && !of_quorum(name))
       world_.fail("fences", "the fence of " + std::string(token) + " is " + std::to_string(view.counter) + " behind " +
                                 std::to_string(view.last_fence));
     view.last_fence = view.counter;
   }
   view.counter = 0;
   grants_.push_back(grant);
-  numbers_[node.index].emplace(token, number);
+  numbers_[node.index].insert_or_assign(std::string(token), number);
   view.present = true;
   view.foreign = false;
   view.grant = number;
@@ -202,7 +217,8 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
 void Checkers::note_deleted(std::uint32_t number) {
   Grant& grant = grants_[number];
   check_owner(number, "deletes");
-  if (!grant.broken && believed(number)) world_.fail("ownership", "deleted under its holder: " + who(number));
+  if (!of_quorum(grant.name) && !grant.broken && believed(number))
+    world_.fail("ownership", "deleted under its holder: " + who(number));
   grant.deleted = true;
   grant.released = true;
   ++figures_.releases;
@@ -228,6 +244,24 @@ void Checkers::after_receive(Node& node, std::size_t commands) {
 
 void Checkers::break_all(const Node& node) {
   for (std::size_t name = 0; name < names_.size(); ++name) break_name(node, name);
+}
+
+void Checkers::break_name(const Node& node, std::size_t name) {
+  break_grant(view(node, name).grant);
+  view(node, name).robbed_at = world_.now();
+  quorums_[name].fence_excused = true;
+}
+
+void Checkers::lose_data(const Node& node) {
+  if (!world_.plan().restart_guard) return break_all(node);
+  const auto [least, most] =
+      std::minmax_element(world_.nodes().begin(), world_.nodes().end(),
+                          [](const Node& left, const Node& right) { return left.wall_offset < right.wall_offset; });
+  const bool close = (most->wall_offset - least->wall_offset) * microsecond < world_.plan().lease_max * 9 / 10;
+  for (std::size_t name = 0; name < names_.size(); ++name) {
+    break_grant(view(node, name).grant);
+    if (!close) quorums_[name].fence_excused = true;
+  }
 }
 
 void Checkers::data_changed(Node& node) {
@@ -308,8 +342,12 @@ void Checkers::check_woken(Process& process, const Application::Slot& slot, SimT
 // ---- What clients believe ----------------------------------------------------------------------------------------
 
 std::uint32_t Checkers::number_of(const Application::Slot& slot) const {
-  const ByteView token = slot.lock()->token().bytes();
-  return token.empty() ? 0 : find(slot.node, {token.data(), token.size()});
+  const std::string_view token = text_of(slot.token());
+  if (token.empty()) return 0;
+  if (slot.redlock == nullptr) return find(slot.node, token);
+  for (std::size_t node = 0; node < numbers_.size(); ++node)
+    if (const std::uint32_t number = find(node, token); number != 0) return number;
+  return 0;
 }
 
 bool Checkers::believed(std::uint32_t number) const {
@@ -318,7 +356,7 @@ bool Checkers::believed(std::uint32_t number) const {
   if (!process.alive || process.life != grant.life || process.application == nullptr) return false;
   const Instant now = Instant::from_nanoseconds(world_.local_time(process));
   for (const Application::Slot& slot : process.application->slots())
-    if (slot.lock() != nullptr && now < process.application->believes(slot) && number_of(slot) == number) return true;
+    if (slot.exists() && now < process.application->believes(slot) && number_of(slot) == number) return true;
   return false;
 }
 
@@ -327,7 +365,7 @@ void Checkers::after_run(Process& process) {
   if (trace_holds())
     for (const Node& node : world_.nodes()) note_keys(node);
   for (Application::Slot& slot : process.application->slots()) {
-    if (slot.lock() == nullptr) {
+    if (!slot.exists()) {
       slot.seen_until = Instant();
       continue;
     }
@@ -387,6 +425,7 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
   if (process.lied_to) return;
   const Instant now = Instant::from_nanoseconds(world_.local_time(process));
   if (until <= now) return;
+  if (slot.redlock != nullptr) return check_quorum_belief(process, slot, until);
   const std::uint32_t number = number_of(slot);
   if (number == 0) {
     world_.fail("ledger", "client " + std::to_string(process.index) + " believes to hold what was never granted");
@@ -435,11 +474,147 @@ void Checkers::check_exclusion(Process& process, const Application::Slot& slot, 
   }
 }
 
+// ---- Quorums -----------------------------------------------------------------------------------------------------
+
+bool Checkers::of_quorum(std::size_t name) const noexcept { return name >= world_.plan().quorum_names; }
+
+bool Checkers::robbed(std::string_view token, std::size_t name) const {
+  for (const Node& node : world_.nodes()) {
+    const std::uint32_t number = find(node.index, token);
+    if (number != 0 && grants_[number].at <= view(node, name).robbed_at) return true;
+  }
+  return false;
+}
+
+bool Checkers::majority_keeps(std::string_view token, std::size_t name, SimTime until) const {
+  std::size_t keeping = 0;
+  for (const Node& node : world_.nodes()) {
+    const std::uint32_t number = find(node.index, token);
+    if (number == 0) continue;
+    const View& view = this->view(node, name);
+    const bool there =
+        view.present && view.grant == number &&
+        (view.expiry_ms == no_expiry || until <= World::true_time_of_wall(node, (view.expiry_ms + 1) * 1000));
+    if (there || grants_[number].broken) ++keeping;
+  }
+  return keeping >= majority_of(world_.nodes().size());
+}
+
+// A node has just lost this grant.
+void Checkers::check_majority(std::uint32_t number, std::string_view what) {
+  const Grant& grant = grants_[number];
+  if (number == 0 || !of_quorum(grant.name)) return;
+  Process& process = world_.processes()[grant.process];
+  if (!process.alive || process.life != grant.life || process.lied_to) return;
+  const Instant now = Instant::from_nanoseconds(world_.local_time(process));
+  for (const Application::Slot& slot : process.slots()) {
+    if (slot.redlock == nullptr || text_of(slot.token()) != grant.token) continue;
+    if (now < process.application->believes(slot) && !majority_keeps(grant.token, grant.name, 0))
+      world_.fail("validity",
+                  "believed to be held, and a majority has it no more: " + who(number) + " " + std::string(what));
+  }
+}
+
+void Checkers::check_quorum_belief(Process& process, Application::Slot& slot, Instant until) {
+  const std::uint32_t number = number_of(slot);
+  const std::string_view token = text_of(slot.token());
+  if (number == 0 || grants_[number].process != process.index || grants_[number].life != process.life) {
+    world_.fail("ledger",
+                "client " + std::to_string(process.index) + " believes to hold by a quorum what is of " + who(number));
+    return;
+  }
+  check_keeping(process, slot, until, grants_[number]);
+  check_quorum_exclusion(slot);
+  const SimTime end = until == Instant::max() ? never : world_.true_time(process, until.nanoseconds());
+  if (!majority_keeps(token, slot.plan->name, end))
+    world_.fail("validity", who(number) + " believes until " + time_text(end) + ", and no majority keeps it so long");
+  if (!slot.fenced()) return;
+  if (text_of(slot.told) == token) {
+    if (slot.fence() != slot.told_fence) world_.fail("fences", "the fence of " + who(number) + " has changed");
+    return;
+  }
+  QuorumView& quorum = quorums_[slot.plan->name];
+  if (slot.fence() <= quorum.last_fence && !quorum.fence_excused)
+    world_.fail("fences", "the fence of " + who(number) + " is " + std::to_string(slot.fence()) + " behind " +
+                              std::to_string(quorum.last_fence));
+  quorum.last_fence = std::max(quorum.last_fence, slot.fence());
+  slot.told = slot.token();
+  slot.told_fence = slot.fence();
+}
+
+void Checkers::check_quorum_exclusion(const Application::Slot& slot) {
+  const std::size_t name = slot.plan->name;
+  for (Process& other : world_.processes()) {
+    if (!other.alive || other.lied_to) continue;
+    const Instant theirs = Instant::from_nanoseconds(world_.local_time(other));
+    for (const Application::Slot& peer : other.slots()) {
+      if (&peer == &slot || peer.domain != slot.domain || !peer.exists()) continue;
+      if (!(theirs < other.application->believes(peer))) continue;
+      if (robbed(text_of(slot.token()), name) || robbed(text_of(peer.token()), name)) {
+        ++figures_.overlaps_excused;
+        continue;
+      }
+      world_.fail("exclusion",
+                  who(number_of(slot)) + " and " + who(number_of(peer)) + " both hold " + world_.plan().names[name]);
+    }
+  }
+}
+
+void Checkers::after_quorum_acquire(Process& process, Application::Slot& slot, Status status) {
+  if (status == Status::ok) ++figures_.quorum_held;
+  if (process.lied_to) return;
+  const std::uint32_t number = number_of(slot);
+  if (status == Status::ok && (number == 0 || grants_[number].process != process.index))
+    world_.fail("ledger", "client " + std::to_string(process.index) + " was granted what no server has set");
+  if (status == Status::ok || slot.depth != 0) return;
+  slot.unclear = slot.token();
+  slot.unclear_at = world_.now();
+}
+
+void Checkers::after_quorum_release(Process& process, Application::Slot& slot, const Token& token, Status status,
+                                    bool posted) {
+  if (status == Status::lock_lost) ++figures_.lost;
+  slot.unclear = token;
+  slot.unclear_at = world_.now();
+  if (process.lied_to || status != Status::ok || posted) return;
+  std::size_t free = 0;  // Released, taken back, or never granted.
+  for (const Node& node : world_.nodes()) {
+    const std::uint32_t number = find(node.index, text_of(token));
+    const View& held = view(node, slot.plan->name);
+    if (number == 0 || !held.present || held.grant != number) ++free;
+  }
+  if (free < majority_of(world_.nodes().size()))
+    world_.fail("ledger", "a release said ok, and a majority has still what is of client " +
+                              std::to_string(process.index) + " by " + std::string(text_of(token)));
+}
+
+// Judged where nothing was wrong for a while before it was over, and nothing since.
+void Checkers::check_gone(Process& process, Application::Slot& slot, std::size_t pending) {
+  const Token token = slot.unclear;
+  slot.unclear = Token();
+  const SimTime calm = calm_before(*process.plan);
+  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
+  if (process.lied_to || pending != 0) return;
+  if (weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0) return;
+  for (const SimTime last : {world_.disturbed_until(), process.disturbed_until, process.links_changed_at})
+    if (last + calm > slot.unclear_at) return;
+  for (const Node& node : world_.nodes()) {
+    const std::uint32_t number = find(node.index, text_of(token));
+    const View& view = this->view(node, slot.plan->name);
+    if (number == 0 || !view.present || view.grant != number || grants_[number].broken) continue;
+    if (view.expiry_ms != no_expiry && world_.wall(node) >= (view.expiry_ms + 1) * 1000) continue;
+    world_.fail("compensated", "over, and still on " + node.lane + ": " + who(number));
+  }
+}
+
+// ---- Keeping -----------------------------------------------------------------------------------------------------
+
 // Objects that share a hold have its options from one of them, so this looks at the others.
 void Checkers::check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant) {
   if (slot.reentrant() || slot.renewing) return;
   // Its own client asks once more by text where the script is not known: what was decided in time leaves a bit later.
-  const Duration again{process.plan->watchdog ? 0 : process.plan->request_timeout};
+  Duration again{process.plan->watchdog ? 0 : process.plan->request_timeout};
+  if (slot.redlock != nullptr) again += Duration(2 * slot.redlock_timeout);  // The fence is written down by renewals.
   const Duration lease{slot.plan->lease};
   const Duration validity = lease - drift_of(lease);
   const Instant granted = Instant::from_nanoseconds(world_.local_time(process, grant.at));
@@ -468,7 +643,7 @@ void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at
                  if (later.disturbed_until + told_within(*later.plan) >= world_.now()) return;
                  // Its own thread may have noticed: then it is told when that call returns.
                  if (chosen->in_call()) return expect_told(world_.processes()[index], *chosen, world_.now());
-                 if (chosen->lock() == nullptr || chosen->depth == 0 || chosen->releasing || chosen->told_lost) return;
+                 if (!chosen->exists() || chosen->depth == 0 || chosen->releasing || chosen->told_lost) return;
                  if (later.application->believes(*chosen) > Instant::from_nanoseconds(world_.local_time(later))) return;
                  world_.fail("loss told", "client " + std::to_string(index) + " was not told that it has lost " +
                                               world_.plan().names[chosen->plan->name]);
@@ -497,18 +672,20 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   if (status == Status::lock_busy) ++figures_.busy;
   if (status == Status::timed_out || status == Status::transport_closed) ++figures_.unclear;
   // A try every two milliseconds, each of a few commands, and what compensates them.
-  const auto most = static_cast<std::uint64_t>((world_.now() - since) / (2 * millisecond)) * 5 + 60;
+  const std::uint64_t nodes = slot.redlock == nullptr ? 1 : world_.nodes().size();
+  const std::uint64_t most = (static_cast<std::uint64_t>((world_.now() - since) / (2 * millisecond)) * 5 + 60) * nodes;
   const std::uint64_t sent = world_.thread().commands - commands;
   if (sent > most)
     world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");
+  if (slot.redlock != nullptr) return after_quorum_acquire(process, slot, status);
   if (process.lied_to) return;
-  slot.denied = status == Status::lock_busy && slot.depth == 0 ? slot.lock()->token() : Token();
+  slot.denied = status == Status::lock_busy && slot.depth == 0 ? slot.token() : Token();
   // Refused for good, or not killed: no promise.
   const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
-  if (status != Status::ok && status != Status::lock_busy && slot.depth == 0 && !slot.lock()->token().empty() &&
+  if (status != Status::ok && status != Status::lock_busy && slot.depth == 0 && !slot.token().empty() &&
       (number == 0 || grants_[number].at >= since) && weight(Fault::no_permission) == 0 &&
       weight(Fault::busy_script) == 0)
-    slot.unclear = slot.lock()->token();
+    slot.unclear = slot.token();
   if (status == Status::ok && (number == 0 || grants_[number].process != process.index))
     world_.fail("ledger", "client " + std::to_string(process.index) + " was granted what the server did not set");
   if (status == Status::lock_busy && slot.depth == 0 && number != 0 && grants_[number].at >= since)
@@ -527,14 +704,16 @@ void Checkers::after_release(Process& process, std::uint32_t number, Status stat
 void Checkers::resource_written(Process& process, const Application::Slot& slot, std::uint32_t number,
                                 std::uint64_t fence) {
   if (process.lied_to) return;
-  View& view = views_[slot.domain];
-  Resource& resource = view.elsewhere;
+  const bool excused =
+      slot.redlock != nullptr ? quorums_[slot.plan->name].fence_excused : views_[slot.domain].fence_excused;
+  Resource& resource = slot.redlock != nullptr ? quorums_[slot.plan->name].elsewhere : views_[slot.domain].elsewhere;
   if (fence < resource.fence) {
     ++figures_.writes_refused;
     return;
   }
   ++figures_.writes;
-  if (number < resource.grant && fence != resource.fence && !view.fence_excused)
+  // A quorum's grants are not numbered in their order: fences say it all.
+  if (number < resource.grant && fence != resource.fence && !excused && slot.redlock == nullptr)
     world_.fail("resource", who(number) + " wrote behind " + who(resource.grant));
   resource = {fence, std::max(resource.grant, number)};
 }

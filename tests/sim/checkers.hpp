@@ -18,6 +18,20 @@
 // feed             nobody's hold is renewed when its application was not alive for its liveness
 // max hold         nor when it is older than its max_hold
 // woken            who waits for an announced release asks soon after one, where nothing was wrong for a while
+// A lock of a quorum has a domain of its own, and is judged by all nodes together:
+//
+// exclusion        as above; excused where one of the two was granted on a node on which, later, somebody else touched
+//                  the key, data were lost without a restart, or the clock stepped. A restart without data and a
+//                  fail-over excuse nothing, since the delayed restart covers them, unless the world does without it
+// validity         nobody believes longer than a majority of all nodes keeps the token. A node that was robbed since it
+//                  granted, by a restart too, is taken to keep it: nobody can know before the next renewal
+// fences           each that is told is larger than the one told before, while nobody but us touched keys or clocks, and,
+//                  where data were lost, while the clocks of the nodes differ by less than max_lease
+// compensated      what was released or denied is gone from every node, where all was well for a while
+// ledger           who is told that it has released did so on a majority
+// loss told        by the next tend()
+// bounded waits    no attempt takes longer than to connect and to ask twice, whatever nodes are dead
+//
 // bounded waits, no spinning, floor, loss told, liveness, nothing left, descriptors, assertion
 #pragma once
 
@@ -52,6 +66,8 @@ struct Figures {
   std::uint64_t writes_refused = 0;
   std::uint64_t overlaps_excused = 0;
   std::uint64_t commands = 0;
+  std::uint64_t quorum_held = 0;  // Of `held`, those by a quorum.
+  std::uint64_t repairs = 0;      // Grants of one node to a quorum that had it before.
 };
 
 class Checkers {
@@ -65,11 +81,16 @@ class Checkers {
   void after_receive(Node& node, std::size_t commands);
   // Who holds a lock now may lose it without being told in time: it is not our doing.
   void break_all(const Node& node);
-  void break_name(const Node& node, std::size_t name) { break_grant(view(node, name).grant); }
+  void break_name(const Node& node, std::size_t name);
+  // The same by a restart or a fail-over, which a quorum survives.
+  void lose_data(const Node& node);
   // Somebody else has written.
   void data_changed(Node& node);
   [[nodiscard]] bool foreign(const Node& node, std::size_t name) const { return view(node, name).foreign; }
-  void excuse_fence(const Node& node, std::size_t name) { view(node, name).fence_excused = true; }
+  void excuse_fence(const Node& node, std::size_t name) {
+    view(node, name).fence_excused = true;
+    quorums_[name].fence_excused = true;
+  }
   void excuse_fences(const Node& node);
 
   // B. What a client is told and does.
@@ -77,12 +98,16 @@ class Checkers {
   void after_acquire(Process& process, Application::Slot& slot, Status status, SimTime since, std::uint64_t commands);
   void check_compensated(Process& process, Application::Slot& slot, std::size_t pending);
   void after_release(Process& process, std::uint32_t number, Status status, bool last);
-  // The number of the hold's grant; 0: the server knows of none.
+  void after_quorum_release(Process& process, Application::Slot& slot, const Token& token, Status status, bool posted);
+  // `slot.unclear` of a quorum, behind a lull.
+  void check_gone(Process& process, Application::Slot& slot, std::size_t pending);
+  // The number of the hold's grant, of a quorum's on one of its nodes; 0: the server knows of none.
   [[nodiscard]] std::uint32_t number_of(const Application::Slot& slot) const;
   // What excludes each other.
   [[nodiscard]] std::size_t domain_of(std::size_t node, std::size_t name) const noexcept {
     return node * names_.size() + name;
   }
+  [[nodiscard]] std::size_t quorum_domain_of(std::size_t name) const noexcept { return views_.size() + name; }
   // A resource of the checkers' own.
   void resource_written(Process& process, const Application::Slot& slot, std::uint32_t number, std::uint64_t fence);
   // One that is kept on the slot's node: its key.
@@ -137,6 +162,13 @@ class Checkers {
     Resource elsewhere;         // Of the checkers' own.
     Resource beside;            // On the same node.
     bool touched = false;       // By the bytes that are being received.
+    SimTime robbed_at = -1;     // When its holder was last excused by more than a restart.
+  };
+  // A lock as a quorum has it.
+  struct QuorumView {
+    std::uint64_t last_fence = 0;  // Told.
+    bool fence_excused = false;
+    Resource elsewhere;
   };
   // Its bar in the timeline, and whose grant that is.
   struct KeyBar {
@@ -155,6 +187,13 @@ class Checkers {
   void note_deleted(std::uint32_t number);
   void check_owner(std::uint32_t number, std::string_view what);
   [[nodiscard]] bool believed(std::uint32_t number) const;
+  [[nodiscard]] bool of_quorum(std::size_t name) const noexcept;
+  [[nodiscard]] bool robbed(std::string_view token, std::size_t name) const;
+  [[nodiscard]] bool majority_keeps(std::string_view token, std::size_t name, SimTime until) const;
+  void check_majority(std::uint32_t number, std::string_view what);
+  void check_quorum_belief(Process& process, Application::Slot& slot, Instant until);
+  void check_quorum_exclusion(const Application::Slot& slot);
+  void after_quorum_acquire(Process& process, Application::Slot& slot, Status status);
   void check_belief(Process& process, Application::Slot& slot, Instant until);
   void check_exclusion(Process& process, const Application::Slot& slot, std::uint32_t number);
   void check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant);
@@ -180,8 +219,9 @@ class Checkers {
   using Numbers = std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>>;
   std::vector<Numbers> numbers_;  // By node: a token is one grant on each.
   std::vector<Names> names_;
-  std::vector<View> views_;       // By domain.
-  std::vector<KeyBar> key_bars_;  // As views_.
+  std::vector<View> views_;          // By domain.
+  std::vector<QuorumView> quorums_;  // By name.
+  std::vector<KeyBar> key_bars_;     // As views_.
 };
 
 }  // namespace holdfast::sim

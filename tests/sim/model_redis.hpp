@@ -46,6 +46,7 @@ class ModelRedis {
     // A subscriber that has not taken this many bytes is closed, as client-output-buffer-limit pubsub has it.
     std::size_t subscriber_output_max = 32 * 1024 * 1024;
     WallMicros now = 1'700'000'000'000'000;
+    WallMicros age = 0;  // How long it has been up by then.
     // Keys that are past their time go when the clock is set. Without, they go when they are touched.
     bool active_expiry = true;
   };

@@ -37,8 +37,10 @@ void erase_messages(std::string& bytes) {
 }  // namespace
 
 std::string run_id_of(std::size_t node, std::uint32_t restarts) {
+  // Backwards it is the replication id, of which the first digits count.
   const std::string number = std::to_string(restarts);
-  return std::to_string(node) + std::string(39 - number.size(), '0') + number;
+  const std::string name = std::to_string(node);
+  return name + std::string(38 - number.size(), '0') + number + name;
 }
 
 // ---- Descriptors -------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ namespace {
 
 bool belongs(Fault fault, WorldKind kind) {
   switch (kind) {
-    case WorldKind::any: return true;
+    case WorldKind::any:
+    case WorldKind::quorum: return true;
     case WorldKind::calm: return false;
     case WorldKind::network:
       return (fault >= Fault::reset && fault <= Fault::late_delivery) || fault >= Fault::hostile_bytes;
@@ -89,19 +90,64 @@ ClientPlan draw_client(Random& random, const Plan& plan, WorldKind kind, bool sl
   return client;
 }
 
+std::size_t draw_node_count(Random& random, WorldKind kind) {
+  if (kind != WorldKind::quorum && random.chance(700'000)) return 1;
+  // An even number gains nothing, and must not lose anything either.
+  if (random.chance(200'000)) return random.coin() ? 2 : 4;
+  return random.coin() ? 3 : 5;
+}
+
+// Its locks are on all nodes, by names of their own: a name that is locked on one node is none to lock by a quorum.
+void make_quorum(Random& random, const Plan& plan, ClientPlan& client) {
+  client.quorum = true;
+  client.watchdog = false;
+  client.threads = 1;
+  client.connections = {{0, 0}};
+  client.slots.resize(std::min<std::size_t>(client.slots.size(), 3));
+  for (SlotPlan& slot : client.slots) {
+    slot.connection = 0;
+    slot.name = plan.quorum_names + random.index(plan.names.size() - plan.quorum_names);
+    if (random.chance(300'000)) slot.lease = plan.lease_max;  // What a restarted node waits for.
+    // Two rounds fit in, on the network on which there must be progress.
+    if (random.coin()) slot.node_timeout = random.magnitude(3 * millisecond, slot.lease - 1);
+    if (slot.lease >= 50 * millisecond && random.chance(200'000))
+      slot.min_validity = random.magnitude(1, slot.lease / 2);
+  }
+}
+
+// What there is of quorums in a world of several nodes.
+void draw_quorums(Random& random, Plan& plan, WorldKind kind) {
+  plan.restart_guard = random.chance(850'000);
+  const bool close_clocks = random.coin();  // Fences grow when the data are lost.
+  for (NodePlan& node : plan.nodes) {
+    if (close_clocks) node.wall_offset = random.magnitude(1, 1'000'000);
+    node.age = random.chance(850'000) ? 3600'000'000 : random.magnitude(1, 100'000'000);
+  }
+  if (kind == WorldKind::quorum)
+    plan.names.clear();
+  else if (random.chance(300'000))
+    return;
+  plan.quorum_names = plan.names.size();
+  const std::int64_t names = random.between(1, 2);
+  for (std::int64_t index = 0; index < names; ++index) plan.names.push_back(draw_name(random, plan.names.size()));
+  for (ClientPlan& client : plan.clients)
+    if (kind == WorldKind::quorum || random.chance(600'000)) make_quorum(random, plan, client);
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   Random random(seed, bytes);
   Plan plan;
   plan.seed = seed;
-  const std::size_t nodes = random.chance(700'000) ? 1 : random.coin() ? 3 : 5;
+  const std::size_t nodes = draw_node_count(random, kind);
   for (std::size_t index = 0; index < nodes; ++index)
     plan.nodes.push_back({static_cast<ServerKind>(random.below(3)), random.magnitude(1, 3600'000'000)});
   plan.password = random.chance(300'000);
   const std::int64_t names = random.between(1, 3);
   for (std::int64_t index = 0; index < names; ++index)
     plan.names.push_back(draw_name(random, static_cast<std::size_t>(index)));
+  plan.quorum_names = plan.names.size();
   // Swarm: most worlds know but a few of the faults, so that each meets the others in every company.
   const std::uint32_t enabled = static_cast<std::uint32_t>(random.between(50'000, 700'000));
   for (int index = 0; index < fault_count; ++index) {
@@ -128,6 +174,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
                               : random.magnitude(5 * millisecond, plan.lease_max);
   plan.length = random.magnitude(plan.lease_max, slow ? 48 * 3600 * second : 3600 * second);
   plan.events_max = static_cast<std::uint64_t>(random.magnitude(slow ? 4'000 : 2'000, 60'000));
+  if (nodes > 1) draw_quorums(random, plan, kind);
   return plan;
 }
 

@@ -17,10 +17,10 @@
 
 namespace holdfast::sim {
 
-// Which worlds to draw. All but `any` narrow the faults.
-enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, data, clocks };
-inline constexpr std::array<std::string_view, 7> world_kind_names = {"any",       "calm", "network", "servers",
-                                                                     "processes", "data", "clocks"};
+// Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
+enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, data, clocks, quorum };
+inline constexpr std::array<std::string_view, 8> world_kind_names = {"any",       "calm", "network", "servers",
+                                                                     "processes", "data", "clocks",  "quorum"};
 
 enum class KindOfLock : std::uint8_t { mutex, announced, fenced_mutex, announced_fenced, reentrant, fenced };
 
@@ -34,6 +34,9 @@ struct SlotPlan {
   bool kept = false;     // By the watchdog or tend().
   SimTime max_hold = 0;  // 0: none.
   SimTime liveness = 0;  // 0: it is not asked for.
+  // Of a quorum.
+  SimTime node_timeout = 0;  // 0: automatic.
+  SimTime min_validity = 0;
 };
 
 // One Client of a program: where it goes, and which thread uses it.
@@ -42,11 +45,13 @@ struct ConnectionPlan {
   std::size_t thread = 0;
 };
 
-// A program. With a watchdog it has one a node, which its clients of that node share.
+// A program. With a watchdog it has one a node, which its clients of that node share. One of a quorum has a single
+// connection here, which stands for those to all nodes.
 struct ClientPlan {
   std::int64_t rate_ppm = 0;  // How much faster its clock runs than the server's.
   SimTime clock_base = 0;     // What it shows when the world begins.
   bool watchdog = false;
+  bool quorum = false;
   bool wrong_password = false;
   bool native_delete = true;
   SimTime request_timeout = 0;
@@ -68,6 +73,7 @@ struct ClientPlan {
 struct NodePlan {
   ServerKind kind = ServerKind::redis_7_0;
   std::int64_t wall_offset = 0;  // How much its clock is ahead of the others', in microseconds.
+  std::int64_t age = 0;          // How long it has been up when the world begins, in microseconds.
 };
 
 struct Plan {
@@ -75,6 +81,8 @@ struct Plan {
   std::vector<NodePlan> nodes;
   bool password = false;
   std::vector<std::string> names;
+  std::size_t quorum_names = 0;  // From this one on they are of quorums, and the others of single nodes.
+  bool restart_guard = true;
   std::vector<ClientPlan> clients;
   std::array<std::uint32_t, fault_count> weights{};  // 0: never.
   SimTime fault_interval = 0;                        // Between two faults, at most.

@@ -197,7 +197,7 @@ void Call::refuse_expire_time() {
 ServerState::ServerState(ModelRedis::Settings its_settings)
     : settings(std::move(its_settings)),
       now(settings.now),
-      started(settings.now),
+      started(settings.now - settings.age),
       scripts(*this, dialect_of(settings.kind)) {}
 
 const Command* ServerState::look_up(std::span<const std::string_view> words, bool& container) const {

@@ -252,7 +252,8 @@ int main(int argc, char** argv) {
   app.add_option("--jobs", choices.jobs, "in so many processes (1)")
       ->check(whole_number)
       ->check(CLI::Range(1U, jobs_max));
-  app.add_option("--world", choices.world, "what may go wrong: any, calm, network, servers, processes, data, clocks")
+  app.add_option("--world", choices.world,
+                 "what may go wrong, or who is there: any, calm, network, servers, processes, data, clocks, quorum")
       ->check(CLI::IsMember(std::vector<std::string>(world_kind_names.begin(), world_kind_names.end())));
   app.add_option("--without", choices.without, "leave out these faults, separated by commas")->delimiter(',');
   app.add_option("--faults-until", choices.faults_until, "inject none behind so many events")->check(whole_number);

@@ -174,6 +174,8 @@ void Sum::add(const Sum& other) {
   figures.writes_refused += other.figures.writes_refused;
   figures.overlaps_excused += other.figures.overlaps_excused;
   figures.commands += other.figures.commands;
+  figures.quorum_held += other.figures.quorum_held;
+  figures.repairs += other.figures.repairs;
   for (std::size_t fault = 0; fault < faults.size(); ++fault) faults[fault] += other.faults[fault];
 }
 
@@ -227,6 +229,7 @@ void print(const Sum& sum, double seconds) {
               " releases, %" PRIu64 " busy, %" PRIu64 " unclear, %" PRIu64 " lost, %" PRIu64 " commands\n",
               f.grants, static_cast<double>(f.grants) / seconds, f.held, f.renewals, f.steps, f.releases, f.busy,
               f.unclear, f.lost, f.commands);
+  std::printf("%" PRIu64 " told by a quorum, %" PRIu64 " repairs\n", f.quorum_held, f.repairs);
   std::printf("%" PRIu64 " fenced writes, %" PRIu64 " refused; %" PRIu64 " overlaps outside the model\nfaults:",
               f.writes, f.writes_refused, f.overlaps_excused);
   std::string absent;

@@ -161,10 +161,11 @@ ssize_t __wrap_recv(int number, void* bytes, size_t size, int flags) {
     if (link.end_received) return 0;
     if ((flags & MSG_DONTWAIT) != 0 || world().now() >= deadline) return refuse(EAGAIN);
     Thread& self = world().thread();
-    self.descriptors = {number, -1};
+    self.descriptors[0] = number;
+    self.descriptor_count = 1;
     self.interrupted = false;
     (void)world().block(deadline);
-    self.descriptors = {-1, -1};
+    self.descriptor_count = 0;
     if (self.interrupted && link.received.empty()) {
       self.interrupted = false;
       return refuse(EINTR);
@@ -191,7 +192,8 @@ int __wrap_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const s
     }
     if (ready != 0) return ready;
     if (world().now() >= deadline) return 0;
-    self.descriptors = {entries[0].fd, count > 1 ? entries[1].fd : -1};
+    self.descriptor_count = std::min<std::size_t>(count, self.descriptors.size());
+    for (std::size_t index = 0; index < self.descriptor_count; ++index) self.descriptors[index] = entries[index].fd;
     SimTime until = deadline;
     // A socket that takes nothing for a while wakes nobody when it does again.
     for (nfds_t index = 0; index < count; ++index) {
@@ -201,7 +203,7 @@ int __wrap_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const s
       if (full > world().now()) until = std::min(until, full);
     }
     (void)world().block(until);
-    self.descriptors = {-1, -1};
+    self.descriptor_count = 0;
     if (self.interrupted) {
       self.interrupted = false;
       return refuse(EINTR);

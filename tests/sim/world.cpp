@@ -47,6 +47,7 @@ ModelRedis::Settings settings_of(const Plan& plan, std::size_t node) {
   settings.clients_max = 128;
   settings.subscriber_output_max = plan.output_max;
   settings.now = World::wall_base + plan.nodes[node].wall_offset;
+  settings.age = plan.nodes[node].age;
   return settings;
 }
 
@@ -432,7 +433,9 @@ void World::wake_object(Process& process, const void* object) {
 void World::wake_waiters(const Process& process, int number) {
   for (const std::size_t id : process.threads) {
     Thread& thread = *threads_[id];
-    if (thread.blocked && (thread.descriptors[0] == number || thread.descriptors[1] == number)) wake(thread);
+    if (!thread.blocked) continue;
+    const std::span<const int> waited(thread.descriptors.data(), thread.descriptor_count);
+    if (std::find(waited.begin(), waited.end(), number) != waited.end()) wake(thread);
   }
 }
 

@@ -23,6 +23,7 @@
 #include "application.hpp"
 #include "fault.hpp"
 #include "fiber.hpp"
+#include "holdfast/limits.hpp"
 #include "model_redis.hpp"
 #include "plan.hpp"
 #include "random.hpp"
@@ -155,9 +156,10 @@ struct Thread {
   bool blocked = false;
   bool woken = false;  // A wake-up is on its way.
   bool interrupted = false;
-  bool sleeping = false;  // In the application's own time.
-  bool due = false;       // It would run if its process were not stopped.
-  std::array<int, 2> descriptors = {-1, -1};
+  bool sleeping = false;                             // In the application's own time.
+  bool due = false;                                  // It would run if its process were not stopped.
+  std::array<int, 1 + 2 * nodes_max> descriptors{};  // What it waits for: a quorum's sockets at most.
+  std::size_t descriptor_count = 0;
   const void* object = nullptr;  // A mutex, a condition or a thread that it waits for.
   SimTime starved_until = 0;
   SimTime called_at = -1;
