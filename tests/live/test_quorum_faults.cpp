@@ -721,7 +721,7 @@ TEST_ON_NODES(test_young_nodes_should_have_no_vote_and_be_named_with_their_secon
   for (std::size_t node = 0; node < 3; ++node) {
     TEST_ASSERT_EQUAL(Status::no_quorum, quorum.node_status(node));
     TEST_ASSERT_TRUE(quorum.seconds_until_vote(node) > 500);
-    TEST_ASSERT_TRUE(quorum.seconds_until_vote(node) <= 602);
+    TEST_ASSERT_TRUE(quorum.seconds_until_vote(node) <= 608);
     const std::string name = node == 1 ? "127.0.0.1:" + std::to_string(nodes[1].port()) : nodes[node].socket_path();
     TEST_ASSERT_TRUE(contains(quorum.error_text(), "node " + std::to_string(node + 1) + " (" + name +
                                                        ") was restarted, votes in " +
