@@ -151,7 +151,8 @@ ClientConfig Application::config_of(std::size_t node) const {
 void Application::connect_quorum() {
   quorum_place_ = std::make_unique_for_overwrite<QuorumPlace>();
   quorum_ = new (quorum_place_->bytes) Quorum<quorum_nodes_max>;
-  std::vector<ClientConfig> configs;
+  std::vector<ClientConfig>& configs = configs_;  // A member: a killed process unwinds no stack.
+  configs.clear();
   for (std::size_t node = 0; node < world_.nodes().size(); ++node) configs.push_back(config_of(node));
   drop_nodes_as_canary(sin_of(world_), process_.random, configs);
   const Sin sin = sin_of(world_);

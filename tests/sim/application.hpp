@@ -231,6 +231,7 @@ class Application {
   std::unique_ptr<WatchdogPlace[]> watchdog_places_;
   std::unique_ptr<QuorumPlace> quorum_place_;
   Quorum<quorum_nodes_max>* quorum_ = nullptr;
+  std::vector<ClientConfig> configs_;
   bool ending_ = false;
   bool locked_out_ = false;  // Its password is wrong.
 };
