@@ -46,8 +46,8 @@ class QuorumLock {
   [[nodiscard]] Status renew() noexcept { return renew(quorum_->node(0).config().request_timeout); }
   // The same with a bound on how long it may block. A renewal that was cancelled and is still on its way is waited for.
   [[nodiscard]] Status renew(Duration timeout) noexcept;
-  // Lets go on every node, and waits for the word of a majority. Errors: not_held, lock_lost (a majority had nothing of ours),
-  // timed_out and the like: compensations follow by themselves.
+  // Lets go on every node, and waits until a majority has nothing of the hold any more. Errors: not_held, lock_lost (no
+  // majority had it), timed_out and the like: compensations follow by themselves.
   [[nodiscard]] Status release() noexcept;
   // Lets go without waiting.
   Status post_release() noexcept;

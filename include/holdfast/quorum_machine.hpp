@@ -61,7 +61,7 @@ enum class QuorumEvent : std::uint8_t {
   doubted,   // renew: no majority has. The hold goes on until valid_until().
   at_risk,   // The first doubt of a hold. Once until it is renewed.
   lost,      // Final. Once a hold.
-  released,  // release: a majority has confirmed, or can no more; status() says which.
+  released,  // release: a majority has nothing of the hold any more, or that cannot be known; status() says which.
 };
 
 // One node's part of a lock.

@@ -21,7 +21,7 @@ class RestartGuard {
     votes,
     young,      // It has not been up for max_lease, its drift and a second.
     replaced,   // Another server answers where one did before, less than max_lease ago: a restart, or a fail-over.
-    anonymous,  // It does not tell its run id: no vote, ever.
+    anonymous,  // It has not told its run id: no vote before it does.
   };
 
   // What a handshake has found out, at `now`, which is not earlier than the server's answer.
