@@ -82,9 +82,12 @@ class Client {
  private:
   // With a send buffer of the caller's.
   explicit Client(MutableBytes transmit) noexcept;
+  // With other buffers than its own.
+  explicit Client(const Session::Storage& storage) noexcept : session_(SessionSettings(), storage) {}
   // Takes over configuration and addresses: the next attempt to connect goes where the other's goes.
   [[nodiscard]] Status prepare_like(const Client& other) noexcept;
 
+  friend class AsyncNode;
   friend class HoldRecord;
   friend class OwnedLock;
   friend class PushLink;

@@ -115,7 +115,7 @@ class Session {
     Instant submitted_at;
     Status notice = Status::ok;  // Not ok: the requester is to be told that its reply was given up.
     std::uint8_t purpose = 0;
-    std::uint8_t slot = 0;  // The compensation that it carries.
+    std::uint16_t slot = 0;  // The compensation that it carries.
   };
   // One compensation that waits for its turn or its reply, with a copy of what it needs.
   struct CompensationSlot {

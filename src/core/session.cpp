@@ -66,7 +66,7 @@ bool transient(Status status) noexcept {
 
 Session::Session(const SessionSettings& settings, const Storage& storage) noexcept
     : storage_(storage), settings_(settings), parser_(storage.receive, storage.nodes, storage.node_count) {
-  HOLDFAST_ASSERT(storage.compensation_count >= 1 && storage.compensation_count <= UINT8_MAX &&
+  HOLDFAST_ASSERT(storage.compensation_count >= 1 && storage.compensation_count <= UINT16_MAX &&
                   storage.in_flight_count >= 2 * storage.compensation_count &&
                   storage.in_flight_count >= handshake_places + 4 && storage.transmit.size >= transmit_size_max / 2);
 }
@@ -229,7 +229,7 @@ Status Session::compensate(const ReplyTag& tag, const Compensation& compensation
 // The entry is the one that carries this compensation.
 void Session::carry(InFlight& entry, CompensationSlot& slot) noexcept {
   entry.purpose = static_cast<std::uint8_t>(Purpose::compensation);
-  entry.slot = static_cast<std::uint8_t>(&slot - storage_.compensations);
+  entry.slot = static_cast<std::uint16_t>(&slot - storage_.compensations);
   slot.in_flight = true;
   --unflushed_;
 }

@@ -35,7 +35,7 @@ constinit const Keeper::Table Watchdog::table = {enter, sync, leave};
 Watchdog::Watchdog(const RenewalSchedule::Storage& storage) noexcept
     : Keeper(table),
       schedule_({may_renew, renewed}, storage, request_timeout_default),
-      client_({transmit_, sizeof transmit_}) {}
+      client_(MutableBytes{transmit_, sizeof transmit_}) {}
 
 Watchdog::~Watchdog() { stop(); }
 

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+//
+// AsyncLoop is what the Asio clients share: fixed slots for the handlers that wait, one timer, and turns. Not used by
+// itself.
+//
+//     bytes, time, a posted turn -> work() -> the handlers of what is decided -> work() -> one write a connection
+//
+// A turn first lets the machines say what they have to say, then calls handlers, then sends what all of them asked for.
+// So requests of one turn leave together, and a handler may start, cancel or destroy anything.
+//
+// Thread rule: everything happens on the executor. Heap: none behind the constructor where the executor is an
+// io_context's; a strand may take some from Asio's own recycled blocks.
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/associated_allocator.hpp>
+#include <asio/associated_cancellation_slot.hpp>
+#include <asio/associated_executor.hpp>
+#include <asio/async_result.hpp>
+#include <asio/cancellation_type.hpp>
+#include <asio/dispatch.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "holdfast/asio_error.hpp"
+#include "holdfast/assert.hpp"
+#include "holdfast/instant.hpp"
+#include "holdfast/sleeper_heap.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+class AsyncLoop;
+class Completion;
+
+// Whoever waits with a completion.
+class OperationOwner {
+ public:
+  OperationOwner() noexcept = default;
+  OperationOwner(const OperationOwner&) = delete;
+  OperationOwner& operator=(const OperationOwner&) = delete;
+  // The operation is not wanted any more. Its completion is decided from here on, or soon.
+  virtual void cancel_operation(Completion& completion) = 0;
+
+ protected:
+  virtual ~OperationOwner() = default;
+};
+
+// One handler that waits to be called, in place.
+class Completion {
+ public:
+  // A handler with all that it has captured, its executor and its allocator. What is larger does not compile.
+  static constexpr std::size_t handler_size_max = 256;
+
+ private:
+  friend class AsyncLoop;
+  using Function = void (*)(Completion& completion, AsyncLoop& loop);
+
+  Function call_ = nullptr;  // nullptr: free.
+  Function destroy_ = nullptr;
+  OperationOwner* owner_ = nullptr;  // nullptr: decided.
+  Completion* next_ = nullptr;       // Among the free ones, or those that are decided.
+  std::uint64_t serial_ = 0;         // Of its operation: a cancellation of an earlier one finds another.
+  Status outcome_ = Status::ok;
+  alignas(std::max_align_t) unsigned char place_[handler_size_max];
+};
+
+class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
+ public:
+  using executor_type = asio::any_io_executor;
+
+  AsyncLoop(const AsyncLoop&) = delete;
+  AsyncLoop& operator=(const AsyncLoop&) = delete;
+
+  [[nodiscard]] const executor_type& executor() const noexcept { return executor_; }
+
+  // Takes the handler in, with its cancellation slot. REQUIRES: fewer than `operations` of them wait.
+  template <class Handler>
+  [[nodiscard]] Completion& store(Handler&& handler, OperationOwner& owner);
+  // Its handler is called in this turn or the next.
+  void complete(Completion& completion, Status outcome);
+
+  // The time of this turn; outside of one the clock is read.
+  [[nodiscard]] Instant begin();
+  [[nodiscard]] Instant now() const noexcept { return now_; }
+  // A turn is to come soon, because there is something to send or to say.
+  void schedule_turn();
+  void sleep(Sleeper& sleeper, Instant wakes_at);
+  // Bytes came: a deadline is judged only behind all that had arrived.
+  void note_heard() noexcept { heard_ = true; }
+
+  // Fixed memory for what Asio itself keeps of an operation in progress. Its blocks are given back by any thread.
+  class OperationMemory {
+   public:
+    static constexpr std::size_t block_size = 384;
+    explicit OperationMemory(std::size_t count) : blocks_(new Block[count]), count_(count) {}
+    [[nodiscard]] void* take(std::size_t size) noexcept {
+      HOLDFAST_ASSERT(size <= block_size);
+      for (std::size_t index = 0; index < count_; ++index)
+        if (!blocks_[index].taken.exchange(true, std::memory_order_acquire)) return blocks_[index].bytes;
+      HOLDFAST_ASSERT(false);  // More operations of our own than there can be.
+      return nullptr;
+    }
+    void put_back(void* place) noexcept {
+      for (std::size_t index = 0; index < count_; ++index)
+        if (blocks_[index].bytes == place) blocks_[index].taken.store(false, std::memory_order_release);
+    }
+
+   private:
+    struct Block {
+      alignas(std::max_align_t) unsigned char bytes[block_size];
+      std::atomic<bool> taken{false};
+    };
+    std::unique_ptr<Block[]> blocks_;
+    std::size_t count_;
+  };
+
+  template <class Type>
+  struct OperationAllocator {
+    using value_type = Type;
+    explicit OperationAllocator(OperationMemory& memory) noexcept : memory_(&memory) {}
+    template <class Other>
+    OperationAllocator(const OperationAllocator<Other>& other) noexcept : memory_(other.memory_) {}
+    [[nodiscard]] Type* allocate(std::size_t count) noexcept {
+      return static_cast<Type*>(memory_->take(count * sizeof(Type)));
+    }
+    void deallocate(Type* place, std::size_t) noexcept { memory_->put_back(place); }
+    template <class Other>
+    bool operator==(const OperationAllocator<Other>& other) const noexcept {
+      return memory_ == other.memory_;
+    }
+    OperationMemory* memory_;
+  };
+
+  // A handler of the loop's own: keeps the loop alive, and its memory is the loop's.
+  template <class Function>
+  struct OwnHandler {
+    using allocator_type = OperationAllocator<void>;
+    std::shared_ptr<AsyncLoop> loop;
+    Function function;
+    [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_type(loop->memory_); }
+    template <class... Arguments>
+    void operator()(const Arguments&... arguments) {
+      function(arguments...);
+    }
+  };
+  template <class Function>
+  [[nodiscard]] OwnHandler<Function> own(Function function) {
+    return {shared_from_this(), std::move(function)};
+  }
+
+  // Everything that can be done without waiting, between an event and the next.
+  void turn() { turn(false); }
+
+ protected:
+  AsyncLoop(executor_type executor, std::size_t operations, std::size_t own_operations);
+  virtual ~AsyncLoop();
+
+  // Moves what can be moved; decides completions, and calls no handler.
+  virtual void work() = 0;
+  // The callbacks that are due beside completions, one at a time. False: none is.
+  virtual bool tell_one() = 0;
+  // The clock was read.
+  virtual void set_now(Instant now) noexcept = 0;
+  // When time alone gives work() something to do; and it has come, with everything taken in that had arrived by then.
+  [[nodiscard]] virtual Instant next_timeout() const noexcept = 0;
+  virtual void judge_time() = 0;
+
+  void read_clock() noexcept;
+  // No timer, and no turn, from here on, but for the handlers that wait.
+  void stop() noexcept;
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+
+ private:
+  template <class Handler>
+  struct KeptHandler;
+  struct CancelOperation {
+    std::weak_ptr<AsyncLoop> loop;
+    Completion* completion;
+    std::uint64_t serial;
+    void operator()(asio::cancellation_type type) const {
+      // A wish for total cancellation is granted as well: nothing of the operation is left behind.
+      if ((type & (asio::cancellation_type::terminal | asio::cancellation_type::total)) ==
+          asio::cancellation_type::none)
+        return;
+      if (const auto alive = loop.lock()) alive->cancel(*completion, serial);
+    }
+  };
+  struct TurnEnd;
+
+  [[nodiscard]] Completion& take_free();
+  void put_back(Completion& completion) noexcept;
+  void cancel(Completion& completion, std::uint64_t serial);
+  void turn(bool posted);
+  void run_handlers();
+  void arm_timer();
+  void timer_fired(std::uint64_t serial);
+
+  executor_type executor_;
+  const asio::io_context::executor_type* io_ = nullptr;  // What executor_ is, if it is a loop's own.
+  OperationMemory memory_;
+  std::unique_ptr<Completion[]> completions_;
+  std::size_t completion_count_;
+  Completion* free_ = nullptr;
+  Completion* decided_first_ = nullptr;
+  Completion* decided_last_ = nullptr;
+  Completion* running_ = nullptr;  // Decided before this turn's handlers began.
+  asio::steady_timer timer_;
+  std::uint64_t timer_serial_ = 0;
+  Instant timer_at_ = Instant::max();  // When it fires; Instant::max(): it is not armed.
+  SleeperHeap sleepers_;
+  Instant now_;
+  std::uint64_t serial_ = 0;
+  bool in_turn_ = false;
+  bool turn_posted_ = false;
+  bool heard_ = false;
+  bool judging_ = false;   // A timer has fired: a posted turn judges.
+  std::uint8_t hops_ = 0;  // Turns that the judgement was put off by.
+  bool stopped_ = false;
+};
+
+// ---- Implementation ----------------------------------------------------------------------------------------------
+
+// Work is counted on another executor than the loop's, which has work as long as it is connected.
+template <class Handler>
+struct AsyncLoop::KeptHandler {
+  using Executor = asio::associated_executor_t<Handler, asio::any_io_executor>;
+  using Allocator = asio::associated_allocator_t<Handler>;
+  struct Call {
+    using allocator_type = Allocator;
+    Handler handler;
+    Allocator allocator;
+    std::error_code error;
+    [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator; }
+    void operator()() { std::move(handler)(error); }
+  };
+
+  Handler handler;
+  std::optional<asio::executor_work_guard<Executor>> work;
+
+  KeptHandler(Handler&& given, const AsyncLoop& loop) : handler(std::move(given)) {
+    Executor executor = asio::get_associated_executor(handler, loop.executor_);
+    if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
+      if (executor == loop.executor_) return;
+    } else if constexpr (std::is_same_v<Executor, asio::io_context::executor_type>) {
+      if (loop.io_ != nullptr && executor == *loop.io_) return;
+    }
+    work.emplace(std::move(executor));
+  }
+
+  static KeptHandler& of(Completion& completion) noexcept {
+    return *std::launder(reinterpret_cast<KeptHandler*>(completion.place_));
+  }
+  static void destroy(Completion& completion, AsyncLoop&) { of(completion).~KeptHandler(); }
+  static void call(Completion& completion, AsyncLoop& loop) {
+    KeptHandler kept(std::move(of(completion)));
+    destroy(completion, loop);
+    const std::error_code error = make_error_code(completion.outcome_);
+    loop.put_back(completion);  // The handler may start the next operation.
+    if (!kept.work) {
+      std::move(kept.handler)(error);
+      return;
+    }
+    const Executor executor = kept.work->get_executor();
+    Allocator allocator = asio::get_associated_allocator(kept.handler);
+    asio::dispatch(executor, Call{std::move(kept.handler), std::move(allocator), error});
+  }
+};
+
+template <class Handler>
+Completion& AsyncLoop::store(Handler&& handler, OperationOwner& owner) {
+  using Kept = KeptHandler<std::decay_t<Handler>>;
+  static_assert(sizeof(Kept) <= Completion::handler_size_max, "this handler captures more than fits into its slot");
+  static_assert(alignof(Kept) <= alignof(std::max_align_t));
+  Completion& completion = take_free();
+  auto slot = asio::get_associated_cancellation_slot(handler);
+  std::decay_t<Handler> given(std::forward<Handler>(handler));
+  new (completion.place_) Kept(std::move(given), *this);
+  completion.call_ = Kept::call;
+  completion.destroy_ = Kept::destroy;
+  completion.owner_ = &owner;
+  if (slot.is_connected()) slot.assign(CancelOperation{weak_from_this(), &completion, completion.serial_});
+  return completion;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// AsyncClientCore is what lives of an AsyncClient as long as anything of it is in progress: the node, the schedule of
+// renewals, and who waits for what.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "async_node.hpp"
+#include "holdfast/async_client.hpp"
+#include "holdfast/async_lock.hpp"
+#include "holdfast/renewal_schedule.hpp"
+
+namespace holdfast {
+
+class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNode::Host, private Sleeper {
+ public:
+  AsyncClientCore(executor_type executor, const AsyncLimits& limits);
+  ~AsyncClientCore() override;
+
+  [[nodiscard]] AsyncNode& node() noexcept { return node_; }
+  [[nodiscard]] const AsyncNode& node() const noexcept { return node_; }
+  // Of an executor that is none of this process's.
+  [[nodiscard]] bool forked() const noexcept { return node_.forked(); }
+  [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
+
+  void start_connect(const ClientConfig& config, Completion& completion, Status status);
+  void start_close(Completion& completion);
+  [[nodiscard]] Status read_url(ByteView url, ClientConfig& config);
+  void close();
+  void cancel_all();
+  // The client goes away.
+  void shut_down();
+
+  // Places of locks.
+  void enter(LinkedPlace<AsyncLock>& place) noexcept { locks_.push_back(place); }
+  void await_connection(LinkedPlace<AsyncLock>& place) noexcept { await_connection_.push_back(place); }
+  void await_room(LinkedPlace<AsyncLock>& place) noexcept { await_room_.push_back(place); }
+  // Who comes first waits longest.
+  [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
+  void await_message(LinkedPlace<AsyncLock>& place) noexcept { listening_.push_back(place); }
+  void await_telling(LinkedPlace<AsyncLock>& place) {
+    untold_.push_back(place);
+    schedule_turn();
+  }
+
+  [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) { return schedule_.enter(hold, now()); }
+  void confirm(RenewalSchedule::Place& place, Instant confirmed_at) noexcept {
+    schedule_.confirm(place, confirmed_at, now());
+  }
+  void stop_keeping(RenewalSchedule::Place& place) noexcept { schedule_.leave(place); }
+  [[nodiscard]] const RenewalSchedule& schedule() const noexcept { return schedule_; }
+  [[nodiscard]] std::uint64_t renewal_calls() const noexcept { return renewal_calls_; }
+
+ private:
+  void cancel_operation(Completion& completion) override;
+  void wake(Instant now) override;
+  void node_reply(AsyncNode& node, const Reply& reply) override;
+  void node_ready(AsyncNode& node) override;
+  void node_down(AsyncNode& node) override;
+  void work() override;
+  [[nodiscard]] bool tell_one() override;
+  void set_now(Instant now) noexcept override { node_.set_now(now); }
+  [[nodiscard]] Instant next_timeout() const noexcept override;
+  void judge_time() override;
+
+  void tell_connect(Status status);
+  void work_close();
+  void serve_room();
+  void renew_due();
+  void take_renewal_events();
+  static bool may_renew(void* holder, Instant now) noexcept;
+  static void renewed(void* holder, Instant asked_at, Instant valid_until) noexcept;
+
+  AsyncNode node_;
+  std::unique_ptr<RenewalSchedule::Place[]> places_;
+  std::unique_ptr<std::uint32_t[]> heap_;
+  RenewalSchedule schedule_;
+  LinkedPlace<AsyncLock> locks_;
+  LinkedPlace<AsyncLock> await_connection_;
+  LinkedPlace<AsyncLock> await_room_;
+  LinkedPlace<AsyncLock> listening_;
+  LinkedPlace<AsyncLock> untold_;
+  Completion* connect_ = nullptr;
+  Completion* close_ = nullptr;
+  std::uint64_t renewal_calls_ = 0;
+  ConfigProblem problem_;
+};
+
+}  // namespace holdfast

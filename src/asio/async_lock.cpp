@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/async_lock.hpp"
+
+#include "async_client_core.hpp"
+
+namespace holdfast {
+
+AsyncLock::AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing, bool pushed)
+    : core_(client.core_), machine_(kind), pushed_(pushed) {
+  configuration_ = machine_.configure(key, timing);
+  automatic_lease_ = timing.automatic();
+  core_->enter(sibling_);
+}
+
+AsyncLock::~AsyncLock() {
+  if (!orphaned()) {
+    (void)core_->begin();
+    cancel();
+    if (machine_.held(core_->now()) || letting_go_) {
+      while (machine_.count() > 1) machine_.unwind_one();
+      (void)post_release();
+    }
+    stop_listening(false);
+    stop_keeping();
+    core_->node().session().abandon(this, core_->now());
+    core_->schedule_turn();
+  }
+  core_->sleep(*this, Instant::max());
+}
+
+AsyncLoop& AsyncLock::loop() const noexcept { return *core_; }
+
+// In a forked child the hold is the parent's.
+bool AsyncLock::orphaned() const noexcept { return core_->forked(); }
+
+// ---- Questions ---------------------------------------------------------------------------------------------------
+
+Instant AsyncLock::valid_until() const noexcept {
+  if (orphaned()) return {};
+  return Instant::from_nanoseconds(valid_until_.load());
+}
+
+bool AsyncLock::held() const noexcept {
+  const Instant until = valid_until();
+  return until != Instant() && Client::now() < until;
+}
+
+Duration AsyncLock::remaining() const noexcept {
+  const Instant until = valid_until();
+  const Instant now = Client::now();
+  return now < until ? until - now : Duration::zero();
+}
+
+bool AsyncLock::at_risk() const noexcept {
+  const Instant now = Client::now();
+  return now < valid_until() && now.nanoseconds() >= risky_from_.load();
+}
+
+void AsyncLock::publish() noexcept {
+  risky_from_.store(machine_.risky_from().nanoseconds());
+  valid_until_.store(letting_go_ ? 0 : machine_.valid_until().nanoseconds());
+}
+
+// ---- Starting ----------------------------------------------------------------------------------------------------
+
+Status AsyncLock::may_start() const noexcept {
+  if (configuration_ != Status::ok) return configuration_;
+  if (orphaned()) return Status::forked;
+  return doing_ == Doing::nothing ? Status::ok : Status::too_many_requests;
+}
+
+void AsyncLock::begin(Doing doing, Completion& completion, Instant deadline) {
+  doing_ = doing;
+  completion_ = &completion;
+  deadline_ = deadline;
+  asked_again_ = false;
+  only_ = doing != Doing::acquire;
+  last_ = only_;
+}
+
+void AsyncLock::start_acquire(Duration wait, Completion& completion) {
+  const Instant now = core_->begin();
+  Status refused = may_start();
+  if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
+  if (refused != Status::ok) return core_->complete(completion, refused);
+  begin(Doing::acquire, completion, now + wait);
+  only_ = now + timeout_min > deadline_;
+  push_refused_ = false;
+  busy_for_ = remaining_unknown;
+  plan_.begin({.deadline = deadline_, .max_poll = core_->node().config().max_poll});
+  machine_.handle_timeout(now);
+  settle();
+  attempt();
+}
+
+void AsyncLock::start_renew(Duration timeout, Completion& completion) {
+  const Instant now = core_->begin();
+  Status refused = may_start();
+  if (refused == Status::ok && timeout < Duration::zero()) refused = Status::invalid_argument;
+  if (refused != Status::ok) return core_->complete(completion, refused);
+  begin(Doing::renew, completion,
+        now + (timeout == Duration::zero() ? core_->node().config().request_timeout : timeout));
+  proceed();
+}
+
+void AsyncLock::start_query(Duration& remaining, Completion& completion) {
+  const Instant now = core_->begin();
+  if (const Status refused = may_start(); refused != Status::ok) return core_->complete(completion, refused);
+  begin(Doing::query, completion, now + core_->node().config().request_timeout);
+  remaining_out_ = &remaining;
+  proceed();
+}
+
+void AsyncLock::start_release(Completion& completion) {
+  const Instant now = core_->begin();
+  if (const Status refused = may_start(); refused != Status::ok) return core_->complete(completion, refused);
+  begin(Doing::release, completion, now + core_->node().config().request_timeout);
+  if (machine_.count() <= 1) {
+    stop_keeping();
+    untold_ = Told::nothing;
+    letting_go_ = machine_.held(now);
+    publish();  // Not held from here on, whatever the connection does.
+  }
+  proceed();
+}
+
+void AsyncLock::start_wait_lost(Completion& completion) {
+  const Instant now = core_->begin();
+  if (configuration_ != Status::ok) return core_->complete(completion, configuration_);
+  if (orphaned()) return core_->complete(completion, Status::forked);
+  if (lost_completion_ != nullptr) return core_->complete(completion, Status::already_held);
+  if (!machine_.held(now) || letting_go_) return core_->complete(completion, Status::not_held);
+  lost_completion_ = &completion;
+  rest();
+}
+
+void AsyncLock::set_lost_signal(asio::cancellation_signal* signal) noexcept {
+  signal_ = signal;
+  rest();
+}
+
+Status AsyncLock::post_release() {
+  const Instant now = core_->begin();
+  if (const Status refused = may_start(); refused != Status::ok) return refused;
+  const bool outermost = machine_.count() <= 1;
+  const Instant deadline = now + core_->node().config().request_timeout;
+  if (outermost) {
+    stop_keeping();
+    untold_ = Told::nothing;
+  }
+  const Status status = outermost
+                            ? machine_.release(core_->node().session().identity().native_delete, true, now, deadline)
+                            : machine_.step_down(true, now, deadline);
+  letting_go_ = false;
+  settle();
+  if (outermost && lost_completion_ != nullptr && status == Status::ok) {
+    core_->complete(*lost_completion_, Status::ok);
+    lost_completion_ = nullptr;
+  }
+  rest();
+  core_->schedule_turn();
+  return status;
+}
+
+// ---- What is in progress -----------------------------------------------------------------------------------------
+
+// One try of an acquire.
+void AsyncLock::attempt() {
+  const Instant now = core_->now();
+  last_ = only_ || plan_.last(now);
+  was_woken_ = woken();
+  plan_.begin_attempt(now, confirmed());
+  if (waiter_ != nullptr) core_->node().subscriber().begin_try(*waiter_);
+  proceed();
+}
+
+// As far as it goes: a connection, room on it, the request.
+void AsyncLock::proceed() {
+  AsyncNode& node = core_->node();
+  if (!node.ready()) {
+    if (node.connecting()) return wait_for(Step::connection);
+    if (doing_ != Doing::release)
+      return conclude(node.failure() == Status::ok ? Status::not_connected : node.failure());
+  } else if (core_->room_is_awaited() ? step_ != Step::room : !node.room(true)) {
+    return wait_for(Step::room);
+  }
+  step_ = Step::reply;
+  if (const Status status = ask(); status != Status::ok) return conclude(status);
+  settle();
+  advance();
+  core_->schedule_turn();
+}
+
+// The machine has a request then, or its refusal is the outcome.
+Status AsyncLock::ask() {
+  const Instant now = core_->now();
+  const Instant deadline = now + core_->node().config().request_timeout;
+  switch (doing_) {
+    case Doing::nothing: break;
+    case Doing::acquire: return ask_to_acquire();
+    case Doing::renew: return machine_.renew(now, deadline_);
+    case Doing::release: {
+      letting_go_ = false;
+      if (machine_.count() > 1) return machine_.step_down(false, now, deadline);
+      return machine_.release(core_->node().session().identity().native_delete, false, now, deadline);
+    }
+    case Doing::query: return core_->node().ask_remaining(machine_, this);
+  }
+  return Status::ok;
+}
+
+Status AsyncLock::ask_to_acquire() {
+  const Instant now = core_->now();
+  // Not cut short by the end of the wait: a reply that comes a little later is an answer, a deadline is none.
+  const Instant deadline = now + core_->node().config().request_timeout;
+  const LockKind& kind = machine_.kind();
+  if (kind.reentrant && machine_.held(now)) return machine_.reenter(now, deadline);
+  Token token;
+  const Status status = kind.reentrant ? core_->node().draw_ordinal(token) : core_->node().draw_token(token);
+  return status == Status::ok ? machine_.acquire(token, now, deadline) : status;
+}
+
+void AsyncLock::wait_for(Step step) {
+  step_ = step;
+  if (step == Step::connection) core_->await_connection(queued_);
+  if (step == Step::room) core_->await_room(queued_);
+  rest();
+}
+
+// The answer to what was asked is there.
+void AsyncLock::advance() {
+  if (step_ != Step::reply || machine_.waiting() || doing_ == Doing::query) return;
+  conclude(machine_.status());
+}
+
+void AsyncLock::conclude(Status status) {
+  switch (doing_) {
+    case Doing::nothing: return;
+    case Doing::acquire: return conclude_acquire(status);
+    case Doing::release: return conclude_release(status);
+    case Doing::renew:
+      if (status == Status::ok && place_ != nullptr) core_->confirm(*place_, machine_.confirmed_at());
+      return finish(status);
+    case Doing::query: return finish(status);
+  }
+}
+
+void AsyncLock::conclude_acquire(Status status) {
+  if (status == Status::ok) return finish(machine_.count() == 1 ? start_keeping() : status);
+  AsyncNode& node = core_->node();
+  // Nothing had been sent: once more, on the next connection.
+  if (status == Status::not_connected && !asked_again_ && node.connecting()) {
+    asked_again_ = true;
+    return proceed();
+  }
+  if (last_ || !HoldRecord::worth_waiting(status)) return finish(status);
+  const bool busy = status == Status::lock_busy;
+  if (busy) {
+    busy_for_ = machine_.busy_for();
+    const bool elsewhere = waiter_ != nullptr && awaited_place_ != machine_.awaited_place();
+    if (waiter_ != nullptr && !elsewhere) node.subscriber().end_try(*waiter_);
+    if (elsewhere) stop_listening(false);  // The name that is free now is another waiter's.
+    if (waiter_ == nullptr) listen();
+  }
+  plan_.plan(core_->now(), busy, confirmed(), busy_for_, node.random());
+  wait_for(Step::retry);
+}
+
+void AsyncLock::conclude_release(Status status) {
+  const bool gone = status == Status::not_connected || status == Status::transport_closed;
+  if (gone && machine_.count() == 0 && core_->node().wanted()) {
+    // The compensation is the first thing on the next connection: the server's word is worth waiting for. A key that
+    // was still there and ours makes it a plain release.
+    release_status_ = status;
+    return wait_for(Step::compensation);
+  }
+  finish(status);
+}
+
+void AsyncLock::finish(Status status) {
+  const bool released = doing_ == Doing::release && machine_.count() == 0;
+  Completion& completion = *completion_;
+  stop_listening(status == Status::ok);
+  completion_ = nullptr;
+  doing_ = Doing::nothing;
+  step_ = Step::nothing;
+  queued_.unlink();
+  letting_go_ = false;
+  publish();
+  rest();
+  if (released && lost_completion_ != nullptr) {
+    core_->complete(*lost_completion_, status == Status::lock_lost ? Status::lock_lost : Status::ok);
+    lost_completion_ = nullptr;
+  }
+  core_->complete(completion, status);
+}
+
+// When time alone gives us something to do.
+void AsyncLock::rest() {
+  Instant at = Instant::max();
+  if (place_ == nullptr && watched()) at = machine_.poll_timeout();  // Else the schedule sees to it.
+  switch (step_) {
+    case Step::nothing:
+    case Step::reply: break;
+    case Step::connection:
+      if (!only_ || doing_ == Doing::release) at = earlier(at, deadline_);
+      break;
+    case Step::room:
+      if (doing_ == Doing::release)
+        at = earlier(at, machine_.valid_until());
+      else if (!only_)
+        at = earlier(at, deadline_);
+      break;
+    case Step::retry: at = earlier(at, plan_.next(woken(), confirmed())); break;
+    case Step::compensation: at = earlier(at, deadline_); break;
+  }
+  core_->sleep(*this, at);
+}
+
+void AsyncLock::wake(Instant now) {
+  machine_.handle_timeout(now);
+  settle();
+  switch (step_) {
+    case Step::nothing:
+    case Step::reply: break;
+    case Step::connection:
+      if (now < deadline_) break;
+      queued_.unlink();
+      if (doing_ == Doing::release) {
+        step_ = Step::reply;
+        const Status status = ask();  // Refused for want of a connection; its compensation waits for the next one.
+        settle();
+        release_status_ = status == Status::ok ? machine_.status() : status;
+        return finish(release_status_);
+      }
+      last_ = true;
+      return conclude(core_->node().failure() == Status::ok ? Status::not_connected : core_->node().failure());
+    case Step::room:
+      if (doing_ == Doing::release ? machine_.held(now) : now < deadline_) break;
+      queued_.unlink();
+      last_ = true;
+      if (doing_ != Doing::release) return conclude(Status::too_many_requests);
+      step_ = Step::reply;
+      return finish(ask());
+    case Step::retry:
+      if (plan_.due(now, woken(), confirmed())) return attempt();
+      break;
+    case Step::compensation:
+      if (now >= deadline_) return finish(release_status_);
+      break;
+  }
+  rest();
+}
+
+void AsyncLock::cancel() {
+  (void)core_->begin();
+  if (completion_ != nullptr) cancel_operation(*completion_);
+  if (lost_completion_ != nullptr) cancel_operation(*lost_completion_);
+}
+
+void AsyncLock::cancel_operation(Completion& completion) {
+  if (&completion == lost_completion_) {
+    lost_completion_ = nullptr;
+    core_->complete(completion, Status::cancelled);
+    return rest();
+  }
+  if (&completion != completion_) return;
+  switch (step_) {
+    case Step::nothing: break;
+    case Step::reply:
+      last_ = true;
+      core_->node().give_up(this, Status::cancelled);  // Which is answered, and compensated behind.
+      if (completion_ != &completion) break;
+      // Nothing was in flight for it: its request waits to be sent, or the answer is being dealt with.
+      finish(Status::cancelled);
+      break;
+    case Step::connection:
+    case Step::room:
+      queued_.unlink();
+      if (doing_ == Doing::release) {
+        finish(Status::cancelled);
+        (void)post_release();
+        break;
+      }
+      finish(Status::cancelled);
+      break;
+    case Step::retry:
+    case Step::compensation: finish(Status::cancelled); break;
+  }
+}
+
+// ---- The machine's mouth and ear ---------------------------------------------------------------------------------
+
+void AsyncLock::handle_reply(const Reply& reply) {
+  if (reply.tag.operation == Operation::query) return take_query(reply);
+  const bool deleted = reply.tag.operation == Operation::compensate && reply.tag.generation == machine_.generation() &&
+                       reply.outcome == Status::ok && reply.value.is_integer(1);
+  machine_.handle_reply(reply, core_->now());
+  if (machine_.only_said_what_was_asked())
+    publish();
+  else
+    settle();
+  if (step_ == Step::compensation && reply.tag.operation == Operation::compensate)
+    return finish(deleted ? Status::ok : release_status_);
+  advance();
+}
+
+void AsyncLock::take_query(const Reply& reply) {
+  if (doing_ == Doing::query && step_ == Step::reply) {
+    Status status = reply.outcome;
+    if (status == Status::ok && !reply.value.is(RespKind::integer)) {
+      status = Status::protocol_error;
+      core_->node().fail(status, "a reply of another shape than asked for");
+    }
+    if (status == Status::ok) {
+      const std::int64_t milliseconds = reply.value.integer();
+      constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
+      *remaining_out_ = milliseconds == -1 || milliseconds > milliseconds_max ? remaining_unlimited
+                        : milliseconds <= 0                                   ? Duration::zero()
+                                                                              : std::chrono::milliseconds(milliseconds);
+    }
+    return finish(status);
+  }
+  // Of an attempt whose refusal did not tell the remaining time.
+  if (reply.outcome != Status::ok || !reply.value.is(RespKind::integer)) return;
+  if (reply.tag.generation != machine_.generation()) return;
+  busy_for_ = reply.value.integer();
+  if (step_ != Step::retry) return;
+  plan_.plan(core_->now(), true, confirmed(), busy_for_, core_->node().random());
+  rest();
+}
+
+// After every input: what the machine has to say.
+void AsyncLock::settle() {
+  ReplyTag tag;
+  Compensation compensation;
+  if (machine_.wants_request()) {
+    const bool acquires = machine_.state() == LockState::acquiring;
+    core_->node().submit(machine_, this);
+    // The first try behind a wake-up is likely to be granted, and asks for nothing else.
+    const LockKind& kind = machine_.kind();
+    if (acquires && waiter_ != nullptr && !was_woken_ && !kind.reentrant && !kind.fenced)
+      (void)core_->node().ask_remaining(machine_, this);
+  }
+  if (machine_.poll_compensation(tag, compensation)) {
+    tag.requester = this;
+    (void)core_->node().session().compensate(tag, compensation);  // Without a slot its lease ends it.
+    core_->schedule_turn();
+  }
+  for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
+    switch (event) {
+      case LockEvent::at_risk: note_told(Told::at_risk); break;
+      case LockEvent::renewed:
+        if (untold_ == Told::at_risk) untold_ = Told::nothing;
+        break;
+      case LockEvent::lost:
+        stop_keeping();
+        note_told(Told::lost);
+        if (lost_completion_ != nullptr) core_->complete(*lost_completion_, Status::lock_lost);
+        lost_completion_ = nullptr;
+        break;
+      case LockEvent::protocol_doubt:
+        core_->node().fail(Status::protocol_error, "a reply of another shape than asked for");
+        break;
+      case LockEvent::none:
+      case LockEvent::granted:
+      case LockEvent::denied:
+      case LockEvent::unclear:
+      case LockEvent::released: break;
+    }
+  publish();
+}
+
+// The schedule says that it is not ours any more, or that its time has passed.
+void AsyncLock::lose() {
+  machine_.disown(core_->now());
+  settle();
+  stop_keeping();
+  rest();
+}
+
+void AsyncLock::note_told(Told told) {
+  if (told == Told::at_risk && untold_ != Told::nothing) return;
+  if (told == Told::at_risk) risky_from_.store(0);
+  untold_ = told;
+  core_->await_telling(untold_place_);
+}
+
+// Last: whoever is called may destroy the lock.
+void AsyncLock::tell() {
+  untold_place_.unlink();
+  const Told told = untold_;
+  untold_ = Told::nothing;
+  if (told == Told::nothing) return;
+  bool& once = told == Told::lost ? loss_told_ : risk_told_;
+  if (once) return;
+  once = true;
+  const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
+  void* const context = keep_.context;
+  asio::cancellation_signal* const signal = told == Told::lost ? signal_ : nullptr;
+  if (call != nullptr) call(context);
+  if (signal != nullptr) signal->emit(asio::cancellation_type::terminal);
+}
+
+// ---- Waiting by push ---------------------------------------------------------------------------------------------
+
+bool AsyncLock::woken() const noexcept { return waiter_ != nullptr && core_->node().subscriber().woken(*waiter_); }
+
+ListenSet AsyncLock::confirmed() const noexcept {
+  return waiter_ != nullptr && core_->node().subscriber().confirmed(*waiter_) ? 1 : 0;
+}
+
+void AsyncLock::listen() {
+  if (!pushed_ || push_refused_) return;
+  awaited_place_ = machine_.awaited_place();
+  waiter_ = core_->node().listen(machine_.awaited());
+  if (waiter_ == nullptr) return;  // The table is full: this one polls.
+  plan_.forget(1);
+  core_->await_message(listening_);
+}
+
+void AsyncLock::stop_listening(bool with_lock) {
+  listening_.unlink();
+  if (waiter_ == nullptr) return;
+  core_->node().leave(*waiter_, with_lock);
+  waiter_ = nullptr;
+}
+
+// Something came over the subscription.
+void AsyncLock::hear() {
+  if (core_->node().subscriber().refused(*waiter_)) {
+    push_refused_ = true;
+    stop_listening(false);
+  }
+  if (confirmed() == 0) plan_.forget(1);
+  if (step_ != Step::retry) return;
+  if (plan_.due(core_->now(), woken(), confirmed())) return attempt();
+  rest();
+}
+
+// ---- Keeping -----------------------------------------------------------------------------------------------------
+
+Status AsyncLock::keep(const KeepOptions& options) noexcept {
+  if (!options.valid()) return Status::invalid_argument;
+  if (held()) return Status::already_held;
+  keep_ = options;
+  return Status::ok;
+}
+
+bool AsyncLock::watched() const noexcept {
+  return lost_completion_ != nullptr || signal_ != nullptr || keep_.on_lost != nullptr || keep_.on_at_risk != nullptr;
+}
+
+Status AsyncLock::start_keeping() {
+  stop_keeping();
+  granted_at_ = machine_.confirmed_at();
+  ticked_at_.store(granted_at_.nanoseconds());
+  risk_told_ = loss_told_ = false;
+  untold_ = Told::nothing;
+  const bool kept = keep_.keep == Keep::always || (keep_.keep == Keep::automatic && automatic_lease_);
+  if (!kept) return Status::ok;
+  place_ = core_->keep({.holder = this,
+                        .kind = &machine_.kind(),
+                        .key = machine_.key(),
+                        .token = &machine_.token(),
+                        .lease = machine_.timing().lease,
+                        .validity = machine_.validity(),
+                        .confirmed_at = machine_.confirmed_at(),
+                        .valid_until = machine_.valid_until()});
+  if (place_ != nullptr) return Status::ok;
+  // Nobody would keep it alive: let go of.
+  (void)machine_.release(core_->node().session().identity().native_delete, true, core_->now(), Instant::max());
+  settle();
+  return Status::too_many_requests;
+}
+
+void AsyncLock::stop_keeping() noexcept {
+  if (place_ != nullptr) core_->stop_keeping(*place_);
+  place_ = nullptr;
+}
+
+bool AsyncLock::may_renew(Instant now) const noexcept {
+  if (keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold) return false;
+  return keep_.liveness == liveness_off || now - Instant::from_nanoseconds(ticked_at_.load()) < keep_.liveness;
+}
+
+void AsyncLock::renewed(Instant asked_at) noexcept {
+  machine_.confirm(asked_at);
+  if (untold_ == Told::at_risk) untold_ = Told::nothing;
+  publish();
+}
+
+}  // namespace holdfast

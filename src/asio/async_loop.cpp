@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/async_loop.hpp"
+
+#include <asio/post.hpp>
+#include <chrono>
+
+#include "holdfast/client.hpp"
+#include "holdfast/limits.hpp"
+
+namespace holdfast {
+
+// However a turn ends, be it by an exception of a handler: what is left is another's.
+struct AsyncLoop::TurnEnd {
+  AsyncLoop& loop;
+  ~TurnEnd() {
+    loop.in_turn_ = false;
+    const bool unfinished = loop.running_ != nullptr;
+    if (unfinished) {
+      Completion* last = loop.running_;
+      while (last->next_ != nullptr) last = last->next_;
+      last->next_ = loop.decided_first_;
+      if (loop.decided_first_ == nullptr) loop.decided_last_ = last;
+      loop.decided_first_ = loop.running_;
+      loop.running_ = nullptr;
+    }
+    if (loop.decided_first_ != nullptr || unfinished || interrupted) loop.schedule_turn();
+  }
+  bool interrupted = true;
+};
+
+AsyncLoop::AsyncLoop(executor_type executor, std::size_t operations, std::size_t own_operations)
+    : executor_(std::move(executor)),
+      io_(executor_.target<asio::io_context::executor_type>()),
+      memory_(own_operations),
+      completions_(new Completion[operations]),
+      completion_count_(operations),
+      timer_(executor_) {
+  for (std::size_t index = operations; index != 0; --index) {
+    completions_[index - 1].next_ = free_;
+    free_ = &completions_[index - 1];
+  }
+  now_ = Client::now();
+}
+
+// Handlers that were never called go without a word, as those of a loop that is destroyed do.
+AsyncLoop::~AsyncLoop() {
+  for (std::size_t index = 0; index < completion_count_; ++index)
+    if (completions_[index].call_ != nullptr) completions_[index].destroy_(completions_[index], *this);
+}
+
+// ---- Completions -------------------------------------------------------------------------------------------------
+
+Completion& AsyncLoop::take_free() {
+  HOLDFAST_ASSERT(free_ != nullptr);  // More operations at a time than AsyncLimits::operations.
+  Completion& completion = *free_;
+  free_ = completion.next_;
+  completion.next_ = nullptr;
+  completion.serial_ = ++serial_;
+  return completion;
+}
+
+void AsyncLoop::put_back(Completion& completion) noexcept {
+  completion.call_ = nullptr;
+  completion.next_ = free_;
+  free_ = &completion;
+}
+
+void AsyncLoop::complete(Completion& completion, Status outcome) {
+  completion.owner_ = nullptr;
+  completion.outcome_ = outcome;
+  completion.next_ = nullptr;
+  if (decided_first_ == nullptr)
+    decided_first_ = &completion;
+  else
+    decided_last_->next_ = &completion;
+  decided_last_ = &completion;
+  schedule_turn();
+}
+
+void AsyncLoop::cancel(Completion& completion, std::uint64_t serial) {
+  if (completion.serial_ != serial || completion.call_ == nullptr || completion.owner_ == nullptr) return;
+  (void)begin();
+  completion.owner_->cancel_operation(completion);
+  schedule_turn();
+}
+
+// ---- Turns -------------------------------------------------------------------------------------------------------
+
+void AsyncLoop::read_clock() noexcept {
+  now_ = Client::now();
+  set_now(now_);
+}
+
+Instant AsyncLoop::begin() {
+  if (!in_turn_) read_clock();
+  return now_;
+}
+
+void AsyncLoop::schedule_turn() {
+  if (in_turn_ || turn_posted_) return;
+  turn_posted_ = true;
+  auto handler = own([this] {
+    turn_posted_ = false;
+    turn(true);
+  });
+  if (io_ != nullptr)
+    asio::post(*io_, std::move(handler));
+  else
+    asio::post(executor_, std::move(handler));
+}
+
+void AsyncLoop::turn(bool posted) {
+  constexpr std::uint8_t hops_max = 8;  // A connection that is never silent must not keep deadlines from being judged.
+  const auto self = shared_from_this();
+  HOLDFAST_ASSERT(!in_turn_);
+  TurnEnd end{*this};
+  in_turn_ = true;
+  read_clock();
+  if (judging_ && posted && !stopped_) {
+    if (heard_ && ++hops_ < hops_max) {
+      heard_ = false;  // Once more, behind what is on its way to us.
+    } else {
+      judging_ = false;
+      judge_time();
+      while (Sleeper* const due = sleepers_.take_due(now_)) due->wake(now_);
+    }
+  }
+  if (!stopped_) work();
+  run_handlers();
+  if (!stopped_) {
+    work();
+    arm_timer();
+  }
+  end.interrupted = judging_ && !stopped_;
+}
+
+// Those that are decided by now; what they decide in their turn comes with the next one.
+void AsyncLoop::run_handlers() {
+  while (!stopped_ && tell_one()) {}
+  running_ = decided_first_;
+  decided_first_ = decided_last_ = nullptr;
+  while (running_ != nullptr) {
+    Completion& completion = *running_;
+    running_ = completion.next_;
+    completion.call_(completion, *this);
+  }
+}
+
+// ---- Time --------------------------------------------------------------------------------------------------------
+
+void AsyncLoop::sleep(Sleeper& sleeper, Instant wakes_at) {
+  sleepers_.put(sleeper, wakes_at);
+  if (!in_turn_ && wakes_at < timer_at_) schedule_turn();
+}
+
+// Moved only to an earlier time: what turns out to be too early costs one turn.
+void AsyncLoop::arm_timer() {
+  if (judging_) return;
+  Instant next = earlier(next_timeout(), sleepers_.next());
+  if (next == Instant::max()) return;
+  next = earlier(next, now_ + sleep_max);  // Timers stand still in suspend while leases run on.
+  if (timer_at_ <= next) return;
+  timer_at_ = next;
+  const std::uint64_t serial = ++timer_serial_;
+  timer_.expires_after(next > now_ ? std::chrono::nanoseconds(next - now_) : std::chrono::nanoseconds(0));
+  timer_.async_wait(own([this, serial](const auto&) { timer_fired(serial); }));
+}
+
+void AsyncLoop::timer_fired(std::uint64_t serial) {
+  if (serial != timer_serial_ || stopped_) return;
+  timer_at_ = Instant::max();
+  judging_ = true;
+  heard_ = false;
+  hops_ = 0;
+  schedule_turn();
+}
+
+void AsyncLoop::stop() noexcept {
+  stopped_ = true;
+  ++timer_serial_;
+  timer_at_ = Instant::max();
+  timer_.cancel();
+}
+
+}  // namespace holdfast

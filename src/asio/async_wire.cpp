@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "async_wire.hpp"
+
+#include <unistd.h>
+
+#include <asio/buffer.hpp>
+
+namespace holdfast {
+
+int AsyncWire::start_connect(int descriptor, int family) {
+  asio::error_code error;
+  socket_.assign(asio::generic::stream_protocol(family, 0), descriptor, error);
+  if (error) {
+    ::close(descriptor);
+    return error.value();
+  }
+  descriptor_ = descriptor;
+  family_ = family;
+  socket_.async_wait(asio::socket_base::wait_write,
+                     loop_.own([this, serial = ++serial_](const asio::error_code& failed) {
+                       if (serial != serial_) return;
+                       host_.wire_connected(*this, failed.value());
+                       loop_.turn();
+                     }));
+  return 0;
+}
+
+int AsyncWire::start_use() {
+  asio::error_code error;
+  descriptor_ = socket_.release(error);
+  if (!error) socket_.assign(asio::generic::stream_protocol(family_, 0), descriptor_, error);
+  if (!error) socket_.native_non_blocking(true, error);
+  return error.value();
+}
+
+void AsyncWire::receive(MutableBytes space) {
+  receiving_ = true;
+  socket_.async_receive(asio::buffer(space.data, space.size),
+                        loop_.own([this, serial = serial_](const asio::error_code& failed, std::size_t count) {
+                          if (serial != serial_) return;
+                          receiving_ = false;
+                          if (failed)
+                            host_.wire_closed(
+                                *this, failed.category() == asio::error::get_system_category() ? failed.value() : 0);
+                          else
+                            host_.wire_received(*this, count);
+                          loop_.turn();
+                        }));
+}
+
+void AsyncWire::await_writable() {
+  if (writing_) return;
+  writing_ = true;
+  socket_.async_wait(asio::socket_base::wait_write, loop_.own([this, serial = serial_](const asio::error_code&) {
+    if (serial != serial_) return;
+    writing_ = false;
+    loop_.turn();
+  }));
+}
+
+void AsyncWire::close() noexcept {
+  ++serial_;
+  receiving_ = writing_ = false;
+  descriptor_ = -1;
+  asio::error_code ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// AsyncWire is one socket of a loop: it connects, receives and says when it can be written again, and never waits. Sends
+// are its owner's, straight to the descriptor.
+#pragma once
+
+#include <asio/generic/stream_protocol.hpp>
+#include <cstdint>
+
+#include "holdfast/async_loop.hpp"
+#include "holdfast/bytes.hpp"
+
+namespace holdfast {
+
+class AsyncWire {
+ public:
+  // What its owner is told, each followed by a turn of the loop.
+  class Host {
+   public:
+    // The outcome of start_connect(): system error 0 is success.
+    virtual void wire_connected(AsyncWire& wire, int error) = 0;
+    virtual void wire_received(AsyncWire& wire, std::size_t count) = 0;
+    virtual void wire_closed(AsyncWire& wire, int error) = 0;
+
+   protected:
+    ~Host() = default;
+  };
+
+  AsyncWire(AsyncLoop& loop, Host& host) : loop_(loop), host_(host), socket_(loop.executor()) {}
+
+  // A socket that is on its way, or connected already, and is ours from here on. 0, or errno.
+  [[nodiscard]] int start_connect(int descriptor, int family);
+  // Behind wire_connected(): the descriptor has been set up for its use. It is not waited for writing any more, which
+  // Asio does for good once it was asked, and which would wake the loop for each send. 0, or errno.
+  [[nodiscard]] int start_use();
+  // REQUIRES: start_use(), and the space stays as it is until wire_received() or close().
+  void receive(MutableBytes space);
+  // A turn follows when the socket takes bytes again.
+  void await_writable();
+  // Nothing is told of what was in progress.
+  void close() noexcept;
+
+  [[nodiscard]] bool receiving() const noexcept { return receiving_; }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+
+ private:
+  AsyncLoop& loop_;
+  Host& host_;
+  asio::generic::stream_protocol::socket socket_;
+  int descriptor_ = -1;
+  int family_ = 0;
+  std::uint64_t serial_ = 0;  // Of the socket: what an earlier one says is not heard.
+  bool receiving_ = false;
+  bool writing_ = false;
+};
+
+}  // namespace holdfast
