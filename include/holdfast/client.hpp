@@ -127,6 +127,8 @@ class Client {
   // The owner field of a hash kind: this client's id, and an ordinal that is used once.
   [[nodiscard]] Status draw_ordinal(Token& token) noexcept;
   [[nodiscard]] Duration jittered(Duration delay) noexcept;
+  // Evenly from all values. Without random bytes the largest: later is safe, sooner is not.
+  [[nodiscard]] std::uint16_t random() noexcept;
   [[nodiscard]] Status draw_random(unsigned char* out, std::size_t size) noexcept;
   [[nodiscard]] Status refill_pool() noexcept;
   [[nodiscard]] SessionSettings settings() const noexcept;

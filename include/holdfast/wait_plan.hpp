@@ -49,7 +49,8 @@ class WaitPlan {
     return later(floor_,
                  earlier(next_try_, settings_.deadline));  // A deadline that has passed waits for the floor, too.
   }
-  [[nodiscard]] Instant deadline() const noexcept { return settings_.deadline; }
+  // No try comes before this: no loop turns faster.
+  [[nodiscard]] Instant floor() const noexcept { return floor_; }
 
   // B. Inputs. `random` is drawn evenly from all its values.
   // A try is made: what is confirmed by now was listened to before it.

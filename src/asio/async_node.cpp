@@ -86,13 +86,7 @@ bool AsyncNode::forked() const noexcept { return client_.forked(); }
 Status AsyncNode::draw_token(Token& token) noexcept { return client_.draw_token(token); }
 Status AsyncNode::draw_ordinal(Token& token) noexcept { return client_.draw_ordinal(token); }
 
-// Without random bytes the largest: later is safe, sooner is not.
-std::uint16_t AsyncNode::random() noexcept {
-  std::uint16_t number = UINT16_MAX;
-  unsigned char bytes[2];
-  if (client_.draw_random(bytes, sizeof bytes) == Status::ok) std::memcpy(&number, bytes, sizeof number);
-  return number;
-}
+std::uint16_t AsyncNode::random() noexcept { return client_.random(); }
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
 

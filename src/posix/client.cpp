@@ -255,14 +255,15 @@ Status Client::draw_ordinal(Token& token) noexcept {
   return Status::ok;
 }
 
-// Half to all of the delay. Without random bytes the whole of it: later is safe, sooner is not.
-Duration Client::jittered(Duration delay) noexcept {
-  std::uint16_t random = 0;
+std::uint16_t Client::random() noexcept {
+  std::uint16_t number = UINT16_MAX;
   unsigned char bytes[2];
-  if (draw_random(bytes, sizeof bytes) != Status::ok) return delay;
-  std::memcpy(&random, bytes, sizeof random);
-  return delay / 2 + delay / 2 * random / UINT16_MAX;
+  if (draw_random(bytes, sizeof bytes) == Status::ok) std::memcpy(&number, bytes, sizeof number);
+  return number;
 }
+
+// Half to all of the delay.
+Duration Client::jittered(Duration delay) noexcept { return delay / 2 + delay / 2 * random() / UINT16_MAX; }
 
 Status Client::refill_pool() noexcept {
   ssize_t count = 0;

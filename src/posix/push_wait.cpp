@@ -6,21 +6,17 @@
 #include <poll.h>
 
 #include "client_hot.hpp"
+#include "holdfast/wait_plan.hpp"
 #include "push_link.hpp"
 
 namespace holdfast {
 
-namespace {
-
-// Behind the end of the hold in the way: its server expires it a little late, and those who wait come one by one.
-constexpr Duration expiry_jitter = std::chrono::milliseconds(20);
-
-}  // namespace
-
 class PushWait {
  public:
   PushWait(HoldRecord& record, Instant deadline) noexcept
-      : record_(record), client_(*record.client_), link_(client_), deadline_(deadline) {}
+      : record_(record), client_(*record.client_), link_(client_), deadline_(deadline) {
+    plan_.begin({.deadline = deadline, .max_poll = client_.config_.max_poll});
+  }
 
   Status run(Status outcome) noexcept {
     link_.make_current();
@@ -40,7 +36,6 @@ class PushWait {
   [[nodiscard]] Subscriber& subscriber() noexcept { return link_.subscriber(); }
 
   Status wait(Status outcome) noexcept {
-    bool listened = false;  // A try was made since the subscription was confirmed.
     for (;;) {
       drive();
       client_.tend_due();
@@ -50,17 +45,13 @@ class PushWait {
         refused_ = true;
         return outcome;
       }
-      const bool confirmed = subscriber().confirmed(*waiter_);
-      listened = listened && confirmed;
+      if (confirmed() == 0) plan_.forget(1);
       if (link_.elsewhere()) link_.close();
-      const bool due =
-          subscriber().woken(*waiter_) || (confirmed && !listened) || now() >= next_try_ || now() >= deadline_;
-      if (due && now() >= floor_) {
-        const bool last = now() + timeout_min > deadline_;
-        listened = confirmed;
-        const bool woken = subscriber().woken(*waiter_);
+      const bool woken = subscriber().woken(*waiter_);
+      if (plan_.due(now(), woken, confirmed())) {
+        const bool last = plan_.last(now());
+        plan_.begin_attempt(now(), confirmed());
         subscriber().begin_try(*waiter_);
-        floor_ = now() + retry_delay_min;
         // The first try behind a wake-up is likely to be granted, and asks for nothing else.
         client_.ttl_wanted_ = asks_ttl_ && !woken;
         outcome = record_.attempt(last ? record_.request_deadline() : deadline_);
@@ -71,17 +62,16 @@ class PushWait {
         if (outcome == Status::lock_busy && !elsewhere) subscriber().end_try(*waiter_);
         if (last || !HoldRecord::worth_waiting(outcome)) return outcome;
         if (elsewhere && !listen_elsewhere()) return outcome;
-        listened = listened && !elsewhere;
         plan(outcome);
         continue;
       }
-      // A deadline that has passed waits for the floor, too.
-      Instant until = due ? floor_ : earlier(next_try_, deadline_);
-      until = earlier(until, earlier(client_.tend_next(), subscriber().poll_timeout()));
-      if (link_.socket() < 0) until = earlier(until, later(link_.connect_at(), floor_));
+      Instant until = earlier(plan_.next(woken, confirmed()), earlier(client_.tend_next(), subscriber().poll_timeout()));
+      if (link_.socket() < 0) until = earlier(until, later(link_.connect_at(), plan_.floor()));
       sleep_until(until);
     }
   }
+
+  [[nodiscard]] ListenSet confirmed() noexcept { return subscriber().confirmed(*waiter_) ? 1 : 0; }
 
   // nullptr: there is no place to wait by push.
   Subscriber::Waiter* listen() noexcept {
@@ -96,26 +86,16 @@ class PushWait {
     if (refused_) return false;
     subscriber().leave(*waiter_, false);  // The name that is free now is another waiter's.
     waiter_ = next;
+    plan_.forget(1);
     return true;
   }
 
   // When to try again if nobody wakes us.
   void plan(Status outcome) noexcept {
-    const Duration max_poll = client_.config_.max_poll;
-    if (outcome != Status::lock_busy || !subscriber().confirmed(*waiter_)) {
-      delay_ = delay_ * 2 < retry_delay_max ? delay_ * 2 : retry_delay_max;
-      next_try_ = now() + client_.jittered(delay_);
-      return;
-    }
-    delay_ = retry_delay_min;
-    const std::int64_t remaining = asks_ttl_ ? remaining_of_other() : record_.machine_.busy_for();
-    Duration length = max_poll;
-    constexpr std::int64_t milliseconds_max = poll_max.count() / 1'000'000;
-    if (remaining >= 0 && remaining < milliseconds_max)
-      length = std::chrono::milliseconds(remaining) + client_.jittered(expiry_jitter);
-    else if (remaining == -2)  // It was released between the try and the question.
-      length = retry_delay_min;
-    next_try_ = now() + (length < max_poll ? length : max_poll);
+    const bool busy = outcome == Status::lock_busy;
+    std::int64_t remaining = remaining_unknown;
+    if (busy && confirmed() != 0) remaining = asks_ttl_ ? remaining_of_other() : record_.machine_.busy_for();
+    plan_.plan(now(), busy, confirmed(), remaining, client_.random());
   }
 
   // Of the hold in the way, in milliseconds, as PTTL says it. Mostly it was asked along with the try.
@@ -161,9 +141,7 @@ class PushWait {
   Instant deadline_;
   Subscriber::Waiter* waiter_ = nullptr;
   std::uint8_t place_ = 0;  // Of the name whose release it hears of.
-  Instant next_try_;
-  Instant floor_;  // No try before this: no loop turns faster.
-  Duration delay_ = retry_delay_min;
+  WaitPlan plan_;
   bool asks_ttl_ = false;     // A refusal of this kind does not tell the remaining time.
   bool asked_along_ = false;  // The last try asked for it.
   bool refused_ = false;

@@ -541,10 +541,7 @@ Status QuorumClient::gather(Instant until) noexcept {
 }
 
 Duration QuorumClient::random_delay(Duration most) noexcept {
-  std::uint16_t random = UINT16_MAX;
-  unsigned char bytes[2];
-  if (nodes_[0].client.draw_random(bytes, sizeof bytes) == Status::ok) std::memcpy(&random, bytes, sizeof random);
-  return retry_delay_min + most * random / UINT16_MAX;
+  return retry_delay_min + most * nodes_[0].client.random() / UINT16_MAX;
 }
 
 // ---- Keeping holds alive -----------------------------------------------------------------------------------------

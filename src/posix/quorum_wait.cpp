@@ -6,14 +6,13 @@
 #include <poll.h>
 
 #include "client_hot.hpp"
+#include "holdfast/wait_plan.hpp"
 #include "push_link.hpp"
 
 namespace holdfast {
 
 namespace {
 
-// Behind the end of the hold in the way: its servers expire it a little late, and those who wait come one by one.
-constexpr Duration expiry_jitter = std::chrono::milliseconds(20);
 // A refusal of a plain mutex does not tell the remaining time, and nodes are not asked for it: a holder that died is noticed
 // so late.
 constexpr Duration busy_poll = std::chrono::seconds(1);
@@ -23,7 +22,12 @@ constexpr Duration busy_poll = std::chrono::seconds(1);
 class QuorumWait {
  public:
   QuorumWait(QuorumLock& lock, Instant deadline) noexcept
-      : lock_(lock), quorum_(*lock.quorum_), count_(lock.machine_.nodes()), deadline_(deadline) {}
+      : lock_(lock), quorum_(*lock.quorum_), count_(lock.machine_.nodes()), deadline_(deadline) {
+    plan_.begin({.deadline = deadline,
+                 .max_poll = client(0).config_.max_poll,
+                 .unknown_poll = busy_poll,
+                 .spread = WaitPlan::Spread::whole});
+  }
 
   Status run(Status outcome) noexcept {
     for (std::size_t index = 0; index < count_; ++index) {
@@ -47,7 +51,6 @@ class QuorumWait {
   [[nodiscard]] Instant now() const noexcept { return quorum_.now_; }
 
   Status wait(Status outcome) noexcept {
-    NodeSet listened = 0;  // Nodes that a try was made behind whose confirmation.
     for (;;) {
       quorum_.move();
       for (std::size_t index = 0; index < count_; ++index) drive(index);
@@ -59,14 +62,12 @@ class QuorumWait {
         refused_ = true;
         return outcome;
       }
-      listened = static_cast<NodeSet>(listened & confirmed_);
-      const bool due = woken_ || (confirmed_ & ~listened) != 0 || now() >= next_try_ || now() >= deadline_;
-      if (due && now() >= floor_) {
-        const bool last = now() + timeout_min > deadline_;
-        listened = confirmed_;
+      plan_.forget(static_cast<ListenSet>(~confirmed_));
+      if (plan_.due(now(), woken_, confirmed_)) {
+        const bool last = plan_.last(now());
         for (std::size_t index = 0; index < count_; ++index)
           if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().begin_try(*waiters_[index]);
-        floor_ = now() + quorum_.random_delay(retry_delay_min);
+        plan_.begin_attempt(now(), confirmed_, quorum_.random_delay(retry_delay_min));
         outcome = lock_.attempt(last ? quorum_.request_deadline() : deadline_);
         spread(outcome);
         if (outcome == Status::lock_busy)
@@ -76,7 +77,7 @@ class QuorumWait {
         plan(outcome);
         continue;
       }
-      Instant until = due ? floor_ : earlier(next_try_, deadline_);
+      Instant until = plan_.next(woken_, confirmed_);
       until = earlier(until, earlier(quorum_.tend_next(), quorum_.next_timeout()));
       for (std::size_t index = 0; index < count_; ++index) until = earlier(until, prepare(index));
       quorum_.extra_ = extra_;
@@ -100,7 +101,7 @@ class QuorumWait {
       return;
     }
     spread_ = spread_ * 2 < retry_delay_max ? spread_ * 2 : retry_delay_max;
-    floor_ = now() + quorum_.random_delay(spread_);
+    plan_.set_floor(now() + quorum_.random_delay(spread_));
   }
 
   // What the subscriptions say.
@@ -120,19 +121,7 @@ class QuorumWait {
 
   // When to try again if nobody wakes us.
   void plan(Status outcome) noexcept {
-    if (outcome != Status::lock_busy || confirmed_ == 0) {
-      delay_ = delay_ * 2 < retry_delay_max ? delay_ * 2 : retry_delay_max;
-      next_try_ = now() + quorum_.random_delay(delay_);
-      return;
-    }
-    delay_ = retry_delay_min;
-    Duration length = busy_poll;
-    const std::int64_t remaining = lock_.machine_.busy_for();
-    constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000 / 2;
-    if (remaining >= 0 && remaining < milliseconds_max)
-      length = std::chrono::milliseconds(remaining) + client(0).jittered(expiry_jitter);
-    const Duration max_poll = client(0).config_.max_poll;
-    next_try_ = now() + (length < max_poll ? length : max_poll) + quorum_.random_delay(retry_delay_min);
+    plan_.plan(now(), outcome == Status::lock_busy, confirmed_, lock_.machine_.busy_for(), client(0).random());
   }
 
   // Connects where that is due, without waiting for it, and sends what is to be sent.
@@ -163,7 +152,7 @@ class QuorumWait {
     if (waiters_[index] == nullptr) return Instant::max();
     PushLink link(client(index));
     extra_[index].descriptor = link.socket();
-    if (link.socket() < 0) return quorum_.nodes_[index].introduced ? later(link.connect_at(), floor_) : Instant::max();
+    if (link.socket() < 0) return quorum_.nodes_[index].introduced ? later(link.connect_at(), plan_.floor()) : Instant::max();
     if (connecting_[index]) {
       extra_[index].events = POLLOUT;
       return connect_until_[index];
@@ -195,9 +184,7 @@ class QuorumWait {
   NodeSet confirmed_ = 0;
   bool woken_ = false;
   bool refused_ = false;
-  Instant next_try_;
-  Instant floor_;  // No try before this: no loop turns faster.
-  Duration delay_ = retry_delay_min;
+  WaitPlan plan_;
   Duration spread_ = retry_delay_min;
 };
 
