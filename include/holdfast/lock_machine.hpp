@@ -96,7 +96,8 @@ class LockMachine {
   }
   // The epoch when nothing is held.
   [[nodiscard]] Instant valid_until() const noexcept { return valid_until_; }
-  // When the next renewal should be asked for; Instant::max() when nothing is held or one is on its way.
+  // When the next renewal should be asked for; Instant::max() when nothing is held or one is on its way. It stays in the past
+  // until renew() is called: also without a connection, where the refusal puts the next one off.
   [[nodiscard]] Instant renewal_due() const noexcept {
     if (valid_until_ == Instant() || renewal_in_flight_ || step_in_flight_) return Instant::max();
     return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + renewal_interval_;
@@ -173,7 +174,8 @@ class LockMachine {
   // The hold of another machine, with its token and count, becomes ours; the other is idle then.
   // REQUIRES: the same kind and key, and nothing in flight for either.
   void take_over(LockMachine& other) noexcept;
-  // From here on the lock is not held, whatever comes. With `posted` nobody waits: the request goes out in a shape
+  // From here on the lock is not held, whatever comes, also while a renewal is on its way. `native` is the session's
+  // identity().native_delete. With `posted` nobody waits: the request goes out in a shape
   // that cannot be refused for want of a script. Errors: not_held, lock_lost, which takes one off the count of a lost
   // reentrant hold.
   [[nodiscard]] Status release(NativeDelete native, bool posted, Instant now, Instant deadline) noexcept;
@@ -182,7 +184,8 @@ class LockMachine {
   // Everything is over without a word to the server: the hold is another process's.
   void forget() noexcept;
 
-  // D. Outputs. After any B or C call, poll each until it is empty, in this order.
+  // D. Outputs. After any B or C call, poll each until has_output() is false: a request that is refused may call for a
+  // compensation.
   // A hold that must be taken back and that no request covers: hand it to Session::compensate().
   [[nodiscard]] bool poll_compensation(ReplyTag& tag, Compensation& compensation) noexcept;
   [[nodiscard]] bool wants_compensation() const noexcept { return compensation_wanted_; }
@@ -200,7 +203,8 @@ class LockMachine {
   // unless the library is built for size.
   // Valid until the next command. Empty, with nothing changed, where they do not: poll_request() then.
   [[nodiscard]] ByteView poll_prepared(Request& request) noexcept;
-  // Instant::max() when idle.
+  // When a hold comes to be at risk, or ends. Instant::max() when nothing is held: what waits for an answer has its deadline
+  // in the session, and renewal_due() is apart.
   [[nodiscard]] Instant poll_timeout() const noexcept;
   // LockEvent::none when drained. Those that came since the last poll, in the order of LockEvent.
   [[nodiscard]] LockEvent poll_event() noexcept {

@@ -168,7 +168,8 @@ class Session {
   // It fails when the handshake is not done by the deadline.
   // REQUIRES: state() is closed, and poll_reply() has been polled until it was empty.
   void handle_connected(Instant now, Instant handshake_deadline) noexcept;
-  // Receive into this space, then say how much came. Empty only when the session has failed or is closed.
+  // Receive into this space, then say how much came: more than nothing, since it counts as a sign of life. Empty only when
+  // the session has failed or is closed.
   [[nodiscard]] MutableBytes receive_space() noexcept {
     if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
     return parser_.receive_space();

@@ -65,7 +65,8 @@ class PushWait {
         plan(outcome);
         continue;
       }
-      Instant until = earlier(plan_.next(woken, confirmed()), earlier(client_.tend_next(), subscriber().poll_timeout()));
+      Instant until =
+          earlier(plan_.next(woken, confirmed()), earlier(client_.tend_next(), subscriber().poll_timeout()));
       if (link_.socket() < 0) until = earlier(until, later(link_.connect_at(), plan_.floor()));
       sleep_until(until);
     }

@@ -152,7 +152,8 @@ class QuorumWait {
     if (waiters_[index] == nullptr) return Instant::max();
     PushLink link(client(index));
     extra_[index].descriptor = link.socket();
-    if (link.socket() < 0) return quorum_.nodes_[index].introduced ? later(link.connect_at(), plan_.floor()) : Instant::max();
+    if (link.socket() < 0)
+      return quorum_.nodes_[index].introduced ? later(link.connect_at(), plan_.floor()) : Instant::max();
     if (connecting_[index]) {
       extra_[index].events = POLLOUT;
       return connect_until_[index];

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+//
+// The examples that drive the core without the client, on a real server. HOLDFAST_EXAMPLES says in which folder they are.
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "command_fixture.hpp"
+#include "live_fixture.hpp"
+
+using namespace holdfast;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+std::string folder() {
+  const char* const path = std::getenv("HOLDFAST_EXAMPLES");
+  return path == nullptr ? "." : path;
+}
+
+// The program that the fixture runs.
+void use(const std::string& example) { ::setenv("HOLDFAST_COMMAND", (folder() + "/example_" + example).c_str(), 1); }
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// How often the reentrant lock of poll_loop is held.
+std::string nested(const RedisServer& server) {
+  const std::string text = server.command("HVALS key/nested");
+  return text.empty() ? "0" : text;
+}
+
+Words by_tcp(const RedisServer& server) { return {"127.0.0.1", std::to_string(server.port()), "key"}; }
+
+// What it said, if it ends with `code`.
+std::string end(Running& program, int code) {
+  const std::string text = program.rest();
+  const int ended = program.wait();
+  TEST_MESSAGE("stdout: " << text << "stderr: " << program.errors());
+  TEST_ASSERT_EQUAL(code, ended);
+  return text;
+}
+
+// A server that says nothing for a while: the program tells the end of its hold in time, and not when the server goes on.
+void assert_end_told_under_silence(RedisServer& server, Running& program) {
+  const Instant begin = Client::now();
+  server.pause();
+  std::string line;
+  while (!contains(line, "lost") && !contains(line, "unclear")) {
+    line = program.line();
+    if (contains(line, "(no line)")) break;
+  }
+  const Duration taken = Client::now() - begin;
+  server.resume();
+  TEST_MESSAGE("last line: " << line);
+  TEST_ASSERT_TRUE(taken < 10s);
+  (void)end(program, exit_lost);
+}
+
+void assert_no_client_linked(const std::string& example) {
+  std::ifstream map(folder() + "/" + example + ".map");
+  bool core = false;
+  for (std::string line; std::getline(map, line);) {
+    core = core || contains(line, "core_session.cpp.o");
+    TEST_MESSAGE(line);
+    TEST_ASSERT_FALSE(contains(line, "libholdfast.a") && contains(line, "posix_"));
+  }
+  TEST_ASSERT_TRUE(core);
+}
+
+}  // namespace
+
+TEST(test_drivers_of_their_own_should_link_nothing_of_the_client) {
+  assert_no_client_linked("poll_loop");
+  assert_no_client_linked("freertos_transport");
+}
+
+// ---- minimal -----------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_minimal_should_hold_and_release) {
+  use("minimal");
+  TEST_ASSERT_TRUE(contains(output_of("", {server.unix_url()}, 0), "acquire and release: ok"));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS holdfast/example"));
+}
+
+// ---- poll_loop ---------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_poll_loop_should_keep_three_locks_and_refuse_a_second_one) {
+  use("poll_loop");
+  Running first("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return nested(server) == "2"; }));
+  const std::string refused = output_of("", {server.socket_path(), "key"}, exit_not_acquired);
+  TEST_ASSERT_EQUAL(3u, count_of(refused, "denied: lock_busy"));
+  TEST_ASSERT_EQUAL("3", server.command("EXISTS key key/second key/nested"));
+  const std::string text = end(first, 0);
+  TEST_ASSERT_EQUAL(18u, count_of(text, "step "));
+  for (const char* part : {"key: renewed", "key/second: renewed", "key/nested: renewed",
+                           "key/nested: granted, held 2 times", "key/nested: released: ok, held 1 times",
+                           "key/nested: released: ok, held 0 times", "key: released: ok", "key/second: released: ok"})
+    TEST_ASSERT_TRUE(contains(text, part));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS key key/second key/nested"));
+}
+
+TEST_ON_SERVER(test_poll_loop_should_keep_its_locks_over_a_lost_connection) {
+  use("poll_loop");
+  Running program("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return nested(server) == "2"; }));
+  const std::string key = server.command("GET key");
+  (void)server.command("CLIENT KILL TYPE normal");
+  TEST_ASSERT_EQUAL(key, server.command("GET key"));
+  const std::string text = end(program, 0);
+  TEST_ASSERT_EQUAL(1u, count_of(text, "connection lost: transport_closed"));
+  TEST_ASSERT_EQUAL(2u, count_of(text, "s  connected\n"));
+  TEST_ASSERT_TRUE(contains(text, "key: released: ok"));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS key key/second key/nested"));
+}
+
+TEST_ON_SERVER(test_poll_loop_should_tell_a_lock_that_was_taken_away) {
+  use("poll_loop");
+  Running program("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return nested(server) == "2"; }));
+  (void)server.command("DEL key");
+  const std::string text = end(program, exit_lost);
+  TEST_ASSERT_TRUE(contains(text, "key: lost"));
+  TEST_ASSERT_TRUE(contains(text, "key/second: released: ok"));
+}
+
+TEST_ON_SERVER(test_poll_loop_should_give_up_without_a_server) {
+  use("poll_loop");
+  Running program("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return nested(server) == "2"; }));
+  server.stop();
+  TEST_ASSERT_TRUE(contains(end(program, exit_no_server), "what is held ends by its lease"));
+  TEST_ASSERT_TRUE(contains(output_of("", by_tcp(server), exit_no_server), "Connection refused"));
+}
+
+TEST_ON_SERVER(test_poll_loop_should_tell_the_end_of_its_holds_under_silence) {
+  use("poll_loop");
+  Running program("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return nested(server) == "2"; }));
+  assert_end_told_under_silence(server, program);
+}
+
+TEST(test_poll_loop_should_explain_its_arguments) {
+  use("poll_loop");
+  TEST_ASSERT_TRUE(contains(output_of("", {"--help"}, 0), "usage: poll_loop HOST PORT KEY"));
+  TEST_ASSERT_EQUAL("", output_of("", {}, exit_usage));
+  TEST_ASSERT_EQUAL("", output_of("", {"/nonexistent/socket", std::string(key_size_max, 'k')}, exit_usage));
+  TEST_ASSERT_EQUAL("", output_of("", {std::string(200, '/'), "key"}, exit_no_server));
+}
+
+// ---- freertos_transport ------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_freertos_transport_should_hold_across_the_overflow_of_the_tick) {
+  use("freertos_transport");
+  Running first("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS key") == "1"; }));
+  const std::string refused = output_of("", by_tcp(server), exit_not_acquired);
+  TEST_ASSERT_TRUE(contains(refused, "denied: lock_busy"));
+  const std::string text = end(first, 0);
+  const std::size_t overflow = text.find("the tick counter has started again at 0");
+  TEST_ASSERT_TRUE(text.find("granted") < overflow);
+  TEST_ASSERT_TRUE(overflow < text.find("released: ok"));
+  TEST_ASSERT_TRUE(contains(text, "renewed"));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS key"));
+}
+
+TEST_ON_SERVER(test_freertos_transport_should_keep_its_lock_over_a_lost_connection) {
+  use("freertos_transport");
+  Running program("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS key") == "1"; }));
+  (void)server.command("CLIENT KILL TYPE normal");
+  const std::string text = end(program, 0);
+  TEST_ASSERT_TRUE(contains(text, "no connection: transport_closed"));
+  TEST_ASSERT_TRUE(contains(text, "released: ok"));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS key"));
+}
+
+TEST_ON_SERVER(test_freertos_transport_should_tell_a_lost_lock_and_a_lost_server) {
+  use("freertos_transport");
+  Running program("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS key") == "1"; }));
+  (void)server.command("DEL key");
+  TEST_ASSERT_TRUE(contains(end(program, exit_lost), "lost"));
+  server.stop();
+  TEST_ASSERT_TRUE(contains(output_of("", by_tcp(server), exit_no_server), "outcome: not_connected"));
+}
+
+TEST_ON_SERVER(test_freertos_transport_should_tell_the_end_of_its_hold_under_silence) {
+  use("freertos_transport");
+  Running program("", by_tcp(server));
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS key") == "1"; }));
+  assert_end_told_under_silence(server, program);
+}
