@@ -63,15 +63,16 @@ void strike(pid_t group, const std::string& mark) {
   for (;;) {
     const Instant now = Client::now();
     const Instant deadline = Instant::from_nanoseconds(order.deadline);
-    if (now >= deadline) {
+    Duration left = now < deadline ? deadline - now : Duration::zero();
+    if (left > sleep_max) left = sleep_max;  // Timers stand still in suspend.
+    // Orders come before deadlines: while we had no processor, one that we slept over may have been moved, and often.
+    pollfd entry = {.fd = orders, .events = POLLIN, .revents = 0};
+    if (::poll(&entry, 1, static_cast<int>((left.count() + 999'999) / 1'000'000)) <= 0) {
+      if (now < deadline) continue;
       strike(order.group, mark);
       order.deadline = Instant::max().nanoseconds();
       continue;
     }
-    Duration left = deadline - now;
-    if (left > sleep_max) left = sleep_max;  // Timers stand still in suspend.
-    pollfd entry = {.fd = orders, .events = POLLIN, .revents = 0};
-    if (::poll(&entry, 1, static_cast<int>((left.count() + 999'999) / 1'000'000)) <= 0) continue;
     Order next;
     const ssize_t count = ::read(orders, &next, sizeof next);
     if (count == sizeof next) order = next;
