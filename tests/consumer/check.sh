@@ -62,7 +62,7 @@ as_subproject() {
   ln -s "$source_root" "$project/subprojects/holdfast"
   quietly meson setup "$project/build" "$project"
   nothing_of_ours_but_libraries "$project/build"
-  quietly ninja -C "$project/build"
+  quietly nice ninja -C "$project/build"
   lock_with "$project/build/locker"
   "$project/build/codec" || fail "the codec did not read a reply"
   echo "ok: as a subproject"
@@ -82,7 +82,7 @@ as_package() {
   local prefix=$work/prefix flags
   quietly meson setup "$work/build" "$source_root" --prefix "$prefix" \
     -Dtests=disabled -Dfuzz=disabled -Dcli=disabled -Dasio=disabled
-  quietly meson install -C "$work/build"
+  quietly nice meson install -C "$work/build"
   PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name holdfast.pc)")
   export PKG_CONFIG_PATH
 

@@ -17,10 +17,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -138,8 +140,12 @@ class RedisServer {
     char name[] = "/tmp/holdfast-test-XXXXXX";
     if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
     folder_ = name;
-    port_ = free_port();
-    start();
+    // Another server may take the port between the look and the start.
+    for (int tries = 0; tries < 5 && pid_ <= 0; ++tries) {
+      port_ = free_port();
+      launch();
+    }
+    expect_started();
   }
   ~RedisServer() {
     stop();
@@ -180,6 +186,16 @@ class RedisServer {
   }
   // Starts it again in the same folder and on the same port.
   void start() {
+    launch();
+    expect_started();
+  }
+  // The whole process stops or goes on, as under SIGSTOP.
+  void pause() const { ::kill(pid_, SIGSTOP); }
+  void resume() const { ::kill(pid_, SIGCONT); }
+
+ private:
+  // Returns when it answers, or, without a process, when it has ended.
+  void launch() {
     ::unlink(socket_path().c_str());
     pid_ = ::fork();
     if (pid_ == 0) {
@@ -206,29 +222,34 @@ class RedisServer {
         const std::string answer = connection.command("PING");
         if (answer == "PONG" || answer.rfind("-NOAUTH", 0) == 0) return;
       }
-      if (::waitpid(pid_, nullptr, WNOHANG) == pid_) break;
+      if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
+        pid_ = -1;
+        return;
+      }
       ::poll(nullptr, 0, 5);
     }
-    pid_ = -1;
-    throw std::runtime_error("the server " + binary_ + " did not start; see " + folder_ + "/log");
+    stop();
   }
-  // The whole process stops or goes on, as under SIGSTOP.
-  void pause() const { ::kill(pid_, SIGSTOP); }
-  void resume() const { ::kill(pid_, SIGCONT); }
+  void expect_started() const {
+    if (pid_ <= 0) throw std::runtime_error("the server " + binary_ + " did not start; see " + folder_ + "/log");
+  }
 
- private:
-  // A port that is free now. Bound to 0 and let go: the kernel hands ephemeral ports out in turn.
+  // A port that is free now, below those that the kernel hands out: there any connection of another test might take it
+  // while this server is being started, or started again.
   static int free_port() {
-    const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    if (::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-        ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0)
-      throw std::runtime_error("no free port");
-    ::close(descriptor);
-    return ntohs(address.sin_port);
+    std::random_device random;
+    for (int tries = 0; tries < 100; ++tries) {
+      const int port = std::uniform_int_distribution(10000, 32000)(random);
+      const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      address.sin_port = htons(static_cast<std::uint16_t>(port));
+      const bool free = ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+      ::close(descriptor);
+      if (free) return port;
+    }
+    throw std::runtime_error("no free port");
   }
 
   std::string binary_;
