@@ -139,7 +139,7 @@ class AsyncLock : private OperationOwner, private Sleeper {
     return loop().store(std::forward<Handler>(handler), *this);
   }
   [[nodiscard]] AsyncLoop& loop() const noexcept;
-  void cancel_operation(Completion& completion) override;
+  void cancel_operation(Completion& completion) final;  // The destructor calls it.
   void wake(Instant now) override;
 
   void start_acquire(Duration wait, Completion& completion);

@@ -22,6 +22,7 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <asio/version.hpp>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +37,10 @@
 #include "holdfast/instant.hpp"
 #include "holdfast/sleeper_heap.hpp"
 #include "holdfast/status.hpp"
+
+#if defined(HOLDFAST_ASIO_VERSION) && HOLDFAST_ASIO_VERSION != ASIO_VERSION
+#error "the installed holdfast-asio was compiled with another version of Asio: build it anew"
+#endif
 
 namespace holdfast {
 
@@ -177,7 +182,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
 
   void read_clock() noexcept;
   // No timer, and no turn, from here on, but for the handlers that wait.
-  void stop() noexcept;
+  void stop();
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
 
  private:

@@ -251,7 +251,7 @@ void AsyncLock::conclude_acquire(Status status) {
   // Nothing had been sent: once more, on the next connection.
   if (status == Status::not_connected && !asked_again_ && node.connecting()) {
     asked_again_ = true;
-    return proceed();
+    return wait_for(Step::connection);
   }
   if (last_ || !HoldRecord::worth_waiting(status)) return finish(status);
   const bool busy = status == Status::lock_busy;

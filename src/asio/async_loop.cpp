@@ -12,6 +12,7 @@ namespace holdfast {
 // However a turn ends, be it by an exception of a handler: what is left is another's.
 struct AsyncLoop::TurnEnd {
   AsyncLoop& loop;
+  // What posting a turn takes is memory of the loop's own. NOLINTNEXTLINE(bugprone-exception-escape)
   ~TurnEnd() {
     loop.in_turn_ = false;
     const bool unfinished = loop.running_ != nullptr;
@@ -175,7 +176,7 @@ void AsyncLoop::timer_fired(std::uint64_t serial) {
   schedule_turn();
 }
 
-void AsyncLoop::stop() noexcept {
+void AsyncLoop::stop() {
   stopped_ = true;
   ++timer_serial_;
   timer_at_ = Instant::max();

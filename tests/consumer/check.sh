@@ -3,8 +3,8 @@
 #
 # usage: check.sh SOURCE-ROOT
 #
-# Uses holdfast as its users do: as a Meson subproject, and installed, by pkg-config. Takes a real lock each time.
-# Exits 77 (skipped) where there is no server to lock on.
+# Uses holdfast as its users do: as a Meson subproject, and installed, by pkg-config. Takes a real lock each time, where
+# Asio is there in a coroutine too. Exits 77 (skipped) where there is no server to lock on.
 set -euo pipefail
 
 source_root=$(readlink -f "${1:?usage: check.sh SOURCE-ROOT}")
@@ -66,6 +66,20 @@ as_subproject() {
   lock_with "$project/build/locker"
   "$project/build/codec" || fail "the codec did not read a reply"
   echo "ok: as a subproject"
+  if [[ -e $project/build/coroutine ]]; then
+    lock_with "$project/build/coroutine"
+    echo "ok: as a subproject, with Asio"
+  else
+    echo "skipped: a subproject with Asio, which is not here (Debian: libasio-dev)"
+  fi
+}
+
+# Asio is no need of a project that does not ask for it.
+as_subproject_without_asio() {
+  quietly meson setup "$work/project/build-without-asio" "$work/project" -Dholdfast:asio=disabled
+  ! meson introspect --targets "$work/project/build-without-asio" | grep -oE 'libholdfast-asio|coroutine\.cpp' >&2 ||
+    fail "without Asio something of it is built"
+  echo "ok: as a subproject without Asio"
 }
 
 # A consumer builds libraries; our tests, fuzz targets, command and examples are not its business.
@@ -102,8 +116,44 @@ as_package() {
   quietly g++ -std=c++20 "$here/codec.cpp" "${flags[@]}" -o "$work/codec"
   "$work/codec" || fail "the codec did not read a reply"
   echo "ok: the codec alone"
+
+  ! grep -rlE 'asio' "$prefix" >&2 || fail "without Asio something of it is installed"
+  ! pkg-config --exists holdfast-asio || fail "without Asio there is a holdfast-asio.pc"
+  echo "ok: installed without Asio"
+}
+
+program_of_readme() {  # the block of README.md that is a whole program
+  awk '/^```cpp$/ { inside = 1; text = ""; next }
+    /^```$/ && inside { inside = 0; if (text ~ /int main/) printf "%s", text; next }
+    inside { text = text $0 "\n" }' "$source_root/README.md"
+}
+
+as_package_with_asio() {
+  local flags compiler
+  quietly meson configure "$work/build" -Dasio=auto
+  quietly meson install -C "$work/build"
+  if ! pkg-config --exists holdfast-asio; then
+    echo "skipped: installed with Asio, which is not here (Debian: libasio-dev)"
+    return 0
+  fi
+  read -ra flags <<<"$(pkg-config --cflags --libs holdfast-asio)"
+  for compiler in g++ clang++; do
+    if ! command -v "$compiler" >/dev/null; then echo "skipped: a coroutine by $compiler, which is not here"; continue; fi
+    quietly "$compiler" -std=c++20 -Wall -Wextra -Werror "$here/coroutine.cpp" "${flags[@]}" -o "$work/coroutine-$compiler"
+    lock_with "$work/coroutine-$compiler"
+    echo "ok: installed with Asio, a coroutine by $compiler"
+  done
+  program_of_readme >"$work/readme.cpp"
+  quietly g++ -std=c++20 -Wall -Wextra -Werror "$work/readme.cpp" "${flags[@]}" -o "$work/readme"
+  echo "ok: the program in README.md compiles"
+  ! g++ -std=c++20 "${flags[@]}" -UHOLDFAST_ASIO_VERSION -DHOLDFAST_ASIO_VERSION=101000 -fsyntax-only "$here/coroutine.cpp" \
+    2>"$work/log" || fail "another Asio than the library's was taken"
+  grep -q 'another version of Asio' "$work/log" || { cat "$work/log" >&2; fail "no word about another Asio"; }
+  echo "ok: another version of Asio is refused"
 }
 
 start_server
 as_subproject
+as_subproject_without_asio
 as_package
+as_package_with_asio
