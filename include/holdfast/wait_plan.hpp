@@ -16,18 +16,19 @@ namespace holdfast {
 // Subscriptions that tell of every release from now on: a bit for each node.
 using ListenSet = std::uint16_t;
 
-class WaitPlan {
+// How a delay is drawn out of the longest one.
+enum class WaitSpread : std::uint8_t {
+  upper_half,  // Half of it to all: waiters of one server.
+  whole,       // Over its whole length: those who split the votes of a quorum between them do not do so for ever.
+};
+
+template <WaitSpread spread>
+class WaitPlanOf {
  public:
-  // How a delay is drawn out of the longest one.
-  enum class Spread : std::uint8_t {
-    upper_half,  // Half of it to all: waiters of one server.
-    whole,       // Over its whole length: those who split the votes of a quorum between them do not do so for ever.
-  };
   struct Settings {
     Instant deadline = Instant::max();
     Duration max_poll = max_poll_default;
     Duration unknown_poll = Duration::max();  // Where a refusal does not tell the remaining time, if shorter.
-    Spread spread = Spread::upper_half;
   };
 
   void begin(const Settings& settings) noexcept {
@@ -79,7 +80,7 @@ class WaitPlan {
     else if (remaining == -2)  // It was released between the try and the question.
       length = retry_delay_min;
     if (length > settings_.max_poll) length = settings_.max_poll;
-    next_try_ = now + (settings_.spread == Spread::whole ? length + drawn(retry_delay_min, random) : length);
+    next_try_ = now + (spread == WaitSpread::whole ? length + drawn(retry_delay_min, random) : length);
   }
 
  private:
@@ -87,7 +88,7 @@ class WaitPlan {
     return woken || (confirmed & ~listened_) != 0;
   }
   [[nodiscard]] Duration drawn(Duration most, std::uint16_t random) const noexcept {
-    if (settings_.spread == Spread::whole) return retry_delay_min + most * random / UINT16_MAX;
+    if (spread == WaitSpread::whole) return retry_delay_min + most * random / UINT16_MAX;
     return most / 2 + most / 2 * random / UINT16_MAX;
   }
 
@@ -97,5 +98,8 @@ class WaitPlan {
   Duration delay_ = retry_delay_min;
   ListenSet listened_ = 0;  // Confirmed before the last try.
 };
+
+using WaitPlan = WaitPlanOf<WaitSpread::upper_half>;
+using QuorumWaitPlan = WaitPlanOf<WaitSpread::whole>;
 
 }  // namespace holdfast

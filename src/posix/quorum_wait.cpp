@@ -23,10 +23,7 @@ class QuorumWait {
  public:
   QuorumWait(QuorumLock& lock, Instant deadline) noexcept
       : lock_(lock), quorum_(*lock.quorum_), count_(lock.machine_.nodes()), deadline_(deadline) {
-    plan_.begin({.deadline = deadline,
-                 .max_poll = client(0).config_.max_poll,
-                 .unknown_poll = busy_poll,
-                 .spread = WaitPlan::Spread::whole});
+    plan_.begin({.deadline = deadline, .max_poll = client(0).config_.max_poll, .unknown_poll = busy_poll});
   }
 
   Status run(Status outcome) noexcept {
@@ -185,7 +182,7 @@ class QuorumWait {
   NodeSet confirmed_ = 0;
   bool woken_ = false;
   bool refused_ = false;
-  WaitPlan plan_;
+  QuorumWaitPlan plan_;
   Duration spread_ = retry_delay_min;
 };
 
