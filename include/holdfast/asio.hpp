@@ -8,5 +8,8 @@
 #include "holdfast/async_client.hpp"
 #include "holdfast/async_lock.hpp"
 #include "holdfast/async_mutex.hpp"
+#include "holdfast/async_quorum.hpp"
+#include "holdfast/async_quorum_lock.hpp"
+#include "holdfast/async_redlock.hpp"
 #include "holdfast/async_reentrant_lock.hpp"
 #include "holdfast/url.hpp"

@@ -19,19 +19,13 @@
 #include <cstdint>
 
 #include "holdfast/client.hpp"
+#include "holdfast/quorum_config.hpp"
 #include "holdfast/quorum_machine.hpp"
-#include "holdfast/restart_guard.hpp"
+#include "holdfast/voter_roll.hpp"
 
 namespace holdfast {
 
 class QuorumLock;
-
-struct QuorumConfig {
-  // The longest lease of any client of this quorum: one setting for all of them. A longer one is refused here.
-  Duration max_lease = lease_default;
-  // Off: nodes vote at once after a restart. Only where they keep what they have answered (appendfsync always).
-  bool restart_guard = true;
-};
 
 class QuorumClient {
  public:
@@ -50,23 +44,25 @@ class QuorumClient {
   [[nodiscard]] Status connect(const ByteView* urls, std::size_t count, const QuorumConfig& config = {}) noexcept;
   void close() noexcept;
 
-  [[nodiscard]] std::size_t nodes() const noexcept { return count_; }
-  [[nodiscard]] std::size_t majority() const noexcept { return majority_of(count_); }
-  [[nodiscard]] const QuorumConfig& config() const noexcept { return config_; }
+  [[nodiscard]] std::size_t nodes() const noexcept { return roll_.size(); }
+  [[nodiscard]] std::size_t majority() const noexcept { return roll_.majority(); }
+  [[nodiscard]] const QuorumConfig& config() const noexcept { return roll_.config(); }
   [[nodiscard]] const Client& node(std::size_t index) const noexcept { return nodes_[index].client; }
   // Nodes that may vote now.
-  [[nodiscard]] NodeSet voters() const noexcept;
-  [[nodiscard]] bool connected() const noexcept;  // A majority is.
+  [[nodiscard]] NodeSet voters() const noexcept { return roll_.voters(now_); }
+  [[nodiscard]] bool connected() const noexcept { return roll_.connected(); }  // A majority is.
   // What keeps this node from voting, or the outcome of its last request. ok: nothing.
-  [[nodiscard]] Status node_status(std::size_t index) const noexcept;
+  [[nodiscard]] Status node_status(std::size_t index) const noexcept { return roll_.status(index, now_); }
   // Seconds until the restarted node votes; 0 when it does.
-  [[nodiscard]] std::uint64_t seconds_until_vote(std::size_t index) const noexcept;
+  [[nodiscard]] std::uint64_t seconds_until_vote(std::size_t index) const noexcept {
+    return roll_.seconds_until_vote(index, now_);
+  }
   // Which nodes did not vote in what failed last, and why: a sentence a node. A view until the next call.
-  [[nodiscard]] ByteView error_text() noexcept;
+  [[nodiscard]] ByteView error_text() noexcept { return roll_.write_text({text_, sizeof text_}, now_); }
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
   [[nodiscard]] std::size_t problem_node() const noexcept { return problem_node_; }
   // Compensations that a node has not confirmed yet.
-  [[nodiscard]] std::size_t compensations_pending() const noexcept;
+  [[nodiscard]] std::size_t compensations_pending() const noexcept { return roll_.compensations_pending(); }
 
   // Renews what is due of the holds that are to be kept, calls on_at_risk and on_lost where that is due, keeps the
   // connections alive, and says when to call again. Blocks for a request timeout at most. Calls that wait do it, too.
@@ -77,17 +73,13 @@ class QuorumClient {
  protected:
   struct Node {
     Client client;
-    RestartGuard guard;
     Instant connect_deadline;
     Instant resolved_at;
-    Instant introduced_at;
     bool connecting = false;
-    bool exhausted = false;   // Every address has failed.
-    bool introduced = false;  // The handshake of this connection is done, and was looked at.
-    std::uint8_t twin = 0;    // One more than the node that is the same machine; 0: none.
-    Status status = Status::not_connected;
+    bool exhausted = false;  // Every address has failed.
   };
-  QuorumClient(Node* nodes, std::size_t capacity) noexcept : nodes_(nodes), capacity_(capacity) {}
+  QuorumClient(Node* nodes, VoterRoll::Voter* voters, std::size_t capacity) noexcept
+      : nodes_(nodes), roll_(voters, capacity) {}
   ~QuorumClient() = default;
 
  private:
@@ -106,12 +98,10 @@ class QuorumClient {
   [[nodiscard]] Status prepare(std::size_t count, const QuorumConfig& config) noexcept;
   [[nodiscard]] Status prepare_node(std::size_t index, const ClientConfig& config) noexcept;
   [[nodiscard]] Status connect_all() noexcept;
-  [[nodiscard]] Status verdict() const noexcept;
   void start_connect(Node& node) noexcept;
   void finish_connect(Node& node, Status status) noexcept;
   void close_node(Node& node) noexcept;
   void look_at(std::size_t index) noexcept;
-  void exclude(std::size_t index) noexcept;
   void move_node(std::size_t index) noexcept;
   void move() noexcept;
   void transmit_all() noexcept;
@@ -126,21 +116,18 @@ class QuorumClient {
   // Moves bytes until the lock waits for nothing (nullptr: never), or until then. False if cancelled.
   [[nodiscard]] bool pump(QuorumLock* lock, Instant until) noexcept;
   [[nodiscard]] Status gather(Instant until) noexcept;
-  [[nodiscard]] NodeSet repairers() const noexcept;
+  [[nodiscard]] std::size_t index_of(const Node& node) const noexcept {
+    return static_cast<std::size_t>(&node - nodes_);
+  }
   [[nodiscard]] Instant request_deadline() const noexcept;
   [[nodiscard]] Instant tend_next() const noexcept;
   void tend_due() noexcept;
   void tend_holds() noexcept;
   [[nodiscard]] bool sleep_tending(Instant then) noexcept;
   [[nodiscard]] Duration random_delay(Duration most) noexcept;
-  [[nodiscard]] bool guarded(const Node& node) const noexcept {
-    return config_.restart_guard && node.guard.verdict(now_) != RestartGuard::Verdict::votes;
-  }
 
   Node* nodes_;
-  std::size_t capacity_;
-  std::size_t count_ = 0;
-  QuorumConfig config_;
+  VoterRoll roll_;
   Instant now_;
   Instant looked_at_;  // When the sockets were last waited for.
   QuorumLock* first_ = nullptr;
@@ -155,13 +142,14 @@ template <std::size_t node_count>
 class Quorum : public QuorumClient {
  public:
   static_assert(node_count >= 1 && node_count <= nodes_max, "1 to nodes_max nodes");
-  Quorum() noexcept : QuorumClient(places_, node_count) {}
+  Quorum() noexcept : QuorumClient(places_, voters_, node_count) {}
   // REQUIRES: its locks are destroyed before. Closes without a farewell, and does not block: a server that cannot answer what
   // came before may not read the releases behind it any more, and keeps those grants to the end of their leases.
   ~Quorum() { close(); }
 
  private:
   Node places_[node_count];
+  VoterRoll::Voter voters_[node_count];
 };
 
 }  // namespace holdfast

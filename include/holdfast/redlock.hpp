@@ -11,32 +11,15 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 #include "holdfast/mutex.hpp"
 #include "holdfast/quorum_kinds.hpp"
 #include "holdfast/quorum_lock.hpp"
+#include "holdfast/quorum_votes.hpp"
 #include "holdfast/quorum_wait.hpp"
 #include "holdfast/reentrant_kind.hpp"
 
 namespace holdfast {
-
-// One vote a node, in place.
-template <std::size_t node_count>
-class QuorumVotes {
- public:
-  explicit QuorumVotes(const LockKind& kind) noexcept : QuorumVotes(kind, std::make_index_sequence<node_count>()) {}
-
- protected:
-  QuorumVote* pointers_[node_count];
-
- private:
-  template <std::size_t... index>
-  QuorumVotes(const LockKind& kind, std::index_sequence<index...>) noexcept
-      : pointers_{&votes_[index]...}, votes_{((void)index, QuorumVote(kind))...} {}
-
-  QuorumVote votes_[node_count];
-};
 
 template <std::size_t node_count>
 class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
@@ -45,8 +28,8 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
   // lock.
   RedlockMutex(QuorumClient& quorum, ByteView key, const QuorumTiming& timing = {},
                const MutexOptions& options = {}) noexcept
-      : QuorumVotes<node_count>(kind_of(options)),
-        QuorumLock(quorum, kind_of(options), this->pointers_, node_count, Key(key), timing,
+      : QuorumVotes<node_count>(quorum_mutex_kind(options)),
+        QuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing,
                    options.announce ? pushed : polled) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~RedlockMutex() = default;
@@ -57,11 +40,6 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
  private:
   static constexpr Ways polled{};
   static constexpr Ways pushed = {.draw = nullptr, .wait = wait_by_push};
-
-  [[nodiscard]] static const LockKind& kind_of(const MutexOptions& options) noexcept {
-    if (options.announce) return options.fence ? quorum_announced_fenced_mutex_kind : announced_mutex_kind;
-    return options.fence ? quorum_fenced_mutex_kind : mutex_kind;
-  }
 };
 
 // The object is the owner: it may be acquired again while it is held. On the nodes a hold counts 1, whatever it counts here;

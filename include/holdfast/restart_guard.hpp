@@ -46,14 +46,16 @@ class RestartGuard {
 
   // From when on it votes in grants and repairs; Instant::max(): never, as far as is known.
   [[nodiscard]] Instant votes_from() const noexcept {
-    if (anonymous_ || run_id_[0] == '\0') return Instant::max();
+    if (anonymous()) return Instant::max();
     return later(grown_up_at_, replaced_until_);
   }
   [[nodiscard]] Verdict verdict(Instant now) const noexcept {
-    if (anonymous_ || run_id_[0] == '\0') return Verdict::anonymous;
+    if (anonymous()) return Verdict::anonymous;
     if (now < replaced_until_) return Verdict::replaced;
     return now <= grown_up_at_ && grown_up_at_ != Instant() ? Verdict::young : Verdict::votes;
   }
+  // It has not told who it is.
+  [[nodiscard]] bool anonymous() const noexcept { return anonymous_ || run_id_[0] == '\0'; }
   void forget() noexcept { *this = RestartGuard(); }
 
  private:

@@ -3,11 +3,22 @@
 
 #include <asio/post.hpp>
 #include <chrono>
+#include <typeinfo>
 
 #include "holdfast/client.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast {
+
+namespace {
+
+// Asio 1.22 hands out whatever the executor is as what it is asked for.
+const asio::io_context::executor_type* io_context_of(const asio::any_io_executor& executor) noexcept {
+  using Executor = asio::io_context::executor_type;
+  return executor.target_type() == typeid(Executor) ? executor.target<Executor>() : nullptr;
+}
+
+}  // namespace
 
 // However a turn ends, be it by an exception of a handler: what is left is another's.
 struct AsyncLoop::TurnEnd {
@@ -31,7 +42,7 @@ struct AsyncLoop::TurnEnd {
 
 AsyncLoop::AsyncLoop(executor_type executor, std::size_t operations, std::size_t own_operations)
     : executor_(std::move(executor)),
-      io_(executor_.target<asio::io_context::executor_type>()),
+      io_(io_context_of(executor_)),
       memory_(own_operations),
       completions_(new Completion[operations]),
       completion_count_(operations),

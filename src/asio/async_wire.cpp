@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: MIT
 #include "async_wire.hpp"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <asio/buffer.hpp>
 
 namespace holdfast {
 
+// Asio's reactor takes memory for each descriptor that it has at the same time, and keeps it for the next: it is taken here, and
+// not when the first waiter's subscription is connected. A socket that goes nowhere holds the place until then.
+AsyncWire::AsyncWire(AsyncLoop& loop, Host& host) : loop_(loop), host_(host), socket_(loop.executor()) {
+  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return;
+  asio::error_code error;
+  socket_.assign(asio::generic::stream_protocol(AF_UNIX, 0), descriptor, error);
+  if (error) ::close(descriptor);
+}
+
 int AsyncWire::start_connect(int descriptor, int family) {
   asio::error_code error;
+  socket_.close(error);
   socket_.assign(asio::generic::stream_protocol(family, 0), descriptor, error);
   if (error) {
     ::close(descriptor);

@@ -26,7 +26,7 @@ class AsyncWire {
     ~Host() = default;
   };
 
-  AsyncWire(AsyncLoop& loop, Host& host) : loop_(loop), host_(host), socket_(loop.executor()) {}
+  AsyncWire(AsyncLoop& loop, Host& host);
 
   // A socket that is on its way, or connected already, and is ours from here on. 0, or errno.
   [[nodiscard]] int start_connect(int descriptor, int family);

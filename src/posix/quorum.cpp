@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "client_hot.hpp"
-#include "decimal.hpp"
 #include "holdfast/quorum_lock.hpp"
 #include "holdfast/url.hpp"
 
@@ -27,31 +26,6 @@ constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
 constexpr Duration connect_grace = std::chrono::milliseconds(250);
 // Connections that were not looked at for so long may be gone.
 constexpr Duration idle_max = std::chrono::seconds(1);
-// A node that did not say who it is has no vote. It may have been busy: it is asked again, on a connection of its own.
-constexpr Duration introduction_interval = std::chrono::seconds(5);
-
-// Texts are put together without the heap, and cut where there is no more room.
-class TextWriter {
- public:
-  TextWriter(char* begin, std::size_t size) noexcept : begin_(begin), at_(begin), end_(begin + size) {}
-  TextWriter& add(ByteView text) noexcept {
-    const auto room = static_cast<std::size_t>(end_ - at_);
-    const std::size_t size = text.size() < room ? text.size() : room;
-    if (size != 0) std::memcpy(at_, text.data(), size);
-    at_ += size;
-    return *this;
-  }
-  TextWriter& add(std::uint64_t number) noexcept {
-    char digits[20];
-    return add({digits, static_cast<std::size_t>(write_decimal(digits, number) - digits)});
-  }
-  [[nodiscard]] ByteView view() const noexcept { return {begin_, static_cast<std::size_t>(at_ - begin_)}; }
-
- private:
-  char* begin_;
-  char* at_;
-  char* end_;
-};
 
 }  // namespace
 
@@ -59,7 +33,7 @@ class TextWriter {
 
 Status QuorumClient::connect(const ByteView* urls, std::size_t count, const QuorumConfig& config) noexcept {
   problem_ = {};
-  if (count == 0 || count > capacity_) {
+  if (count == 0 || count > roll_.capacity()) {
     problem_ = {"nodes", "a quorum has 1 to nodes_max nodes, and no more than it was made for"};
     return Status::invalid_argument;
   }
@@ -86,7 +60,7 @@ Status QuorumClient::connect(const ByteView* urls, std::size_t count, const Quor
 
 Status QuorumClient::connect(const ClientConfig* configs, std::size_t count, const QuorumConfig& config) noexcept {
   problem_ = {};
-  if (count == 0 || count > capacity_) {
+  if (count == 0 || count > roll_.capacity()) {
     problem_ = {"nodes", "a quorum has 1 to nodes_max nodes, and no more than it was made for"};
     return Status::invalid_argument;
   }
@@ -103,14 +77,14 @@ Status QuorumClient::connect(const ClientConfig* configs, std::size_t count, con
 
 Status QuorumClient::prepare(std::size_t count, const QuorumConfig& config) noexcept {
   problem_node_ = 0;
-  if (config.max_lease < lease_min || config.max_lease > lease_max) {
+  if (!config.valid()) {
     problem_ = {"max_lease", "it must be from lease_min to lease_max"};
     return Status::invalid_argument;
   }
-  if (first_ != nullptr && count != count_) return Status::already_held;
+  if (first_ != nullptr && count != nodes()) return Status::already_held;
   close();
-  count_ = count;
-  config_ = config;
+  roll_.configure(count, config);
+  for (std::size_t index = 0; index < count; ++index) roll_.enter(index, nodes_[index].client);
   return Status::ok;
 }
 
@@ -119,11 +93,7 @@ Status QuorumClient::prepare_node(std::size_t index, const ClientConfig& config)
   problem_node_ = index;
   const Status status = node.client.prepare(config);
   problem_ = node.client.problem();
-  node.guard.forget();
   node.connecting = false;
-  node.introduced = false;
-  node.twin = 0;
-  node.status = Status::not_connected;
   node.resolved_at = Instant();
   return status;
 }
@@ -132,13 +102,13 @@ Status QuorumClient::prepare_node(std::size_t index, const ClientConfig& config)
 Status QuorumClient::connect_all() noexcept {
   read_clock();
   Duration longest = timeout_min;
-  for (std::size_t index = 0; index < count_; ++index)
+  for (std::size_t index = 0; index < nodes(); ++index)
     if (nodes_[index].client.config_.connect_timeout > longest) longest = nodes_[index].client.config_.connect_timeout;
   Instant until = now_ + longest;
   for (bool enough = false;;) {
     move();
     // Who is slower than a majority is not waited for much longer.
-    if (!enough && verdict() == Status::ok) {
+    if (!enough && roll_.verdict(now_) == Status::ok) {
       enough = true;
       until = earlier(until, now_ + connect_grace);
     }
@@ -146,22 +116,14 @@ Status QuorumClient::connect_all() noexcept {
     wait_until(earlier(until, next_timeout()));
     if (nodes_[0].client.take_cancel()) return Status::cancelled;
   }
-  return verdict();
-}
-
-Status QuorumClient::verdict() const noexcept {
-  for (std::size_t index = 0; index < count_; ++index)
-    if (nodes_[index].twin != 0) return Status::same_machine;
-  const auto voting = static_cast<std::size_t>(__builtin_popcount(voters()));
-  return voting >= majority() ? Status::ok : Status::no_quorum;
+  return roll_.verdict(now_);
 }
 
 void QuorumClient::close() noexcept {
-  for (std::size_t index = 0; index < count_; ++index) {
+  for (std::size_t index = 0; index < nodes(); ++index) {
     Node& node = nodes_[index];
     node.connecting = false;
-    node.introduced = false;
-    node.twin = 0;
+    roll_.forget(index);
     if (node.client.forked()) continue;
     if (node.client.session_.state() == SessionState::closed && node.client.socket_ >= 0) {
       ::close(node.client.socket_);  // It was on its way.
@@ -212,7 +174,6 @@ void QuorumClient::start_connect(Node& node) noexcept {
 void QuorumClient::finish_connect(Node& node, Status status) noexcept {
   Client& client = node.client;
   node.connecting = false;
-  node.introduced = false;
   if (status == Status::ok && client.set_up_socket(client.socket_) != Status::ok) status = Status::system_error;
   if (status == Status::ok) {
     client.session_.handle_connected(now_, now_ + client.config_.connect_timeout);
@@ -224,7 +185,7 @@ void QuorumClient::finish_connect(Node& node, Status status) noexcept {
     client.address_index_ = 0;
     node.exhausted = true;
   }
-  node.status = client.note_connect(status);
+  roll_.leave(index_of(node), client.note_connect(status));
 }
 
 void QuorumClient::close_node(Node& node) noexcept {
@@ -232,129 +193,24 @@ void QuorumClient::close_node(Node& node) noexcept {
   const Status why = client.session_.failure();
   client.close_transport();
   dispatch(node);
-  node.status = why == Status::ok ? Status::transport_closed : why;
-  if (!node.introduced) {
-    (void)client.note_connect(node.status);
+  const Status status = why == Status::ok ? Status::transport_closed : why;
+  if (!roll_.introduced(index_of(node))) {
+    (void)client.note_connect(status);
   } else {
-    client.failure_ = node.status;
+    client.failure_ = status;
     client.next_connect_at_ = now_ + client.jittered(reconnect_delay_min);
   }
-  node.introduced = false;
+  roll_.leave(index_of(node), status);
 }
 
-// The handshake is done: who is that?
+// The handshake is done; every lock learns whether the node is one of its own.
 void QuorumClient::look_at(std::size_t index) noexcept {
-  Node& node = nodes_[index];
-  node.introduced = true;
-  node.introduced_at = now_;
-  node.status = Status::ok;
-  (void)node.client.note_connect(Status::ok);
-  const ServerIdentity& identity = node.client.session_.identity();
-  node.guard.note(identity, config_.max_lease, now_);
-  // Of two that are one the first has the vote, and keeps it while its own connection is away.
-  node.twin = 0;
-  for (std::size_t other = 0; other < count_; ++other) {
-    Node& peer = nodes_[other];
-    if (other == index || !peer.introduced) continue;
-    const bool same = same_machine(identity, peer.client.session_.identity());
-    if (same && peer.twin == 0) node.twin = static_cast<std::uint8_t>(other + 1);
-    if (same || peer.twin != index + 1) continue;
-    peer.twin = 0;
-    exclude(other);
-  }
-  exclude(index);
-}
-
-// Every lock learns whether the node is one of its own.
-void QuorumClient::exclude(std::size_t index) noexcept {
+  (void)nodes_[index].client.note_connect(Status::ok);
+  const NodeSet changed = roll_.introduce(index, now_);
   for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
-    if (index < lock->machine_.nodes()) lock->machine_.exclude(index, nodes_[index].twin != 0);
-}
-
-// ---- Questions ---------------------------------------------------------------------------------------------------
-
-NodeSet QuorumClient::voters() const noexcept {
-  NodeSet voting = 0;
-  for (std::size_t index = 0; index < count_; ++index) {
-    const Node& node = nodes_[index];
-    if (node.introduced && node.client.session_.ready() && node.twin == 0 && !guarded(node))
-      voting = static_cast<NodeSet>(voting | node_bit(index));
-  }
-  return voting;
-}
-
-bool QuorumClient::connected() const noexcept {
-  std::size_t ready = 0;
-  for (std::size_t index = 0; index < count_; ++index)
-    if (nodes_[index].client.session_.ready()) ++ready;
-  return count_ != 0 && ready >= majority();
-}
-
-Status QuorumClient::node_status(std::size_t index) const noexcept {
-  const Node& node = nodes_[index];
-  if (node.twin != 0) return Status::same_machine;
-  if (!node.introduced) return node.status == Status::ok ? Status::not_connected : node.status;
-  return guarded(node) ? Status::no_quorum : node.status;
-}
-
-std::uint64_t QuorumClient::seconds_until_vote(std::size_t index) const noexcept {
-  const Node& node = nodes_[index];
-  if (!config_.restart_guard || node.guard.verdict(now_) == RestartGuard::Verdict::votes) return 0;
-  const Instant from = node.guard.votes_from();
-  if (from == Instant::max() || from < now_) return from < now_ ? 1 : UINT64_MAX;
-  return static_cast<std::uint64_t>((from - now_).count() / 1'000'000'000 + 1);
-}
-
-ByteView QuorumClient::error_text() noexcept {
-  TextWriter text(text_, sizeof text_);
-  const auto add_node = [this](TextWriter& out, std::size_t index) {
-    const ClientConfig& config = nodes_[index].client.config_;
-    out.add("node ").add(index + 1).add(" (");
-    if (config.socket_path.empty())
-      out.add(config.host.view()).add(":").add(config.port);
-    else
-      out.add(config.socket_path.view());
-    out.add(")");
-  };
-  bool first = true;
-  for (std::size_t index = 0; index < count_; ++index) {
-    const Node& node = nodes_[index];
-    const Status status = node_status(index);
-    if (status == Status::ok) continue;
-    if (!first) text.add("; ");
-    first = false;
-    add_node(text, index);
-    text.add(" ");
-    if (node.twin != 0) {
-      text.add("is the same machine as ");
-      add_node(text, node.twin - 1U);
-    } else if (node.introduced && guarded(node)) {
-      if (node.guard.verdict(now_) == RestartGuard::Verdict::anonymous)
-        text.add("does not tell its run id (ACL: +info)");
-      else
-        text.add("was restarted, votes in ").add(seconds_until_vote(index)).add(" s");
-    } else {
-      text.add(std::string_view(to_string(status)));
-      const ByteView words = node.client.session_.failure_text();
-      if (!words.empty()) text.add(": ").add(words);
-    }
-  }
-  return text.view();
-}
-
-std::size_t QuorumClient::compensations_pending() const noexcept {
-  std::size_t pending = 0;
-  for (std::size_t index = 0; index < count_; ++index) pending += nodes_[index].client.session_.compensations_pending();
-  return pending;
-}
-
-// Nothing of a hold is to be taken back there behind what would be asked now.
-NodeSet QuorumClient::repairers() const noexcept {
-  NodeSet nodes = voters();
-  for (std::size_t index = 0; index < count_; ++index)
-    if (nodes_[index].client.session_.compensations_pending() != 0)
-      nodes = static_cast<NodeSet>(nodes & ~node_bit(index));
-  return nodes;
+    for (NodeSet left = changed; left != 0; left = static_cast<NodeSet>(left & (left - 1)))
+      if (const auto node = static_cast<std::size_t>(__builtin_ctz(left)); node < lock->machine_.nodes())
+        lock->machine_.exclude(node, roll_.excluded(node));
 }
 
 Instant QuorumClient::request_deadline() const noexcept { return now_ + nodes_[0].client.config_.request_timeout; }
@@ -363,19 +219,18 @@ Instant QuorumClient::request_deadline() const noexcept { return now_ + nodes_[0
 
 void QuorumClient::read_clock() noexcept {
   now_ = Client::now();
-  for (std::size_t index = 0; index < count_; ++index) nodes_[index].client.now_ = now_;
+  for (std::size_t index = 0; index < nodes(); ++index) nodes_[index].client.now_ = now_;
 }
 
 Status QuorumClient::begin() noexcept {
-  if (count_ == 0) return Status::not_connected;
-  for (std::size_t index = 0; index < count_; ++index) {
+  if (nodes() == 0) return Status::not_connected;
+  for (std::size_t index = 0; index < nodes(); ++index) {
     Node& node = nodes_[index];
     const std::uint32_t incarnation = node.client.incarnation_.load();
     if (const Status status = node.client.begin(); status != Status::ok) return status;
     if (node.client.incarnation_.load() == incarnation) continue;
     node.connecting = false;
-    node.introduced = false;
-    node.twin = 0;
+    roll_.forget(index);
   }
   read_clock();
   // What has arrived counts, and those that have gone meanwhile are noticed before they are asked.
@@ -432,21 +287,19 @@ void QuorumClient::move_node(std::size_t index) noexcept {
   }
   client.transmit();
   if (session.state() == SessionState::failed) close_node(node);
-  if (session.ready() && !node.introduced) look_at(index);
-  if (node.introduced && config_.restart_guard && node.guard.verdict(now_) == RestartGuard::Verdict::anonymous &&
-      now_ - node.introduced_at >= introduction_interval)
-    close_node(node);
+  if (session.ready() && !roll_.introduced(index)) look_at(index);
+  if (now_ >= roll_.introduction_due(index)) close_node(node);
 }
 
 void QuorumClient::move() noexcept {
-  for (std::size_t index = 0; index < count_; ++index) move_node(index);
+  for (std::size_t index = 0; index < nodes(); ++index) move_node(index);
 }
 
 void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
   pollfd entries[1 + 2 * nodes_max];
   entries[0] = {.fd = cancellable ? nodes_[0].client.wake_ : -1, .events = POLLIN, .revents = 0};
   std::size_t count = 1;
-  for (std::size_t index = 0; index < count_; ++index) {
+  for (std::size_t index = 0; index < nodes(); ++index) {
     const Node& node = nodes_[index];
     const bool writes = node.connecting || node.client.session_.unsent();
     const bool reads = !node.connecting;
@@ -464,9 +317,9 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
   read_clock();
   looked_at_ = now_;
   for (std::size_t index = 0; index < extra_count_; ++index)
-    extra_[index].ready = ready > 0 && entries[1 + count_ + index].revents != 0;
+    extra_[index].ready = ready > 0 && entries[1 + nodes() + index].revents != 0;
   if (ready <= 0) return;
-  for (std::size_t index = 0; index < count_; ++index) {
+  for (std::size_t index = 0; index < nodes(); ++index) {
     Node& node = nodes_[index];
     const short events = entries[1 + index].revents;
     if (events == 0 || node.client.socket_ != entries[1 + index].fd) continue;
@@ -482,7 +335,7 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
 
 Instant QuorumClient::next_timeout() const noexcept {
   Instant next = Instant::max();
-  for (std::size_t index = 0; index < count_; ++index) {
+  for (std::size_t index = 0; index < nodes(); ++index) {
     const Node& node = nodes_[index];
     next = earlier(next, node.connecting           ? node.connect_deadline
                          : node.client.socket_ < 0 ? node.client.next_connect_at_
@@ -492,15 +345,15 @@ Instant QuorumClient::next_timeout() const noexcept {
 }
 
 bool QuorumClient::any_connecting() const noexcept {
-  for (std::size_t index = 0; index < count_; ++index) {
+  for (std::size_t index = 0; index < nodes(); ++index) {
     const Node& node = nodes_[index];
-    if (node.connecting || (node.client.socket_ >= 0 && !node.introduced)) return true;
+    if (node.connecting || (node.client.socket_ >= 0 && !roll_.introduced(index))) return true;
   }
   return false;
 }
 
 bool QuorumClient::expects_bytes() const noexcept {
-  for (std::size_t index = 0; index < count_; ++index)
+  for (std::size_t index = 0; index < nodes(); ++index)
     if (nodes_[index].connecting || nodes_[index].client.session_.in_flight() != 0) return true;
   return false;
 }
@@ -523,17 +376,17 @@ bool QuorumClient::pump(QuorumLock* lock, Instant until) noexcept {
 
 // What an answer calls for leaves before the call returns.
 void QuorumClient::transmit_all() noexcept {
-  for (std::size_t index = 0; index < count_; ++index)
+  for (std::size_t index = 0; index < nodes(); ++index)
     if (nodes_[index].client.socket_ >= 0 && !nodes_[index].connecting) nodes_[index].client.transmit();
 }
 
 // Waits for a majority that may vote, as long as one is on its way.
 Status QuorumClient::gather(Instant until) noexcept {
   for (;;) {
-    const Status status = verdict();
+    const Status status = roll_.verdict(now_);
     if (status != Status::no_quorum) return status;
     move();
-    if (verdict() != Status::no_quorum) continue;
+    if (roll_.verdict(now_) != Status::no_quorum) continue;
     if (!any_connecting() || now_ >= until) return status;
     wait_until(earlier(until, next_timeout()));
     if (nodes_[0].client.take_cancel()) return Status::cancelled;

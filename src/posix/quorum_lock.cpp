@@ -10,15 +10,15 @@ QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* c
     : quorum_(&quorum),
       ways_(&ways),
       votes_(votes),
-      machine_(kind, votes, quorum.count_ == 0 || quorum.count_ > places ? 1 : quorum.count_),
+      machine_(kind, votes, quorum.nodes() == 0 || quorum.nodes() > places ? 1 : quorum.nodes()),
       incarnation_(quorum.nodes_[0].client.incarnation_.load()) {
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     votes[node]->owner = this;
     votes[node]->node = static_cast<std::uint8_t>(node);
   }
   configuration_ = machine_.configure(key, timing);
-  if (quorum.count_ == 0) configuration_ = Status::not_connected;
-  if (quorum.count_ > places || timing.lock().effective_lease() > quorum.config_.max_lease)
+  if (quorum.nodes() == 0) configuration_ = Status::not_connected;
+  if (quorum.nodes() > places || timing.lock().effective_lease() > quorum.config().max_lease)
     configuration_ = Status::invalid_argument;
   next_ = quorum.first_;
   quorum.first_ = this;
@@ -127,14 +127,8 @@ void QuorumLock::note(QuorumEvent event) noexcept {
   switch (event) {
     case QuorumEvent::denied:
     case QuorumEvent::doubted:
-      // What single nodes said is kept for who asks why.
-      for (std::size_t node = 0; node < machine_.nodes(); ++node) {
-        if (!quorum_->nodes_[node].introduced) continue;
-        // A grant that is being let go of by now is no failure of that node.
-        const bool granted = votes_[node]->status == Status::outcome_unknown;
-        quorum_->nodes_[node].status = granted ? Status::ok : votes_[node]->status;
-      }
-      return;
+      quorum_->roll_.note(machine_);
+      return;  // What single nodes said is kept for who asks why.
     case QuorumEvent::at_risk:
       if (untold_ == Told::nothing) untold_ = Told::at_risk;
       return;
@@ -263,7 +257,8 @@ Status QuorumLock::poll_until(Instant deadline, Status outcome) noexcept {
 
 Status QuorumLock::start_renewal(Instant deadline) noexcept {
   settle();  // A grant that has just run out on a node is let go of there before it is asked for anew.
-  const Status status = machine_.renew(quorum_->now_, earlier(deadline, machine_.valid_until()), quorum_->repairers());
+  const Status status =
+      machine_.renew(quorum_->now_, earlier(deadline, machine_.valid_until()), quorum_->roll_.repairers(quorum_->now_));
   settle();
   return status;
 }

@@ -129,7 +129,7 @@ class QuorumWait {
       link.close();
       connecting_[index] = false;
     }
-    if (link.socket() < 0 && now() >= link.connect_at() && quorum_.nodes_[index].introduced) {
+    if (link.socket() < 0 && now() >= link.connect_at() && quorum_.roll_.introduced(index)) {
       connecting_[index] = link.begin_connect();
       connect_until_[index] = now() + client(index).config_.connect_timeout;
     }
@@ -150,7 +150,7 @@ class QuorumWait {
     PushLink link(client(index));
     extra_[index].descriptor = link.socket();
     if (link.socket() < 0)
-      return quorum_.nodes_[index].introduced ? later(link.connect_at(), plan_.floor()) : Instant::max();
+      return quorum_.roll_.introduced(index) ? later(link.connect_at(), plan_.floor()) : Instant::max();
     if (connecting_[index]) {
       extra_[index].events = POLLOUT;
       return connect_until_[index];

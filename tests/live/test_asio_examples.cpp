@@ -121,3 +121,45 @@ TEST_ON_SERVER(test_asio_workers_should_say_why_they_cannot_connect) {
   Running program("", {server.unix_url()});
   TEST_ASSERT_TRUE(contains(end(program, 1), "connect_failed"));
 }
+
+// ---- asio_quorum -------------------------------------------------------------------------------------------------
+
+// Its servers have just been started: it waits until they vote.
+TEST_ON_SERVER(test_asio_quorum_should_work_while_two_of_three_hold_its_lock) {
+  use("asio_quorum");
+  RedisServer second(server.binary());
+  Running program("", {server.unix_url(), second.tcp_url(), "unix:///nonexistent"});
+  const std::string text = end(program, 0);
+  TEST_ASSERT_TRUE(contains(text, "not yet connected: no_quorum"));
+  TEST_ASSERT_TRUE(contains(text, "held on 2 of 3 servers at least, with fence "));
+  TEST_ASSERT_EQUAL(30u, count_of(text, "step "));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS holdfast/example"));
+  TEST_ASSERT_EQUAL("0", second.command("EXISTS holdfast/example"));
+}
+
+TEST_ON_SERVER(test_asio_quorum_should_break_its_work_off_when_two_of_three_have_lost_its_lock) {
+  use("asio_quorum");
+  RedisServer second(server.binary());
+  RedisServer third(server.binary());
+  Running program("", {server.unix_url(), second.tcp_url(), third.unix_url()});
+  await_line(program, "step 1 of");
+  for (RedisServer* const node : {&server, &third}) (void)node->command("SET holdfast/example somebody");
+  const std::string text = end(program, 2);
+  TEST_ASSERT_TRUE(contains(text, "the work is broken off: lock_lost"));
+  TEST_ASSERT_FALSE(contains(text, "step 30 of"));
+  TEST_ASSERT_EQUAL("somebody", server.command("GET holdfast/example"));
+  TEST_ASSERT_EQUAL("0", second.command("EXISTS holdfast/example"));
+}
+
+TEST_ON_SERVER(test_asio_quorum_should_break_its_work_off_when_two_of_three_have_died) {
+  use("asio_quorum");
+  RedisServer second(server.binary());
+  RedisServer third(server.binary());
+  Running program("", {server.unix_url(), second.tcp_url(), third.unix_url()});
+  await_line(program, "step 1 of");
+  server.stop();
+  second.stop();
+  const std::string text = end(program, 2);
+  TEST_ASSERT_TRUE(contains(text, "the work is broken off: lock_lost"));
+  TEST_ASSERT_TRUE(contains(text, "node 1") && contains(text, "node 2"));
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// What all clients of one quorum must agree on.
+#pragma once
+
+#include "holdfast/instant.hpp"
+#include "holdfast/limits.hpp"
+
+namespace holdfast {
+
+struct QuorumConfig {
+  // The longest lease of any client of this quorum: one setting for all of them. A longer one is refused here.
+  Duration max_lease = lease_default;
+  // Off: nodes vote at once after a restart. Only where they keep what they have answered (appendfsync always).
+  bool restart_guard = true;
+
+  [[nodiscard]] constexpr bool valid() const noexcept { return max_lease >= lease_min && max_lease <= lease_max; }
+};
+
+}  // namespace holdfast

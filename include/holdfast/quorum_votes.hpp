@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// The votes of one Redlock, in place, and which kind a RedlockMutex is.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "holdfast/mutex.hpp"
+#include "holdfast/quorum_kinds.hpp"
+#include "holdfast/quorum_machine.hpp"
+
+namespace holdfast {
+
+// One vote a node.
+template <std::size_t node_count>
+class QuorumVotes {
+ public:
+  explicit QuorumVotes(const LockKind& kind) noexcept : QuorumVotes(kind, std::make_index_sequence<node_count>()) {}
+
+ protected:
+  QuorumVote* pointers_[node_count];
+
+ private:
+  template <std::size_t... index>
+  QuorumVotes(const LockKind& kind, std::index_sequence<index...>) noexcept
+      : pointers_{&votes_[index]...}, votes_{((void)index, QuorumVote(kind))...} {}
+
+  QuorumVote votes_[node_count];
+};
+
+[[nodiscard]] inline const LockKind& quorum_mutex_kind(const MutexOptions& options) noexcept {
+  if (options.announce) return options.fence ? quorum_announced_fenced_mutex_kind : announced_mutex_kind;
+  return options.fence ? quorum_fenced_mutex_kind : mutex_kind;
+}
+
+}  // namespace holdfast
