@@ -9,10 +9,12 @@
 // handler's own executor. The lock must live until the operation is completed.
 #pragma once
 
+#include <asio/any_io_executor.hpp>
 #include <asio/associated_allocator.hpp>
-#include <asio/associated_cancellation_slot.hpp>
+#include <asio/associated_executor.hpp>
 #include <asio/async_result.hpp>
 #include <asio/dispatch.hpp>
+#include <asio/executor_work_guard.hpp>
 #include <system_error>
 #include <utility>
 
@@ -51,8 +53,11 @@ class AnyThread {
   template <class Start, class Handler>
   struct Hop {
     using allocator_type = asio::associated_allocator_t<Handler>;
+    // On its way to the client's executor the handler's own has work.
+    using Work = asio::executor_work_guard<asio::associated_executor_t<Handler, asio::any_io_executor>>;
     Start start;
     Handler handler;
+    Work work;
     [[nodiscard]] allocator_type get_allocator() const noexcept { return asio::get_associated_allocator(handler); }
     void operator()() { start(std::move(handler)); }
   };
@@ -61,7 +66,9 @@ class AnyThread {
   auto hop(Start start, Token& token) const {
     return asio::async_initiate<Token, void(std::error_code)>(
         [lock = lock_, start](auto handler) {
-          asio::dispatch(lock->get_executor(), Hop<Start, decltype(handler)>{start, std::move(handler)});
+          const asio::any_io_executor executor = lock->get_executor();
+          auto work = asio::make_work_guard(handler, executor);
+          asio::dispatch(executor, Hop<Start, decltype(handler)>{start, std::move(handler), std::move(work)});
         },
         token);
   }

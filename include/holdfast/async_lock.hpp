@@ -33,7 +33,8 @@ class AsyncLock : private OperationOwner, private Sleeper {
   // Attempts until the lock is granted or `wait` is over (wait_forever: no end; zero: one attempt); the last attempt is made
   // when it is, and may take a request timeout more. Waits, and lives through failures, as BlockingLock::acquire() does.
   // Errors: those of BlockingLock::acquire(); too_many_requests while another operation of this lock waits, or when
-  // AsyncLimits::kept has no place for the hold, which is let go of.
+  // AsyncLimits::kept has no place for the hold, which is let go of; not_connected, at once, of a client that is closed or
+  // was not told yet where to connect.
   template <class Token>
   auto async_acquire(Duration wait, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(

@@ -35,6 +35,7 @@
 #include "holdfast/asio_error.hpp"
 #include "holdfast/assert.hpp"
 #include "holdfast/instant.hpp"
+#include "holdfast/linked_place.hpp"
 #include "holdfast/sleeper_heap.hpp"
 #include "holdfast/status.hpp"
 
@@ -183,6 +184,8 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   void read_clock() noexcept;
   // No timer, and no turn, from here on, but for the handlers that wait.
   void stop();
+  // The executor is not kept busy by a time that has lost its reason. The next turn arms the timer again.
+  void disarm_timer();
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
 
  private:
@@ -201,6 +204,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
     }
   };
   struct TurnEnd;
+  class Ends;
 
   [[nodiscard]] Completion& take_free();
   void put_back(Completion& completion) noexcept;
@@ -209,6 +213,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   void run_handlers();
   void arm_timer();
   void timer_fired(std::uint64_t serial);
+  void drop_handlers();
 
   executor_type executor_;
   const asio::io_context::executor_type* io_ = nullptr;  // What executor_ is, if it is a loop's own.
@@ -231,6 +236,9 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   bool judging_ = false;   // A timer has fired: a posted turn judges.
   std::uint8_t hops_ = 0;  // Turns that the judgement was put off by.
   bool stopped_ = false;
+  bool dropped_ = false;  // The executor's context has ended: no handler is called any more.
+  Ends* ends_ = nullptr;
+  LinkedPlace<AsyncLoop> place_{this};  // Among all loops of the context.
 };
 
 // ---- Implementation ----------------------------------------------------------------------------------------------

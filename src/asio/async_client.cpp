@@ -79,6 +79,7 @@ void AsyncClientCore::start_connect(const ClientConfig& config, Completion& comp
     problem_ = {};
     status = node_.prepare(config, now);
     problem_ = node_.client().problem();
+    if (status != Status::ok) node_down(node_);  // Who waits for the connection waits in vain.
   }
   if (status != Status::ok) return complete(completion, status);
   schedule_.set_request_timeout(config.request_timeout);
@@ -111,6 +112,7 @@ void AsyncClientCore::work_close() {
   close_ = nullptr;
   sleep(*this, Instant::max());
   node_.close();
+  disarm_timer();
   complete(completion, free ? Status::ok : Status::timed_out);
 }
 
@@ -120,6 +122,7 @@ void AsyncClientCore::wake(Instant) {
   Completion& completion = *close_;
   close_ = nullptr;
   node_.close();
+  disarm_timer();
   complete(completion, Status::timed_out);
 }
 
@@ -140,8 +143,11 @@ void AsyncClientCore::cancel_all() {
 
 void AsyncClientCore::close() {
   (void)begin();
+  if (!forked()) cancel_all();
   node_.close();
   tell_connect(Status::cancelled);
+  disarm_timer();
+  if (!forked()) schedule_turn();
 }
 
 void AsyncClientCore::shut_down() {
@@ -190,6 +196,7 @@ void AsyncClientCore::node_down(AsyncNode& node) {
 // ---- Turns -------------------------------------------------------------------------------------------------------
 
 void AsyncClientCore::work() {
+  if (forked()) return;  // Not a word over the parent's connection.
   node_.work();
   serve_room();
   if (schedule_.size() != 0) {

@@ -253,7 +253,8 @@ void AsyncLock::conclude_acquire(Status status) {
     asked_again_ = true;
     return wait_for(Step::connection);
   }
-  if (last_ || !HoldRecord::worth_waiting(status)) return finish(status);
+  // Closed, or not yet told where to connect: nobody will.
+  if (last_ || !node.wanted() || !HoldRecord::worth_waiting(status)) return finish(status);
   const bool busy = status == Status::lock_busy;
   if (busy) {
     busy_for_ = machine_.busy_for();
@@ -285,7 +286,6 @@ void AsyncLock::finish(Status status) {
   doing_ = Doing::nothing;
   step_ = Step::nothing;
   queued_.unlink();
-  letting_go_ = false;
   publish();
   rest();
   if (released && lost_completion_ != nullptr) {
@@ -480,6 +480,7 @@ void AsyncLock::lose() {
 }
 
 void AsyncLock::note_told(Told told) {
+  if (letting_go_) return;  // Nobody is told anything once a release has begun.
   if (told == Told::at_risk && untold_ != Told::nothing) return;
   if (told == Told::at_risk) risky_from_.store(0);
   untold_ = told;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/async_loop.hpp"
 
+#include <asio/execution/context.hpp>
+#include <asio/execution_context.hpp>
 #include <asio/post.hpp>
+#include <asio/query.hpp>
 #include <chrono>
+#include <mutex>
 #include <typeinfo>
 
 #include "holdfast/client.hpp"
@@ -40,6 +44,37 @@ struct AsyncLoop::TurnEnd {
   bool interrupted = true;
 };
 
+// Tells each loop of the end of its context. Handlers wait in the loop, not in the context: one that owns its client, as a
+// coroutine with a client in its frame does, would keep it, the loop and itself alive for ever.
+class AsyncLoop::Ends final : public asio::execution_context::service {
+ public:
+  static asio::execution_context::id id;
+  explicit Ends(asio::execution_context& context) : service(context) {}
+
+  void enter(AsyncLoop& loop) {
+    const std::lock_guard lock(mutex_);  // Loops of one context may be made and destroyed by several threads.
+    loops_.push_back(loop.place_);
+  }
+  void leave(AsyncLoop& loop) {
+    const std::lock_guard lock(mutex_);
+    loop.place_.unlink();
+  }
+
+ private:
+  void shutdown() override {
+    while (AsyncLoop* const loop = loops_.first()) {
+      const auto alive = loop->shared_from_this();
+      loop->place_.unlink();
+      loop->ends_ = nullptr;
+      loop->drop_handlers();
+    }
+  }
+
+  std::mutex mutex_;
+  LinkedPlace<AsyncLoop> loops_;
+};
+asio::execution_context::id AsyncLoop::Ends::id;
+
 AsyncLoop::AsyncLoop(executor_type executor, std::size_t operations, std::size_t own_operations)
     : executor_(std::move(executor)),
       io_(io_context_of(executor_)),
@@ -52,12 +87,24 @@ AsyncLoop::AsyncLoop(executor_type executor, std::size_t operations, std::size_t
     free_ = &completions_[index - 1];
   }
   now_ = Client::now();
+  ends_ = &asio::use_service<Ends>(asio::query(executor_, asio::execution::context));
+  ends_->enter(*this);
 }
 
 // Handlers that were never called go without a word, as those of a loop that is destroyed do.
 AsyncLoop::~AsyncLoop() {
-  for (std::size_t index = 0; index < completion_count_; ++index)
-    if (completions_[index].call_ != nullptr) completions_[index].destroy_(completions_[index], *this);
+  if (ends_ != nullptr) ends_->leave(*this);
+  drop_handlers();
+}
+
+void AsyncLoop::drop_handlers() {
+  dropped_ = true;
+  for (std::size_t index = 0; index < completion_count_; ++index) {
+    Completion& completion = completions_[index];
+    if (completion.call_ == nullptr) continue;
+    completion.call_ = nullptr;  // What it owns may complete it, in vain.
+    completion.destroy_(completion, *this);
+  }
 }
 
 // ---- Completions -------------------------------------------------------------------------------------------------
@@ -78,6 +125,7 @@ void AsyncLoop::put_back(Completion& completion) noexcept {
 }
 
 void AsyncLoop::complete(Completion& completion, Status outcome) {
+  if (dropped_) return;
   completion.owner_ = nullptr;
   completion.outcome_ = outcome;
   completion.next_ = nullptr;
@@ -109,7 +157,7 @@ Instant AsyncLoop::begin() {
 }
 
 void AsyncLoop::schedule_turn() {
-  if (in_turn_ || turn_posted_) return;
+  if (in_turn_ || turn_posted_ || dropped_) return;
   turn_posted_ = true;
   auto handler = own([this] {
     turn_posted_ = false;
@@ -187,11 +235,15 @@ void AsyncLoop::timer_fired(std::uint64_t serial) {
   schedule_turn();
 }
 
-void AsyncLoop::stop() {
-  stopped_ = true;
+void AsyncLoop::disarm_timer() {
   ++timer_serial_;
   timer_at_ = Instant::max();
   timer_.cancel();
+}
+
+void AsyncLoop::stop() {
+  stopped_ = true;
+  disarm_timer();
 }
 
 }  // namespace holdfast

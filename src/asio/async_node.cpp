@@ -75,6 +75,7 @@ AsyncNode::AsyncNode(AsyncLoop& loop, Host& host, const Limits& limits)
       wire_(loop, *this),
       push_wire_(loop, *this) {
   subscriber_.emplace(push_settings(), buffers_->subscriber());
+  (void)client_.ensure_page();  // Locks look at it from any thread, also while the first connection is made.
 }
 
 AsyncNode::~AsyncNode() {
@@ -91,18 +92,22 @@ std::uint16_t AsyncNode::random() noexcept { return client_.random(); }
 // ---- Connecting --------------------------------------------------------------------------------------------------
 
 Status AsyncNode::prepare(const ClientConfig& config, Instant now) {
-  close();
+  disconnect();  // Who is told of it waits for the next connection.
   const Status status = client_.prepare(config);
   client_.now_ = now;
-  if (status != Status::ok) return status;
+  wanted_ = status == Status::ok;
+  if (!wanted_) return status;
   subscriber_->configure(push_settings());
-  wanted_ = true;
   exhausted_ = false;
   return Status::ok;
 }
 
 void AsyncNode::close() {
   wanted_ = false;
+  disconnect();
+}
+
+void AsyncNode::disconnect() {
   ++resolving_;
   if (resolver_) resolver_->cancel();
   if (client_.socket_ >= 0 && state_ == State::open && !client_.forked()) client_.transmit();
@@ -114,7 +119,7 @@ void AsyncNode::close() {
 void AsyncNode::close_session() {
   state_ = State::closed;
   introduced_ = false;
-  wire_.close();
+  wire_.close(client_.forked());
   client_.socket_ = -1;
   session().handle_closed();
   dispatch();
@@ -125,7 +130,14 @@ void AsyncNode::start_connect() {
   if (named && (client_.address_count_ == 0 || exhausted_))
     start_resolve();
   else
-    open_wire();
+    open_first();
+}
+
+// One attempt goes over all addresses, the one that worked last first.
+void AsyncNode::open_first() {
+  const bool several = config().socket_path.empty() && client_.address_count_ > 1;
+  untried_ = several ? static_cast<std::uint8_t>(client_.address_count_ - 1) : 0;
+  open_wire();
 }
 
 // A thread of Asio's asks libc, so that the loop goes on; and the heap is used, as by libc itself.
@@ -133,6 +145,7 @@ void AsyncNode::start_resolve() {
   if (!resolver_) resolver_.emplace(loop_.executor());
   state_ = State::resolving;
   exhausted_ = false;
+  untried_ = 0;
   connect_deadline_ = now() + config().connect_timeout;
   char port[8] = {};
   (void)std::snprintf(port, sizeof port, "%u", static_cast<unsigned>(config().port));
@@ -160,7 +173,7 @@ void AsyncNode::start_resolve() {
                              if (client_.address_count_ == 0)
                                finish_connect(Status::name_not_resolved, 0);
                              else
-                               open_wire();
+                               open_first();
                              loop_.turn();
                            });
 }
@@ -204,10 +217,12 @@ void AsyncNode::finish_connect(Status status, int error) {
   state_ = State::closed;
   wire_.close();
   client_.socket_ = -1;
-  if (client_.address_count_ != 0 && ++client_.address_index_ == client_.address_count_) {
-    client_.address_index_ = 0;
-    exhausted_ = true;
+  if (client_.address_count_ != 0 && ++client_.address_index_ == client_.address_count_) client_.address_index_ = 0;
+  if (untried_ != 0) {
+    --untried_;
+    return open_wire();
   }
+  exhausted_ = client_.address_count_ != 0;
   (void)client_.note_connect(status);
   host_.node_down(*this);
 }
@@ -387,7 +402,7 @@ void AsyncNode::finish_push(bool good) {
 
 void AsyncNode::close_push() {
   push_state_ = State::closed;
-  push_wire_.close();
+  push_wire_.close(client_.forked());
   subscriber_->handle_closed();
   push_heard_ = true;
 }

@@ -103,8 +103,10 @@ class AsyncNode final : private AsyncWire::Host {
   [[nodiscard]] Instant now() const noexcept { return client_.now_; }
   void start_connect();
   void start_resolve();
+  void open_first();
   void open_wire();
   void finish_connect(Status status, int error);
+  void disconnect();
   void close_session();
   void dispatch();
   void work_push();
@@ -131,6 +133,7 @@ class AsyncNode final : private AsyncWire::Host {
   bool push_used_ = false;
   bool push_heard_ = false;
   std::uint8_t push_address_ = 0;
+  std::uint8_t untried_ = 0;  // Addresses that this attempt to connect may still go on to.
   Instant connect_deadline_;
   Instant push_deadline_;
   Instant push_connect_at_;

@@ -70,9 +70,11 @@ void AsyncWire::await_writable() {
   }));
 }
 
-void AsyncWire::close() noexcept {
+void AsyncWire::close(bool forked) noexcept {
   ++serial_;
   receiving_ = writing_ = false;
+  // The child shares the parent's epoll as well, and Asio would take the descriptor out of it: not one that is closed.
+  if (forked && descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = -1;
   asio::error_code ignored;
   socket_.close(ignored);

@@ -37,8 +37,8 @@ class AsyncWire {
   void receive(MutableBytes space);
   // A turn follows when the socket takes bytes again.
   void await_writable();
-  // Nothing is told of what was in progress.
-  void close() noexcept;
+  // Nothing is told of what was in progress. In a forked child the connection stays the parent's.
+  void close(bool forked = false) noexcept;
 
   [[nodiscard]] bool receiving() const noexcept { return receiving_; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }

@@ -4,11 +4,10 @@
 // Only the start of a thread is exempt.
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <new>
 #include <string>
-#include <thread>
 
+#include "hands.hpp"
 #include "heap_trap.hpp"
 #include "live_fixture.hpp"
 #include "live_nodes.hpp"
@@ -20,49 +19,6 @@ using namespace std::chrono_literals;
 
 static void setUp() {}
 static void tearDown() {}
-
-namespace {
-
-void prove_that_the_trap_works() {
-  HeapTrap proof;
-  void* volatile block = std::malloc(1);  // Volatile: the pair may not be optimised away.
-  std::free(block);
-  TEST_ASSERT_TRUE(proof.count() > 0);
-}
-
-// Another thread's hands, so that what they allocate is not ours: each numbered step is done when it is asked for.
-template <class Step>
-class Hands {
- public:
-  explicit Hands(Step step) : step_(std::move(step)), thread_([this] { run(); }) {}
-  ~Hands() {
-    asked_ = -1;
-    thread_.join();
-  }
-  void begin(int number) { asked_ = number; }
-  void finish(int number) const {
-    while (done_ != number) std::this_thread::yield();
-  }
-  void perform(int number) {
-    begin(number);
-    finish(number);
-  }
-
- private:
-  void run() {
-    for (int last = 0; asked_ != -1; breathe(1ms))
-      if (const int asked = asked_; asked != last && asked != -1) {
-        step_(asked);
-        done_ = last = asked;
-      }
-  }
-  Step step_;
-  std::atomic<int> asked_ = 0;
-  std::atomic<int> done_ = 0;
-  std::thread thread_;
-};
-
-}  // namespace
 
 TEST_ON_SERVER(test_reentrant_holds_should_not_allocate_error_paths_included) {
   prove_that_the_trap_works();
