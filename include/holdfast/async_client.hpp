@@ -16,7 +16,7 @@
 // cancelled acquire may have taken is released.
 //
 // Cost: requests that were asked for in one turn of the loop leave in one write. A pair of acquire and release costs 6
-// system calls when it is alone.
+// system calls when it is alone, and 8 where the server takes longer than Asio's first look for its answer.
 // Heap: the constructor takes all there will be, but for host names (Asio's resolver has a thread and uses the heap; give
 // literal addresses where that matters) and what tokens and handlers use themselves: a coroutine its frame, a future
 // its state. With a strand as executor Asio may take some from its recycled blocks.

@@ -183,26 +183,20 @@ class AsyncLock : private OperationOwner, private Sleeper {
   [[nodiscard]] bool watched() const noexcept;
   [[nodiscard]] bool orphaned() const noexcept;
 
+  // What every operation touches stands together, and the machine begins with what it touches: of ten thousand locks few
+  // are in the processor's nearest cache.
   std::shared_ptr<AsyncClientCore> core_;
-  LockMachine machine_;
   Completion* completion_ = nullptr;       // Of what is in progress.
   Completion* lost_completion_ = nullptr;  // Of async_wait_lost().
   asio::cancellation_signal* signal_ = nullptr;
   RenewalSchedule::Place* place_ = nullptr;  // While the hold is kept.
   Subscriber::Waiter* waiter_ = nullptr;     // While a release is listened for.
-  Duration* remaining_out_ = nullptr;        // Of a query.
   Instant deadline_;                         // Of what is in progress.
   Instant granted_at_;
   SharedValue<std::int64_t> valid_until_;
   SharedValue<std::int64_t> risky_from_;
   SharedValue<std::int64_t> ticked_at_;
-  std::int64_t busy_for_ = remaining_unknown;
-  WaitPlan plan_;
   KeepOptions keep_;
-  LinkedPlace<AsyncLock> sibling_{this};       // Among all locks of the client,
-  LinkedPlace<AsyncLock> queued_{this};        // those that wait for the connection or for room on it,
-  LinkedPlace<AsyncLock> listening_{this};     // for a release,
-  LinkedPlace<AsyncLock> untold_place_{this};  // and those with something to tell.
   Status configuration_ = Status::ok;
   Status release_status_ = Status::ok;  // While the compensation is waited for.
   Doing doing_ = Doing::nothing;
@@ -219,6 +213,14 @@ class AsyncLock : private OperationOwner, private Sleeper {
   bool letting_go_ = false;  // A release has begun, and is not asked for yet.
   bool risk_told_ = false;
   bool loss_told_ = false;
+  LinkedPlace<AsyncLock> queued_{this};     // Among those that wait for the connection or for room on it,
+  LinkedPlace<AsyncLock> listening_{this};  // for a release,
+  LockMachine machine_;
+  LinkedPlace<AsyncLock> sibling_{this};       // all locks of the client,
+  LinkedPlace<AsyncLock> untold_place_{this};  // and those with something to tell.
+  WaitPlan plan_;
+  std::int64_t busy_for_ = remaining_unknown;
+  Duration* remaining_out_ = nullptr;  // Of a query.
 };
 static_assert(sizeof(AsyncLock) <= 2432, "promised: a lock of an Asio client");
 

@@ -22,6 +22,7 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <asio/system_executor.hpp>
 #include <asio/version.hpp>
 #include <atomic>
 #include <cstddef>
@@ -93,14 +94,31 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   template <class Handler>
   [[nodiscard]] Completion& store(Handler&& handler, OperationOwner& owner);
   // Its handler is called in this turn or the next.
-  void complete(Completion& completion, Status outcome);
+  void complete(Completion& completion, Status outcome) {
+    if (dropped_) return;
+    completion.owner_ = nullptr;
+    completion.outcome_ = outcome;
+    completion.next_ = nullptr;
+    (decided_first_ == nullptr ? decided_first_ : decided_last_->next_) = &completion;
+    decided_last_ = &completion;
+    schedule_turn();
+  }
 
   // The time of this turn; outside of one the clock is read.
-  [[nodiscard]] Instant begin();
+  [[nodiscard]] Instant begin() {
+    if (!in_turn_) read_clock();
+    return now_;
+  }
   [[nodiscard]] Instant now() const noexcept { return now_; }
   // A turn is to come soon, because there is something to send or to say.
-  void schedule_turn();
-  void sleep(Sleeper& sleeper, Instant wakes_at);
+  void schedule_turn() {
+    if (!in_turn_ && !turn_follows_ && !turn_posted_ && !dropped_) post_turn();
+  }
+  void sleep(Sleeper& sleeper, Instant wakes_at) {
+    if (sleeper.wakes_at() == wakes_at) return;
+    sleepers_.put(sleeper, wakes_at);
+    if (wakes_at < timer_at_) schedule_turn();
+  }
   // Bytes came: a deadline is judged only behind all that had arrived.
   void note_heard() noexcept { heard_ = true; }
 
@@ -166,6 +184,15 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
 
   // Everything that can be done without waiting, between an event and the next.
   void turn() { turn(false); }
+  // REQUIRES: a turn is going on. Another one follows.
+  void turn_again() noexcept { turn_again_ = true; }
+  // A turn behind what an event of the loop's own has to say: one turn for both.
+  template <class Event>
+  void take(Event event) {
+    turn_follows_ = true;
+    event();
+    turn(false);
+  }
 
  protected:
   AsyncLoop(executor_type executor, std::size_t operations, std::size_t own_operations);
@@ -175,6 +202,8 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   virtual void work() = 0;
   // The callbacks that are due beside completions, one at a time. False: none is.
   virtual bool tell_one() = 0;
+  // The turn is over, and everything has been sent: asks for what comes.
+  virtual void await() = 0;
   // The clock was read.
   virtual void set_now(Instant now) noexcept = 0;
   // When time alone gives work() something to do; and it has come, with everything taken in that had arrived by then.
@@ -210,6 +239,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   void put_back(Completion& completion) noexcept;
   void cancel(Completion& completion, std::uint64_t serial);
   void turn(bool posted);
+  void post_turn();
   void run_handlers();
   void arm_timer();
   void timer_fired(std::uint64_t serial);
@@ -232,6 +262,8 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   std::uint64_t serial_ = 0;
   bool in_turn_ = false;
   bool turn_posted_ = false;
+  bool turn_follows_ = false;  // An event is being dealt with.
+  bool turn_again_ = false;
   bool heard_ = false;
   bool judging_ = false;   // A timer has fired: a posted turn judges.
   std::uint8_t hops_ = 0;  // Turns that the judgement was put off by.
@@ -257,17 +289,26 @@ struct AsyncLoop::KeptHandler {
     void operator()() { std::move(handler)(error); }
   };
 
+  // Of a handler without an executor of its own, which takes whatever is the default, nothing has to be kept or compared.
+  static constexpr bool has_executor =
+      !std::is_same_v<Executor, asio::any_io_executor> ||
+      !std::is_same_v<asio::associated_executor_t<Handler, asio::system_executor>, asio::system_executor>;
+  struct NoWork {};
+  using Work = std::conditional_t<has_executor, std::optional<asio::executor_work_guard<Executor>>, NoWork>;
+
   Handler handler;
-  std::optional<asio::executor_work_guard<Executor>> work;
+  [[no_unique_address]] Work work;
 
   KeptHandler(Handler&& given, const AsyncLoop& loop) : handler(std::move(given)) {
-    Executor executor = asio::get_associated_executor(handler, loop.executor_);
-    if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
-      if (executor == loop.executor_) return;
-    } else if constexpr (std::is_same_v<Executor, asio::io_context::executor_type>) {
-      if (loop.io_ != nullptr && executor == *loop.io_) return;
+    if constexpr (has_executor) {
+      Executor executor = asio::get_associated_executor(handler, loop.executor_);
+      if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
+        if (executor == loop.executor_) return;
+      } else if constexpr (std::is_same_v<Executor, asio::io_context::executor_type>) {
+        if (loop.io_ != nullptr && executor == *loop.io_) return;
+      }
+      work.emplace(std::move(executor));
     }
-    work.emplace(std::move(executor));
   }
 
   static KeptHandler& of(Completion& completion) noexcept {
@@ -279,13 +320,15 @@ struct AsyncLoop::KeptHandler {
     destroy(completion, loop);
     const std::error_code error = make_error_code(completion.outcome_);
     loop.put_back(completion);  // The handler may start the next operation.
-    if (!kept.work) {
+    if constexpr (!has_executor) {
       std::move(kept.handler)(error);
-      return;
+    } else if (!kept.work) {
+      std::move(kept.handler)(error);
+    } else {
+      const Executor executor = kept.work->get_executor();
+      Allocator allocator = asio::get_associated_allocator(kept.handler);
+      asio::dispatch(executor, Call{std::move(kept.handler), std::move(allocator), error});
     }
-    const Executor executor = kept.work->get_executor();
-    Allocator allocator = asio::get_associated_allocator(kept.handler);
-    asio::dispatch(executor, Call{std::move(kept.handler), std::move(allocator), error});
   }
 };
 

@@ -17,6 +17,7 @@ class LinkedPlace {
 
   [[nodiscard]] bool linked() const noexcept { return next_ != this; }
   void unlink() noexcept {
+    if (!linked()) return;
     previous_->next_ = next_;
     next_->previous_ = previous_;
     previous_ = next_ = this;

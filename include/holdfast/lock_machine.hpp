@@ -203,6 +203,8 @@ class LockMachine {
   // unless the library is built for size.
   // Valid until the next command. Empty, with nothing changed, where they do not: poll_request() then.
   [[nodiscard]] ByteView poll_prepared(Request& request) noexcept;
+  // The same as a copy, for who sends later. False, with nothing changed, where they do not stand or do not fit.
+  [[nodiscard]] bool write_prepared(MutableBytes space, Request& request, std::size_t& size) noexcept;
   // When a hold comes to be at risk, or ends. Instant::max() when nothing is held: what waits for an answer has its deadline
   // in the session, and renewal_due() is apart.
   [[nodiscard]] Instant poll_timeout() const noexcept;
@@ -239,6 +241,7 @@ class LockMachine {
   [[nodiscard]] Status answer_unheld() noexcept;
   void handle_released(const Reply& reply) noexcept;
   void doubt(Status why, Instant now) noexcept;
+  [[nodiscard]] RequestTemplate* prepared() noexcept;
   void describe(Request& request, Operation operation, RequestForm form) noexcept;
   void deny(Status why) noexcept;
   void unclear(Status why, bool compensate) noexcept;

@@ -209,6 +209,10 @@ class Session {
     Request* request = nullptr;
   };
   [[nodiscard]] Place open(bool compensated) noexcept;
+  // Whether open() has a place, with space for `size` bytes.
+  [[nodiscard]] bool has_room(bool compensated, std::size_t size) const noexcept {
+    return has_place(compensated) && storage_.transmit.size - (transmit_end_ - transmit_begin_) >= size;
+  }
   // REQUIRES: `request` is the place's own, `size` bytes of it stand in its space, and open() was called with
   // `compensated` where it has a compensation.
   void commit(const Request& request, std::size_t size, Instant now) noexcept;
@@ -289,13 +293,22 @@ class Session {
     return {storage_.compensations, storage_.compensations + storage_.compensation_count};
   }
   // The entry `index` behind the oldest.
-  InFlight& at(std::size_t index) noexcept;
+  InFlight& at(std::size_t index) noexcept {
+    const std::size_t place = first_ + index;
+    return storage_.in_flight[place < storage_.in_flight_count ? place : place - storage_.in_flight_count];
+  }
   InFlight& push(Purpose purpose, std::size_t size, Instant now) noexcept;
   InFlight& push_own(Purpose purpose, std::size_t size, Instant now) noexcept;
   void send(Purpose purpose, CommandLine& line, Instant now) noexcept;
   void pop() noexcept {
     if (++first_ == storage_.in_flight_count) first_ = 0;
     if (--count_ == 0) deadline_min_ = Instant::max();
+  }
+  [[nodiscard]] bool has_place(bool compensated) const noexcept {
+    const std::size_t compensations = compensated ? 1 : 0;
+    return state_ == SessionState::ready && unflushed_ == 0 &&
+           count_ + reserved_ + compensations < storage_.in_flight_count &&
+           (!compensated || kept_ + reserved_ < storage_.compensation_count);
   }
   [[nodiscard]] Instant stalled_at() const noexcept;
   void note_predecessor() noexcept;

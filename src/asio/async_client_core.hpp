@@ -60,6 +60,9 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void node_ready(AsyncNode& node) override;
   void node_down(AsyncNode& node) override;
   void work() override;
+  void await() override {
+    if (!forked()) node_.receive();
+  }
   [[nodiscard]] bool tell_one() override;
   void set_now(Instant now) noexcept override { node_.set_now(now); }
   [[nodiscard]] Instant next_timeout() const noexcept override;

@@ -6,7 +6,7 @@
 namespace holdfast {
 
 AsyncLock::AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing, bool pushed)
-    : core_(client.core_), machine_(kind), pushed_(pushed) {
+    : core_(client.core_), pushed_(pushed), machine_(kind) {
   configuration_ = machine_.configure(key, timing);
   automatic_lease_ = timing.automatic();
   core_->enter(sibling_);
@@ -87,9 +87,9 @@ void AsyncLock::start_acquire(Duration wait, Completion& completion) {
   only_ = now + timeout_min > deadline_;
   push_refused_ = false;
   busy_for_ = remaining_unknown;
-  plan_.begin({.deadline = deadline_, .max_poll = core_->node().config().max_poll});
+  if (!only_) plan_.begin({.deadline = deadline_, .max_poll = core_->node().config().max_poll});
   machine_.handle_timeout(now);
-  settle();
+  if (machine_.has_output()) settle();
   attempt();
 }
 
@@ -169,7 +169,7 @@ void AsyncLock::attempt() {
   const Instant now = core_->now();
   last_ = only_ || plan_.last(now);
   was_woken_ = woken();
-  plan_.begin_attempt(now, confirmed());
+  if (!only_) plan_.begin_attempt(now, confirmed());
   if (waiter_ != nullptr) core_->node().subscriber().begin_try(*waiter_);
   proceed();
 }

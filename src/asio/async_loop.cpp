@@ -124,19 +124,6 @@ void AsyncLoop::put_back(Completion& completion) noexcept {
   free_ = &completion;
 }
 
-void AsyncLoop::complete(Completion& completion, Status outcome) {
-  if (dropped_) return;
-  completion.owner_ = nullptr;
-  completion.outcome_ = outcome;
-  completion.next_ = nullptr;
-  if (decided_first_ == nullptr)
-    decided_first_ = &completion;
-  else
-    decided_last_->next_ = &completion;
-  decided_last_ = &completion;
-  schedule_turn();
-}
-
 void AsyncLoop::cancel(Completion& completion, std::uint64_t serial) {
   if (completion.serial_ != serial || completion.call_ == nullptr || completion.owner_ == nullptr) return;
   (void)begin();
@@ -151,13 +138,7 @@ void AsyncLoop::read_clock() noexcept {
   set_now(now_);
 }
 
-Instant AsyncLoop::begin() {
-  if (!in_turn_) read_clock();
-  return now_;
-}
-
-void AsyncLoop::schedule_turn() {
-  if (in_turn_ || turn_posted_ || dropped_) return;
+void AsyncLoop::post_turn() {
   turn_posted_ = true;
   auto handler = own([this] {
     turn_posted_ = false;
@@ -175,6 +156,7 @@ void AsyncLoop::turn(bool posted) {
   HOLDFAST_ASSERT(!in_turn_);
   TurnEnd end{*this};
   in_turn_ = true;
+  turn_follows_ = turn_again_ = false;
   read_clock();
   if (judging_ && posted && !stopped_) {
     if (heard_ && ++hops_ < hops_max) {
@@ -189,9 +171,10 @@ void AsyncLoop::turn(bool posted) {
   run_handlers();
   if (!stopped_) {
     work();
+    if (!stopped_) await();
     arm_timer();
   }
-  end.interrupted = judging_ && !stopped_;
+  end.interrupted = (judging_ || turn_again_) && !stopped_;
 }
 
 // Those that are decided by now; what they decide in their turn comes with the next one.
@@ -207,11 +190,6 @@ void AsyncLoop::run_handlers() {
 }
 
 // ---- Time --------------------------------------------------------------------------------------------------------
-
-void AsyncLoop::sleep(Sleeper& sleeper, Instant wakes_at) {
-  sleepers_.put(sleeper, wakes_at);
-  if (!in_turn_ && wakes_at < timer_at_) schedule_turn();
-}
 
 // Moved only to an earlier time: what turns out to be too early costs one turn.
 void AsyncLoop::arm_timer() {

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "client_hot.hpp"
 #include "holdfast/lock_machine.hpp"
 
 namespace holdfast {
@@ -82,9 +81,6 @@ AsyncNode::~AsyncNode() {
   client_.socket_ = -1;  // The wire's, which closes it.
 }
 
-bool AsyncNode::forked() const noexcept { return client_.forked(); }
-
-Status AsyncNode::draw_token(Token& token) noexcept { return client_.draw_token(token); }
 Status AsyncNode::draw_ordinal(Token& token) noexcept { return client_.draw_ordinal(token); }
 
 std::uint16_t AsyncNode::random() noexcept { return client_.random(); }
@@ -271,15 +267,10 @@ void AsyncNode::transmit() {
   if (session().unsent()) wire_.await_writable();
 }
 
-bool AsyncNode::room(bool compensated) {
+bool AsyncNode::make_room(bool compensated) {
   if (!introduced_) return false;
-  for (int tries = 0; tries < 2; ++tries) {
-    const Session::Place place = session().open(compensated);
-    if (place.request == nullptr) return false;
-    if (place.space.size >= template_size_max) return true;
-    transmit();  // As much as goes.
-  }
-  return false;
+  transmit();  // As much as goes.
+  return session().has_room(compensated, template_size_max);
 }
 
 Status AsyncNode::ask_remaining(const LockMachine& machine, void* requester) {
@@ -317,8 +308,13 @@ void AsyncNode::work() {
     host_.node_ready(*this);
     transmit();
   }
-  if (state_ == State::open && !wire_.receiving()) wire_.receive(session().receive_space());
   if (push_used_) work_push();
+}
+
+void AsyncNode::receive() {
+  if (session().state() == SessionState::failed) return loop_.turn_again();  // Found out by the last send.
+  if (state_ == State::open && !wire_.receiving()) wire_.receive(session().receive_space());
+  if (push_state_ == State::open && !push_wire_.receiving()) push_wire_.receive(subscriber_->receive_space());
 }
 
 Instant AsyncNode::next_timeout() const noexcept {
@@ -430,7 +426,6 @@ void AsyncNode::work_push() {
     connect_push();
   if (push_state_ != State::open) return;
   transmit_push();
-  if (push_state_ == State::open && !push_wire_.receiving()) push_wire_.receive(subscriber_->receive_space());
 }
 
 }  // namespace holdfast

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "async_wire.hpp"
+#include "client_hot.hpp"
 #include "holdfast/client.hpp"
 
 namespace holdfast {
@@ -59,17 +60,21 @@ class AsyncNode final : private AsyncWire::Host {
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
   [[nodiscard]] Status failure() const noexcept { return client_.failure_; }
   [[nodiscard]] int error_number() const noexcept { return client_.error_number_; }
-  [[nodiscard]] bool forked() const noexcept;
+  [[nodiscard]] bool forked() const noexcept { return client_.forked(); }
 
   // Room for one more request, with its compensation where it has one. Sends what stands in the way of it.
-  [[nodiscard]] bool room(bool compensated);
+  [[nodiscard]] bool room(bool compensated) {
+    if (introduced_ && session().has_room(compensated, template_size_max)) [[likely]]
+      return true;
+    return make_room(compensated);
+  }
   // The machine's request; refused, the machine is told.
   void submit(LockMachine& machine, void* requester) noexcept { client_.submit(machine, requester); }
   // Asks for the remaining time of what is in the machine's way; the reply is a query's, to the requester.
   [[nodiscard]] Status ask_remaining(const LockMachine& machine, void* requester);
   // Gives up what this requester asked for; it hears of it at once.
   void give_up(const void* requester, Status why);
-  [[nodiscard]] Status draw_token(Token& token) noexcept;
+  [[nodiscard]] Status draw_token(Token& token) noexcept { return client_.draw_token(token); }
   [[nodiscard]] Status draw_ordinal(Token& token) noexcept;
   [[nodiscard]] std::uint16_t random() noexcept;
 
@@ -77,6 +82,8 @@ class AsyncNode final : private AsyncWire::Host {
   void set_now(Instant now) noexcept { client_.now_ = now; }
   void work();
   void transmit();
+  // At the end of a turn, when all that it asks for has been sent: waits for what comes.
+  void receive();
   [[nodiscard]] Instant next_timeout() const noexcept;
   // Deadlines that have passed.
   void judge_time();
@@ -101,6 +108,7 @@ class AsyncNode final : private AsyncWire::Host {
   void wire_closed(AsyncWire& wire, int error) override;
 
   [[nodiscard]] Instant now() const noexcept { return client_.now_; }
+  [[nodiscard]] bool make_room(bool compensated);
   void start_connect();
   void start_resolve();
   void open_first();

@@ -313,7 +313,13 @@ void AsyncQuorumCore::set_now(Instant now) noexcept {
   for (AsyncNode& node : nodes_) node.set_now(now);
 }
 
+void AsyncQuorumCore::await() {
+  if (forked()) return;
+  for (AsyncNode& node : nodes_) node.receive();
+}
+
 void AsyncQuorumCore::work() {
+  if (forked()) return;  // Not a word over the parent's connections.
   for (std::size_t index = 0; index < size(); ++index) {
     // It did not say who it is; it may have been busy.
     if (now() >= roll_.introduction_due(index)) nodes_[index].fail(Status::transport_closed, {});

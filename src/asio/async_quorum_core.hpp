@@ -80,6 +80,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void node_ready(AsyncNode& node) override;
   void node_down(AsyncNode& node) override;
   void work() override;
+  void await() override;
   [[nodiscard]] bool tell_one() override;
   void set_now(Instant now) noexcept override;
   [[nodiscard]] Instant next_timeout() const noexcept override;

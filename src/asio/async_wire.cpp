@@ -31,8 +31,7 @@ int AsyncWire::start_connect(int descriptor, int family) {
   socket_.async_wait(asio::socket_base::wait_write,
                      loop_.own([this, serial = ++serial_](const asio::error_code& failed) {
                        if (serial != serial_) return;
-                       host_.wire_connected(*this, failed.value());
-                       loop_.turn();
+                       loop_.take([&] { host_.wire_connected(*this, failed.value()); });
                      }));
   return 0;
 }
@@ -51,12 +50,11 @@ void AsyncWire::receive(MutableBytes space) {
                         loop_.own([this, serial = serial_](const asio::error_code& failed, std::size_t count) {
                           if (serial != serial_) return;
                           receiving_ = false;
-                          if (failed)
-                            host_.wire_closed(
-                                *this, failed.category() == asio::error::get_system_category() ? failed.value() : 0);
-                          else
-                            host_.wire_received(*this, count);
-                          loop_.turn();
+                          loop_.take([&] {
+                            if (!failed) return host_.wire_received(*this, count);
+                            const bool known = failed.category() == asio::error::get_system_category();
+                            host_.wire_closed(*this, known ? failed.value() : 0);
+                          });
                         }));
 }
 

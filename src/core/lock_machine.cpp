@@ -489,20 +489,35 @@ inline void LockMachine::describe(Request& request, Operation operation, Request
   wanted_ = Wanted::nothing;
 }
 
-// The hot path: a template with the token patched in.
-ByteView LockMachine::poll_prepared(Request& request) noexcept {
-  if (!fast_paths) return {};
+// The hot path: a template that the token is to be patched into.
+inline RequestTemplate* LockMachine::prepared() noexcept {
+  if (!fast_paths) return nullptr;
   const bool acquiring = wanted_ == Wanted::acquire;
   RequestTemplate& prepared = acquiring ? acquire_ : release_;
   if (form_ != (acquiring ? RequestForm::by_sha : release_prepared_) || (!acquiring && wanted_ != Wanted::release))
       [[unlikely]]
-    return {};
+    return nullptr;
   // None is prepared, or an ordinal has grown by a digit.
   if (prepared.patched().size() != token_.bytes().size()) [[unlikely]]
+    return nullptr;
+  return &prepared;
+}
+
+ByteView LockMachine::poll_prepared(Request& request) noexcept {
+  RequestTemplate* const prepared = this->prepared();
+  if (prepared == nullptr) [[unlikely]]
     return {};
-  prepared.patch(token_.bytes());
-  describe(request, acquiring ? Operation::acquire : Operation::release, form_);
-  return prepared.bytes();
+  prepared->patch(token_.bytes());
+  describe(request, wanted_ == Wanted::acquire ? Operation::acquire : Operation::release, form_);
+  return prepared->bytes();
+}
+
+bool LockMachine::write_prepared(MutableBytes space, Request& request, std::size_t& size) noexcept {
+  const RequestTemplate* const prepared = this->prepared();
+  if (prepared == nullptr || prepared->write(space, token_.bytes(), size) != Status::ok) [[unlikely]]
+    return false;
+  describe(request, wanted_ == Wanted::acquire ? Operation::acquire : Operation::release, form_);
+  return true;
 }
 
 Status LockMachine::poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept {

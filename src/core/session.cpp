@@ -93,13 +93,7 @@ void Session::note_text(ByteView text) noexcept {
 
 // ---- The queue of requests in flight -----------------------------------------------------------------------------
 
-Session::InFlight& Session::at(std::size_t index) noexcept {
-  std::size_t place = first_ + index;
-  if (place >= storage_.in_flight_count) place -= storage_.in_flight_count;
-  return storage_.in_flight[place];
-}
-
-MutableBytes Session::transmit_space() noexcept {
+inline MutableBytes Session::transmit_space() noexcept {
   if (transmit_begin_ != 0) {  // Only after a short write.
     std::memmove(storage_.transmit.data, storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_);
     transmit_end_ -= transmit_begin_;
@@ -109,14 +103,11 @@ MutableBytes Session::transmit_space() noexcept {
 }
 
 Session::Place Session::open(bool compensated) noexcept {
-  if (state_ != SessionState::ready || unflushed_ != 0) return {};
-  const std::size_t compensations = compensated ? 1 : 0;
-  if (count_ + reserved_ + compensations >= storage_.in_flight_count) return {};
-  if (compensated && kept_ + reserved_ >= storage_.compensation_count) return {};
+  if (!has_place(compensated)) return {};
   return {transmit_space(), &at(count_).request};
 }
 
-Session::InFlight& Session::push(Purpose purpose, std::size_t size, Instant now) noexcept {
+inline Session::InFlight& Session::push(Purpose purpose, std::size_t size, Instant now) noexcept {
   HOLDFAST_ASSERT(count_ < storage_.in_flight_count && size <= storage_.transmit.size - transmit_end_);
   InFlight& entry = at(count_++);
   entry.first_byte = stream_end_;
@@ -539,7 +530,7 @@ void Session::note_error(const InFlight& entry, const RespValue& value, Status s
 }
 
 // Before the oldest request has left as a whole, nothing can be a reply to it.
-bool Session::oldest_sent() noexcept {
+inline bool Session::oldest_sent() noexcept {
   const std::uint64_t end = count_ > 1 ? at(1).first_byte : stream_end_;
   return count_ != 0 && end + (transmit_end_ - transmit_begin_) <= stream_end_;
 }

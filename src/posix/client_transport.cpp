@@ -422,12 +422,8 @@ void Client::submit(LockMachine& machine, void* requester) noexcept {
   const Session::Place place = session_.open(machine.request_compensated());
   std::size_t size = 0;
   if (place.request != nullptr) {
-    ByteView prepared;
-    if (fast_paths && place.space.size >= template_size_max) prepared = machine.poll_prepared(*place.request);
-    size = prepared.size();
-    if (size != 0)
-      std::memcpy(place.space.data, prepared.data(), size);
-    else if (machine.poll_request(place.space, *place.request, size) != Status::ok)
+    if (!(fast_paths && machine.write_prepared(place.space, *place.request, size)) &&
+        machine.poll_request(place.space, *place.request, size) != Status::ok)
       size = 0;
   }
   if (size == 0) {

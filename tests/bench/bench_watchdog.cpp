@@ -17,13 +17,13 @@
 #include <exception>
 #include <limits>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "command_stats.hpp"
 #include "cpu_condition.hpp"
 #include "cpu_time.hpp"
 #include "holdfast/holdfast.hpp"
@@ -71,15 +71,6 @@ std::chrono::nanoseconds other_thread_time() {
   return bench::cpu_time(CLOCK_PROCESS_CPUTIME_ID) - bench::cpu_time(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How often the server has run a command, in scripts too.
-double calls_of(const RedisServer& server, const std::string& command) {
-  std::istringstream lines(server.command("INFO commandstats"));
-  const std::string start = "cmdstat_" + command + ":calls=";
-  for (std::string line; std::getline(lines, line);)
-    if (line.rfind(start, 0) == 0) return std::stod(line.substr(start.size()));
-  return 0;
-}
-
 struct Reading {
   bench::Clock::time_point at;
   std::chrono::nanoseconds watchdog;
@@ -90,7 +81,7 @@ struct Reading {
 
 Reading read_all(const RedisServer& server, const holdfast::Watchdog& watchdog) {
   return {bench::Clock::now(), other_thread_time(), bench::cpu_time_of(server.pid()),
-          static_cast<double>(watchdog.calls()), calls_of(server, "get")};
+          static_cast<double>(watchdog.calls()), bench::calls_of(server, "get")};
 }
 
 // ---- The holds ---------------------------------------------------------------------------------------------------

@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: MIT
 #
 # What does one pair of acquire and release cost, counted instead of timed? System calls (strace), user instructions
-# (callgrind) and heap allocations (memcheck): each is the difference of two runs of bench_pairs that differ in nothing
-# but the number of pairs, so that start, connection and end drop out. Prints a line for each contender.
+# (callgrind) and heap allocations (memcheck): each is the difference of two runs of bench_pairs, or bench_asio, that
+# differ in nothing but the number of pairs, so that start, connection and end drop out. Prints a line for each contender.
 #
 #     tests/bench/count_pair.sh BENCH_PAIRS [CONTENDER...]      (default: holdfast raw hiredis)
+#     tests/bench/count_pair.sh BENCH_ASIO callbacks-512 coroutines-512 ...
 #
 # Instructions depend on the optimisation level: the promise is for -O2 (meson setup --buildtype=debugoptimized).
 set -euo pipefail
 export LC_ALL=C
 
-((${#} >= 1)) || { sed -n '4,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+((${#} >= 1)) || { sed -n '4,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 readonly bench_pairs=$1
 shift
 (($#)) || set -- holdfast raw hiredis

@@ -46,10 +46,15 @@ class ArgumentVectors {
   ArgumentVectors(const ArgumentVectors&) = delete;
   ArgumentVectors& operator=(const ArgumentVectors&) = delete;
 
+  void set_token(const char* token) { pointers_[token_index_] = token; }
+  [[nodiscard]] int count() const { return static_cast<int>(pointers_.size()); }
+  [[nodiscard]] const char** pointers() { return pointers_.data(); }
+  [[nodiscard]] const std::size_t* sizes() const { return sizes_.data(); }
+
   // The reply's type must be `type`.
   void call(redisContext* context, const char* token, int type) {
-    if (token != nullptr) pointers_[token_index_] = token;
-    void* const answer = redisCommandArgv(context, static_cast<int>(pointers_.size()), pointers_.data(), sizes_.data());
+    if (token != nullptr) set_token(token);
+    void* const answer = redisCommandArgv(context, count(), pointers(), sizes());
     auto* const reply = static_cast<redisReply*>(answer);
     expect(reply != nullptr && reply->type == type, "hiredis: an unexpected reply");
     freeReplyObject(answer);
