@@ -69,7 +69,9 @@ class AsyncLock : private OperationOwner, private Sleeper {
     return asio::async_initiate<Token, void(std::error_code)>(
         [this](auto handler) { start_release(store(std::move(handler))); }, token);
   }
-  // Lets go without waiting. Errors: not_held, lock_lost.
+  // Lets go without waiting. Errors: not_held, lock_lost; too_many_requests: it is not held any more, and left to the end of
+  // its lease, because AsyncLimits::requests / 2 releases that nobody waits for are on their way. A destructor posts as well:
+  // who lets go of many at once waits for them, by async_release().
   Status post_release();
   // Completed with lock_lost when the hold is lost, with no error when it has been released. Errors: not_held, at once;
   // already_held while another one waits; cancelled.
@@ -91,6 +93,8 @@ class AsyncLock : private OperationOwner, private Sleeper {
   // Completes the operation that waits, and async_wait_lost(), with Status::cancelled.
   void cancel();
 
+  // ok, or invalid_argument when key or timing are outside their limits: then every operation says so, too.
+  [[nodiscard]] Status configuration() const noexcept { return configuration_; }
   // How later holds are kept alive, and whom to tell; callbacks come in a turn of the loop, where anything may be used.
   // Errors: invalid_argument, already_held.
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
@@ -157,6 +161,7 @@ class AsyncLock : private OperationOwner, private Sleeper {
   [[nodiscard]] Status ask_to_acquire();
   void wait_for(Step step);
   void conclude(Status status);
+  [[nodiscard]] bool asks_again(Status status) noexcept;
   void conclude_acquire(Status status);
   void conclude_release(Status status);
   void finish(Status status);
@@ -211,6 +216,7 @@ class AsyncLock : private OperationOwner, private Sleeper {
   bool was_woken_ = false;  // The present attempt comes of a wake-up.
   bool push_refused_ = false;
   bool letting_go_ = false;  // A release has begun, and is not asked for yet.
+  bool stranded_ = false;    // Nothing but its lease takes the last hold back.
   bool risk_told_ = false;
   bool loss_told_ = false;
   LinkedPlace<AsyncLock> queued_{this};     // Among those that wait for the connection or for room on it,

@@ -184,7 +184,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
 
   // Everything that can be done without waiting, between an event and the next.
   void turn() { turn(false); }
-  // REQUIRES: a turn is going on. Another one follows.
+  // Another turn follows the one that is going on.
   void turn_again() noexcept { turn_again_ = true; }
   // A turn behind what an event of the loop's own has to say: one turn for both.
   template <class Event>

@@ -158,7 +158,8 @@ void AsyncClientCore::shut_down() {
       while (lock->post_release() == Status::ok) {}
     node_.transmit();
   }
-  close();
+  node_.close();
+  tell_connect(Status::cancelled);
   sleep(*this, Instant::max());
   stop();
 }

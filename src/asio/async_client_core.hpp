@@ -42,6 +42,7 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void await_message(LinkedPlace<AsyncLock>& place) noexcept { listening_.push_back(place); }
   void await_telling(LinkedPlace<AsyncLock>& place) {
     untold_.push_back(place);
+    turn_again();  // This one may be past its callbacks.
     schedule_turn();
   }
 

@@ -66,6 +66,7 @@ void AsyncLock::publish() noexcept {
 Status AsyncLock::may_start() const noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (orphaned()) return Status::forked;
+  if (!core_->node().configured()) return Status::not_connected;
   return doing_ == Doing::nothing ? Status::ok : Status::too_many_requests;
 }
 
@@ -144,22 +145,21 @@ Status AsyncLock::post_release() {
   if (const Status refused = may_start(); refused != Status::ok) return refused;
   const bool outermost = machine_.count() <= 1;
   const Instant deadline = now + core_->node().config().request_timeout;
-  if (outermost) {
-    stop_keeping();
-    untold_ = Told::nothing;
-  }
+  if (outermost) stop_keeping();
   const Status status = outermost
                             ? machine_.release(core_->node().session().identity().native_delete, true, now, deadline)
                             : machine_.step_down(true, now, deadline);
   letting_go_ = false;
+  stranded_ = false;
   settle();
+  if (outermost) untold_ = Told::nothing;  // Nobody is told behind a release: its status says what it found.
   if (outermost && lost_completion_ != nullptr && status == Status::ok) {
     core_->complete(*lost_completion_, Status::ok);
     lost_completion_ = nullptr;
   }
   rest();
   core_->schedule_turn();
-  return status;
+  return status == Status::ok && stranded_ ? Status::too_many_requests : status;
 }
 
 // ---- What is in progress -----------------------------------------------------------------------------------------
@@ -177,7 +177,10 @@ void AsyncLock::attempt() {
 // As far as it goes: a connection, room on it, the request.
 void AsyncLock::proceed() {
   AsyncNode& node = core_->node();
-  if (!node.ready()) {
+  const bool held_only = doing_ == Doing::renew || doing_ == Doing::release;
+  if (held_only && !machine_.held(core_->now())) {
+    // Refused without a word to the server, connected or not.
+  } else if (!node.ready()) {
     if (node.connecting()) return wait_for(Step::connection);
     if (doing_ != Doing::release)
       return conclude(node.failure() == Status::ok ? Status::not_connected : node.failure());
@@ -185,8 +188,9 @@ void AsyncLock::proceed() {
     return wait_for(Step::room);
   }
   step_ = Step::reply;
-  if (const Status status = ask(); status != Status::ok) return conclude(status);
-  settle();
+  const Status status = ask();
+  settle();  // Also of a refusal: a loss that it found, and what is to be taken back.
+  if (status != Status::ok) return conclude(status);
   advance();
   core_->schedule_turn();
 }
@@ -239,20 +243,24 @@ void AsyncLock::conclude(Status status) {
     case Doing::acquire: return conclude_acquire(status);
     case Doing::release: return conclude_release(status);
     case Doing::renew:
+      if (asks_again(status)) return wait_for(Step::connection);
       if (status == Status::ok && place_ != nullptr) core_->confirm(*place_, machine_.confirmed_at());
       return finish(status);
     case Doing::query: return finish(status);
   }
 }
 
+// Nothing had been sent: once more, on the next connection.
+bool AsyncLock::asks_again(Status status) noexcept {
+  if (status != Status::not_connected || asked_again_ || !core_->node().connecting()) return false;
+  asked_again_ = true;
+  return true;
+}
+
 void AsyncLock::conclude_acquire(Status status) {
   if (status == Status::ok) return finish(machine_.count() == 1 ? start_keeping() : status);
+  if (asks_again(status)) return wait_for(Step::connection);
   AsyncNode& node = core_->node();
-  // Nothing had been sent: once more, on the next connection.
-  if (status == Status::not_connected && !asked_again_ && node.connecting()) {
-    asked_again_ = true;
-    return wait_for(Step::connection);
-  }
   // Closed, or not yet told where to connect: nobody will.
   if (last_ || !node.wanted() || !HoldRecord::worth_waiting(status)) return finish(status);
   const bool busy = status == Status::lock_busy;
@@ -282,6 +290,7 @@ void AsyncLock::finish(Status status) {
   const bool released = doing_ == Doing::release && machine_.count() == 0;
   Completion& completion = *completion_;
   stop_listening(status == Status::ok);
+  if (released) untold_ = Told::nothing;  // A loss that only the release found: its status says so.
   completion_ = nullptr;
   doing_ = Doing::nothing;
   step_ = Step::nothing;
@@ -303,7 +312,8 @@ void AsyncLock::rest() {
     case Step::nothing:
     case Step::reply: break;
     case Step::connection:
-      if (!only_ || doing_ == Doing::release) at = earlier(at, deadline_);
+      if (!only_ || doing_ == Doing::release || doing_ == Doing::renew) at = earlier(at, deadline_);
+      if (doing_ == Doing::renew) at = earlier(at, machine_.valid_until());
       break;
     case Step::room:
       if (doing_ == Doing::release)
@@ -324,6 +334,10 @@ void AsyncLock::wake(Instant now) {
     case Step::nothing:
     case Step::reply: break;
     case Step::connection:
+      if (doing_ == Doing::renew && !machine_.held(now)) {
+        queued_.unlink();
+        return proceed();
+      }
       if (now < deadline_) break;
       queued_.unlink();
       if (doing_ == Doing::release) {
@@ -341,7 +355,9 @@ void AsyncLock::wake(Instant now) {
       last_ = true;
       if (doing_ != Doing::release) return conclude(Status::too_many_requests);
       step_ = Step::reply;
-      return finish(ask());
+      release_status_ = ask();
+      settle();
+      return finish(release_status_);
     case Step::retry:
       if (plan_.due(now, woken(), confirmed())) return attempt();
       break;
@@ -444,7 +460,7 @@ void AsyncLock::settle() {
   }
   if (machine_.poll_compensation(tag, compensation)) {
     tag.requester = this;
-    (void)core_->node().session().compensate(tag, compensation);  // Without a slot its lease ends it.
+    stranded_ = core_->node().session().compensate(tag, compensation) != Status::ok;
     core_->schedule_turn();
   }
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
@@ -532,6 +548,7 @@ void AsyncLock::hear() {
   if (core_->node().subscriber().refused(*waiter_)) {
     push_refused_ = true;
     stop_listening(false);
+    if (step_ == Step::retry) plan_.plan(core_->now(), true, 0, busy_for_, core_->node().random());  // It polls now.
   }
   if (confirmed() == 0) plan_.forget(1);
   if (step_ != Step::retry) return;

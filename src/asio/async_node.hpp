@@ -58,6 +58,8 @@ class AsyncNode final : private AsyncWire::Host {
     return wanted_ && !introduced_ && (state_ != State::closed || client_.reconnect_delay_ == Duration::zero());
   }
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
+  // prepare() was called; without it there are no random bytes.
+  [[nodiscard]] bool configured() const noexcept { return client_.configured_; }
   [[nodiscard]] Status failure() const noexcept { return client_.failure_; }
   [[nodiscard]] int error_number() const noexcept { return client_.error_number_; }
   [[nodiscard]] bool forked() const noexcept { return client_.forked(); }

@@ -70,6 +70,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   }
   void await_telling(LinkedPlace<AsyncQuorumLock>& place) {
     untold_.push_back(place);
+    turn_again();  // This one may be past its callbacks.
     schedule_turn();
   }
 

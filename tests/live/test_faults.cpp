@@ -2,15 +2,13 @@
 //
 // What goes wrong between a client and a real server. Whatever it is: a clear Status, no lock of another touched, and
 // nothing left behind that could be taken back.
-#include "live_fixture.hpp"
-
 #include <set>
 #include <thread>
 
+#include "clients.hpp"
 #include "fake_server.hpp"
+#include "patience.hpp"
 #include "proxy.hpp"
-
-using namespace holdfast;
 
 static void setUp() {}
 static void tearDown() {}
@@ -19,22 +17,13 @@ namespace {
 
 std::string proxy_path(const RedisServer& server) { return server.socket_path() + ".proxy"; }
 
-// Calls until the client has got through again; the reconnect delay is its own.
-template <class Call>
-Status eventually(Call&& call, Status wanted) {
-  Status status = Status::ok;
-  const Instant end = Client::now() + 10s;
-  do status = call();
-  while (status != wanted && Client::now() < end);
-  return status;
-}
-
 }  // namespace
 
 // The reply to each request of a hold is cut at each of its bytes, and of the handshake before.
 TEST_ON_SERVER(test_connection_cut_at_every_byte_should_leave_no_lock_behind) {
   Proxy proxy(proxy_path(server), server.socket_path());
-  const ClientConfig config = config_for(proxy.url());
+  ClientConfig config = config_for(proxy.url());
+  config.request_timeout = 2s;  // A cut is seen at once.
   std::set<Status> outcomes;
   bool whole = false;
   for (std::int64_t cut = 1; !whole; ++cut) {
@@ -197,7 +186,12 @@ TEST_ON_SERVER(test_client_kill_should_be_survived) {
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.tcp_url())));
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   server.command("CLIENT KILL TYPE normal SKIPME yes");
-  TEST_ASSERT_EQUAL(Status::transport_closed, lock.renew());
+  const Status renewed = lock.renew();
+#ifdef HOLDFAST_TEST_ASIO  // A loop that runs meanwhile has seen it, and has the next connection.
+  TEST_ASSERT_TRUE(renewed == Status::transport_closed || renewed == Status::ok);
+#else
+  TEST_ASSERT_EQUAL(Status::transport_closed, renewed);
+#endif
   TEST_ASSERT_TRUE(lock.held());
   TEST_ASSERT_EQUAL(Status::ok, lock.renew());
   server.command("CLIENT KILL TYPE normal SKIPME yes");

@@ -6,10 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "live_fixture.hpp"
-
-using namespace holdfast;
-using namespace std::chrono_literals;
+#include "clients.hpp"
 
 static void setUp() {}
 static void tearDown() {}

@@ -10,12 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "live_fixture.hpp"
+#include "clients.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
-
-using namespace holdfast;
-using namespace std::chrono_literals;
 
 static void setUp() {}
 static void tearDown() {}

@@ -12,13 +12,9 @@
 #include <vector>
 
 #include "fake_server.hpp"
-#include "live_fixture.hpp"
 #include "live_nodes.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
-
-using namespace holdfast;
-using namespace std::chrono_literals;
 
 static void setUp() {}
 static void tearDown() {}
@@ -734,7 +730,9 @@ TEST_ON_NODES(test_young_nodes_should_have_no_vote_and_be_named_with_their_secon
   TEST_ASSERT_EQUAL(0, nodes[0].calls("set"));  // Not even asked.
   // A lease that the guard would not outlast is refused.
   RedlockMutex<3> longer(quorum, "k", {.lease = 601s});
+#ifndef HOLDFAST_TEST_ASIO  // Whose locks may be there before the quorum knows its longest lease.
   TEST_ASSERT_EQUAL(Status::invalid_argument, longer.configuration());
+#endif
   TEST_ASSERT_EQUAL(Status::invalid_argument, longer.try_acquire());
   // The switch.
   Quorum<3> careless;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "live_fixture.hpp"
 #include "patience.hpp"
+#include "quorum_clients.hpp"
 
 class LiveNodes {
  public:
@@ -58,13 +58,13 @@ class LiveNodes {
 // Nodes that were started a moment ago vote: what is tested is not the guard.
 inline constexpr holdfast::QuorumConfig unguarded = {.max_lease = std::chrono::seconds(60), .restart_guard = false};
 
-inline holdfast::Status connect(holdfast::QuorumClient& quorum, const std::vector<holdfast::ClientConfig>& configs,
+inline holdfast::Status connect(QuorumClient& quorum, const std::vector<holdfast::ClientConfig>& configs,
                                 const holdfast::QuorumConfig& config = unguarded) {
   return quorum.connect(configs.data(), configs.size(), config);
 }
 
 // Every node holds the lock. It is granted by a majority; the others' answers are dealt with by the next call.
-inline void await_everywhere(const LiveNodes& nodes, const holdfast::QuorumLock& lock) {
+inline void await_everywhere(const LiveNodes& nodes, const QuorumLock& lock) {
   const std::string key(lock.key().bytes().string_view());
   TEST_ASSERT_TRUE(comes([&] {
     (void)lock.quorum().tend();

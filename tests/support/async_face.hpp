@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+//
+// The Asio client behind the names and signatures of the blocking one, so that one suite of tests is run over both. A call
+// starts the operation on a loop of the client's own and runs the loop until the operation is completed; between two calls
+// nothing runs, as with the blocking client. tend() takes a turn. A watchdog is a thread that runs the loop, and calls go to
+// that thread meanwhile; with HOLDFAST_LOOP_THREAD in the environment every loop has one from the start.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "holdfast/client_config.hpp"
+#include "holdfast/instant.hpp"
+#include "holdfast/keep_options.hpp"
+#include "holdfast/key.hpp"
+#include "holdfast/lock_machine.hpp"
+#include "holdfast/mutex.hpp"
+#include "holdfast/session.hpp"
+#include "holdfast/status.hpp"
+
+namespace asio {
+class io_context;
+}
+namespace holdfast {
+class AsyncClient;
+class AsyncLock;
+}  // namespace holdfast
+
+namespace async_face {
+
+using Handler = std::function<void(std::error_code)>;
+
+// An io_context, and who runs it.
+class Loop {
+ public:
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Starts an operation and runs the loop, or waits for its thread, until the handler is called.
+  [[nodiscard]] holdfast::Status complete(const std::function<void(Handler)>& start);
+  // Where the loop runs, and done when this returns.
+  void call(const std::function<void()>& function);
+  // Soon, by whoever runs the loop. Any thread.
+  void post(std::function<void()> function);
+  // What can be done without waiting, where no thread does it.
+  void poll();
+  void start_thread();
+  void stop_thread();
+  [[nodiscard]] asio::io_context& context() const;
+
+ private:
+  struct Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+class Watchdog;
+
+class Client {
+ public:
+  Client();
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  [[nodiscard]] holdfast::Status connect(const holdfast::ClientConfig& config);
+  [[nodiscard]] holdfast::Status connect(holdfast::ByteView url);
+  void close();
+  [[nodiscard]] bool connected() const;
+  [[nodiscard]] const holdfast::ClientConfig& config() const;
+  [[nodiscard]] const holdfast::ServerIdentity& server() const;
+  [[nodiscard]] std::size_t compensations_pending() const;
+  [[nodiscard]] holdfast::ByteView error_text() const;
+  [[nodiscard]] int system_error_number() const;
+  [[nodiscard]] holdfast::ConfigProblem problem() const;
+  [[nodiscard]] std::size_t kept() const;
+  [[nodiscard]] std::uint64_t renewal_calls() const;
+  // When to call again is soon while there is something to keep: the loop knows, and does not say.
+  holdfast::Instant tend();
+  void cancel();
+  void attach(Watchdog* watchdog);
+  [[nodiscard]] static holdfast::Instant now() noexcept { return holdfast::Client::now(); }
+
+  [[nodiscard]] Loop& loop() const { return loop_; }
+  [[nodiscard]] holdfast::AsyncClient& inside() const { return *client_; }
+
+ private:
+  mutable Loop loop_;
+  std::unique_ptr<holdfast::AsyncClient> client_;
+  mutable std::string text_;
+};
+
+// The lock object is the owner: those of one Owner exclude each other.
+class Owner {
+ public:
+  explicit Owner(Client& client) : client_(&client) {}
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  [[nodiscard]] Client& client() const { return *client_; }
+
+ private:
+  Client* client_;
+};
+
+class BlockingLock {
+ public:
+  BlockingLock(const BlockingLock&) = delete;
+  BlockingLock& operator=(const BlockingLock&) = delete;
+
+  [[nodiscard]] holdfast::Status configuration() const;
+  [[nodiscard]] holdfast::Status keep(const holdfast::KeepOptions& options);
+  void tick();
+  [[nodiscard]] holdfast::Status try_acquire();
+  [[nodiscard]] holdfast::Status acquire(holdfast::Duration wait);
+  [[nodiscard]] holdfast::Status renew();
+  [[nodiscard]] holdfast::Status renew(holdfast::Duration timeout);
+  [[nodiscard]] holdfast::Status release();
+  holdfast::Status post_release();
+  [[nodiscard]] bool held() const;
+  [[nodiscard]] holdfast::Instant valid_until() const;
+  [[nodiscard]] holdfast::Duration remaining() const;
+  [[nodiscard]] bool at_risk() const;
+  [[nodiscard]] holdfast::Instant renewal_due() const;
+  [[nodiscard]] std::uint32_t hold_count() const;
+  [[nodiscard]] holdfast::Status is_locked(bool& locked);
+  [[nodiscard]] holdfast::Status remaining_on_server(holdfast::Duration& remaining);
+  [[nodiscard]] holdfast::Key key() const;
+  [[nodiscard]] const holdfast::Token& token() const;
+  [[nodiscard]] Client& client() const { return *client_; }
+
+ protected:
+  using Make = std::function<std::shared_ptr<holdfast::AsyncLock>(holdfast::AsyncClient&)>;
+  BlockingLock(Client& client, const Make& make);
+  ~BlockingLock();
+
+  Client* client_;
+  std::shared_ptr<holdfast::AsyncLock> lock_;
+};
+
+class Mutex : public BlockingLock {
+ public:
+  Mutex(Client& client, holdfast::ByteView key, const holdfast::LockTiming& timing = {},
+        const holdfast::MutexOptions& options = {});
+  [[nodiscard]] std::uint64_t fence() const;
+};
+
+class ReentrantLock : public BlockingLock {
+ public:
+  ReentrantLock(Owner& owner, holdfast::ByteView key, const holdfast::LockTiming& timing = {});
+};
+
+class FencedLock : public BlockingLock {
+ public:
+  FencedLock(Owner& owner, holdfast::ByteView key, const holdfast::LockTiming& timing = {});
+  [[nodiscard]] std::uint64_t fence() const;
+};
+
+class MultiLock : public BlockingLock {
+ public:
+  MultiLock(Owner& owner, const holdfast::ByteView* names, std::size_t count, const holdfast::LockTiming& timing = {});
+  template <std::size_t count>
+  MultiLock(Owner& owner, const holdfast::ByteView (&names)[count], const holdfast::LockTiming& timing = {})
+      : MultiLock(owner, names, count, timing) {}
+  [[nodiscard]] holdfast::ByteView name(std::size_t index) const;
+};
+
+// A thread for the loop of each client. How many holds a client keeps is its own affair.
+template <std::size_t count>
+struct WatchdogPlaces {
+  [[nodiscard]] std::size_t storage() const { return count; }
+};
+
+class Watchdog {
+ public:
+  explicit Watchdog(std::size_t) {}
+  ~Watchdog() { stop(); }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  [[nodiscard]] holdfast::Status start(Client& client);
+  void stop();
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] std::uint64_t calls() const;
+
+ private:
+  friend class Client;
+  std::vector<Client*> clients_;
+};
+
+}  // namespace async_face

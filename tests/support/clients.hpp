@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// Which client a live test is about. Its file says Client, Mutex and so on without a namespace, and is compiled once over the
+// blocking client and once, with HOLDFAST_TEST_ASIO, over the Asio client behind a blocking face.
+#pragma once
+
+#include "live_fixture.hpp"
+
+#ifdef HOLDFAST_TEST_ASIO
+#include "async_face.hpp"
+namespace under_test = async_face;
+#else
+namespace under_test = holdfast;
+#endif
+
+using under_test::BlockingLock;
+using under_test::Client;
+using under_test::FencedLock;
+using under_test::MultiLock;
+using under_test::Mutex;
+using under_test::Owner;
+using under_test::ReentrantLock;
+using under_test::Watchdog;
+using under_test::WatchdogPlaces;
+
+// What both have in common.
+using holdfast::ByteView;
+using holdfast::ClientConfig;
+using holdfast::drift_of;
+using holdfast::Duration;
+using holdfast::Instant;
+using holdfast::Keep;
+using holdfast::KeepOptions;
+using holdfast::Key;
+using holdfast::key_size_max;
+using holdfast::LockTiming;
+using holdfast::name_size_max;
+using holdfast::names_max;
+using holdfast::NativeDelete;
+using holdfast::remaining_unlimited;
+using holdfast::retry_delay_max;
+using holdfast::retry_delay_min;
+using holdfast::Status;
+using holdfast::token_text_size;
+using holdfast::wait_forever;
+using namespace std::chrono_literals;  // NOLINT(google-global-names-in-headers): as limits.hpp has them.
+
+// What became of a posted release. The Asio client has no such question: who wants to know waits, with async_release().
+inline void expect_post_outcome([[maybe_unused]] Status expected, [[maybe_unused]] const BlockingLock& lock) {
+#ifndef HOLDFAST_TEST_ASIO
+  TEST_ASSERT_EQUAL(expected, lock.post_outcome());
+#endif
+}

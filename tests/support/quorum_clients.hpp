@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// clients.hpp for quorums.
+#pragma once
+
+#include "clients.hpp"
+
+#ifdef HOLDFAST_TEST_ASIO
+#include "async_quorum_face.hpp"
+#endif
+
+using under_test::Quorum;
+using under_test::QuorumClient;
+using under_test::QuorumLock;
+using under_test::RedlockMutex;
+using under_test::RedlockReentrantLock;
+
+using holdfast::node_bit;
+using holdfast::NodeSet;
+using holdfast::QuorumConfig;
+using holdfast::QuorumTiming;
