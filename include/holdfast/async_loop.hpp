@@ -46,6 +46,7 @@
 
 namespace holdfast {
 
+class AsyncHold;
 class AsyncLoop;
 class Completion;
 
@@ -119,6 +120,14 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
     sleepers_.put(sleeper, wakes_at);
     if (wakes_at < timer_at_) schedule_turn();
   }
+  // A hold with something to tell is called in this turn or the next.
+  void await_telling(LinkedPlace<AsyncHold>& place) {
+    untold_.push_back(place);
+    turn_again();  // This one may be past its callbacks.
+    schedule_turn();
+  }
+  // The executor is the parent process's.
+  [[nodiscard]] virtual bool forked() const noexcept = 0;
   // Bytes came: a deadline is judged only behind all that had arrived.
   void note_heard() noexcept { heard_ = true; }
 
@@ -200,8 +209,6 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
 
   // Moves what can be moved; decides completions, and calls no handler.
   virtual void work() = 0;
-  // The callbacks that are due beside completions, one at a time. False: none is.
-  virtual bool tell_one() = 0;
   // The turn is over, and everything has been sent: asks for what comes.
   virtual void await() = 0;
   // The clock was read.
@@ -250,6 +257,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   OperationMemory memory_;
   std::unique_ptr<Completion[]> completions_;
   std::size_t completion_count_;
+  LinkedPlace<AsyncHold> untold_;  // Holds with something to tell.
   Completion* free_ = nullptr;
   Completion* decided_first_ = nullptr;
   Completion* decided_last_ = nullptr;

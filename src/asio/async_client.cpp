@@ -242,15 +242,8 @@ void AsyncClientCore::take_renewal_events() {
     if (event == RenewalEvent::lost)
       lock.lose();
     else
-      lock.note_told(AsyncLock::Told::at_risk);
+      lock.doubt();
   }
-}
-
-bool AsyncClientCore::tell_one() {
-  AsyncLock* const lock = untold_.first();
-  if (lock == nullptr) return false;
-  lock->tell();
-  return true;
 }
 
 Instant AsyncClientCore::next_timeout() const noexcept {

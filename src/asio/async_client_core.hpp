@@ -22,7 +22,7 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   [[nodiscard]] AsyncNode& node() noexcept { return node_; }
   [[nodiscard]] const AsyncNode& node() const noexcept { return node_; }
   // Of an executor that is none of this process's.
-  [[nodiscard]] bool forked() const noexcept { return node_.forked(); }
+  [[nodiscard]] bool forked() const noexcept override { return node_.forked(); }
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
 
   void start_connect(const ClientConfig& config, Completion& completion, Status status);
@@ -40,11 +40,6 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   // Who comes first waits longest.
   [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
   void await_message(LinkedPlace<AsyncLock>& place) noexcept { listening_.push_back(place); }
-  void await_telling(LinkedPlace<AsyncLock>& place) {
-    untold_.push_back(place);
-    turn_again();  // This one may be past its callbacks.
-    schedule_turn();
-  }
 
   [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) { return schedule_.enter(hold, now()); }
   void confirm(RenewalSchedule::Place& place, Instant confirmed_at) noexcept {
@@ -64,7 +59,6 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void await() override {
     if (!forked()) node_.receive();
   }
-  [[nodiscard]] bool tell_one() override;
   void set_now(Instant now) noexcept override { node_.set_now(now); }
   [[nodiscard]] Instant next_timeout() const noexcept override;
   void judge_time() override;
@@ -85,7 +79,6 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   LinkedPlace<AsyncLock> await_connection_;
   LinkedPlace<AsyncLock> await_room_;
   LinkedPlace<AsyncLock> listening_;
-  LinkedPlace<AsyncLock> untold_;
   Completion* connect_ = nullptr;
   Completion* close_ = nullptr;
   std::uint64_t renewal_calls_ = 0;

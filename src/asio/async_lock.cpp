@@ -6,7 +6,7 @@
 namespace holdfast {
 
 AsyncLock::AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing, bool pushed)
-    : core_(client.core_), pushed_(pushed), machine_(kind) {
+    : AsyncHold(*client.core_), core_(client.core_), pushed_(pushed), machine_(kind) {
   configuration_ = machine_.configure(key, timing);
   automatic_lease_ = timing.automatic();
   core_->enter(sibling_);
@@ -26,39 +26,6 @@ AsyncLock::~AsyncLock() {
     core_->schedule_turn();
   }
   core_->sleep(*this, Instant::max());
-}
-
-AsyncLoop& AsyncLock::loop() const noexcept { return *core_; }
-
-// In a forked child the hold is the parent's.
-bool AsyncLock::orphaned() const noexcept { return core_->forked(); }
-
-// ---- Questions ---------------------------------------------------------------------------------------------------
-
-Instant AsyncLock::valid_until() const noexcept {
-  if (orphaned()) return {};
-  return Instant::from_nanoseconds(valid_until_.load());
-}
-
-bool AsyncLock::held() const noexcept {
-  const Instant until = valid_until();
-  return until != Instant() && Client::now() < until;
-}
-
-Duration AsyncLock::remaining() const noexcept {
-  const Instant until = valid_until();
-  const Instant now = Client::now();
-  return now < until ? until - now : Duration::zero();
-}
-
-bool AsyncLock::at_risk() const noexcept {
-  const Instant now = Client::now();
-  return now < valid_until() && now.nanoseconds() >= risky_from_.load();
-}
-
-void AsyncLock::publish() noexcept {
-  risky_from_.store(machine_.risky_from().nanoseconds());
-  valid_until_.store(letting_go_ ? 0 : machine_.valid_until().nanoseconds());
 }
 
 // ---- Starting ----------------------------------------------------------------------------------------------------
@@ -118,26 +85,11 @@ void AsyncLock::start_release(Completion& completion) {
   begin(Doing::release, completion, now + core_->node().config().request_timeout);
   if (machine_.count() <= 1) {
     stop_keeping();
-    untold_ = Told::nothing;
+    forget_untold();
     letting_go_ = machine_.held(now);
     publish();  // Not held from here on, whatever the connection does.
   }
   proceed();
-}
-
-void AsyncLock::start_wait_lost(Completion& completion) {
-  const Instant now = core_->begin();
-  if (configuration_ != Status::ok) return core_->complete(completion, configuration_);
-  if (orphaned()) return core_->complete(completion, Status::forked);
-  if (lost_completion_ != nullptr) return core_->complete(completion, Status::already_held);
-  if (!machine_.held(now) || letting_go_) return core_->complete(completion, Status::not_held);
-  lost_completion_ = &completion;
-  rest();
-}
-
-void AsyncLock::set_lost_signal(asio::cancellation_signal* signal) noexcept {
-  signal_ = signal;
-  rest();
 }
 
 Status AsyncLock::post_release() {
@@ -152,11 +104,8 @@ Status AsyncLock::post_release() {
   letting_go_ = false;
   stranded_ = false;
   settle();
-  if (outermost) untold_ = Told::nothing;  // Nobody is told behind a release: its status says what it found.
-  if (outermost && lost_completion_ != nullptr && status == Status::ok) {
-    core_->complete(*lost_completion_, Status::ok);
-    lost_completion_ = nullptr;
-  }
+  if (outermost) forget_untold();  // Nobody is told behind a release: its status says what it found.
+  if (outermost && status == Status::ok) tell_waiter(Status::ok);
   rest();
   core_->schedule_turn();
   return status == Status::ok && stranded_ ? Status::too_many_requests : status;
@@ -290,17 +239,14 @@ void AsyncLock::finish(Status status) {
   const bool released = doing_ == Doing::release && machine_.count() == 0;
   Completion& completion = *completion_;
   stop_listening(status == Status::ok);
-  if (released) untold_ = Told::nothing;  // A loss that only the release found: its status says so.
+  if (released) forget_untold();  // A loss that only the release found: its status says so.
   completion_ = nullptr;
   doing_ = Doing::nothing;
   step_ = Step::nothing;
   queued_.unlink();
   publish();
   rest();
-  if (released && lost_completion_ != nullptr) {
-    core_->complete(*lost_completion_, status == Status::lock_lost ? Status::lock_lost : Status::ok);
-    lost_completion_ = nullptr;
-  }
+  if (released) tell_waiter(status == Status::lock_lost ? status : Status::ok);
   core_->complete(completion, status);
 }
 
@@ -368,25 +314,14 @@ void AsyncLock::wake(Instant now) {
   rest();
 }
 
-void AsyncLock::cancel() {
-  (void)core_->begin();
-  if (completion_ != nullptr) cancel_operation(*completion_);
-  if (lost_completion_ != nullptr) cancel_operation(*lost_completion_);
-}
-
-void AsyncLock::cancel_operation(Completion& completion) {
-  if (&completion == lost_completion_) {
-    lost_completion_ = nullptr;
-    core_->complete(completion, Status::cancelled);
-    return rest();
-  }
-  if (&completion != completion_) return;
+void AsyncLock::cancel_doing() {
+  const Completion* const completion = completion_;
   switch (step_) {
     case Step::nothing: break;
     case Step::reply:
       last_ = true;
       core_->node().give_up(this, Status::cancelled);  // Which is answered, and compensated behind.
-      if (completion_ != &completion) break;
+      if (completion_ != completion) break;
       // Nothing was in flight for it: its request waits to be sent, or the answer is being dealt with.
       finish(Status::cancelled);
       break;
@@ -466,14 +401,11 @@ void AsyncLock::settle() {
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
     switch (event) {
       case LockEvent::at_risk: note_told(Told::at_risk); break;
-      case LockEvent::renewed:
-        if (untold_ == Told::at_risk) untold_ = Told::nothing;
-        break;
+      case LockEvent::renewed: doubt_is_over(); break;
       case LockEvent::lost:
         stop_keeping();
         note_told(Told::lost);
-        if (lost_completion_ != nullptr) core_->complete(*lost_completion_, Status::lock_lost);
-        lost_completion_ = nullptr;
+        tell_waiter(Status::lock_lost);
         break;
       case LockEvent::protocol_doubt:
         core_->node().fail(Status::protocol_error, "a reply of another shape than asked for");
@@ -495,28 +427,10 @@ void AsyncLock::lose() {
   rest();
 }
 
-void AsyncLock::note_told(Told told) {
-  if (letting_go_) return;  // Nobody is told anything once a release has begun.
-  if (told == Told::at_risk && untold_ != Told::nothing) return;
-  if (told == Told::at_risk) risky_from_.store(0);
-  untold_ = told;
-  core_->await_telling(untold_place_);
-}
-
-// Last: whoever is called may destroy the lock.
-void AsyncLock::tell() {
-  untold_place_.unlink();
-  const Told told = untold_;
-  untold_ = Told::nothing;
-  if (told == Told::nothing) return;
-  bool& once = told == Told::lost ? loss_told_ : risk_told_;
-  if (once) return;
-  once = true;
-  const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
-  void* const context = keep_.context;
-  asio::cancellation_signal* const signal = told == Told::lost ? signal_ : nullptr;
-  if (call != nullptr) call(context);
-  if (signal != nullptr) signal->emit(asio::cancellation_type::terminal);
+// The schedule could not renew it.
+void AsyncLock::doubt() {
+  if (!letting_go_) risky_from_.store(0);
+  note_told(Told::at_risk);
 }
 
 // ---- Waiting by push ---------------------------------------------------------------------------------------------
@@ -558,23 +472,9 @@ void AsyncLock::hear() {
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
-Status AsyncLock::keep(const KeepOptions& options) noexcept {
-  if (!options.valid()) return Status::invalid_argument;
-  if (held()) return Status::already_held;
-  keep_ = options;
-  return Status::ok;
-}
-
-bool AsyncLock::watched() const noexcept {
-  return lost_completion_ != nullptr || signal_ != nullptr || keep_.on_lost != nullptr || keep_.on_at_risk != nullptr;
-}
-
 Status AsyncLock::start_keeping() {
   stop_keeping();
-  granted_at_ = machine_.confirmed_at();
-  ticked_at_.store(granted_at_.nanoseconds());
-  risk_told_ = loss_told_ = false;
-  untold_ = Told::nothing;
+  begin_hold(machine_.confirmed_at());
   const bool kept = keep_.keep == Keep::always || (keep_.keep == Keep::automatic && automatic_lease_);
   if (!kept) return Status::ok;
   place_ = core_->keep({.holder = this,
@@ -597,14 +497,9 @@ void AsyncLock::stop_keeping() noexcept {
   place_ = nullptr;
 }
 
-bool AsyncLock::may_renew(Instant now) const noexcept {
-  if (keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold) return false;
-  return keep_.liveness == liveness_off || now - Instant::from_nanoseconds(ticked_at_.load()) < keep_.liveness;
-}
-
 void AsyncLock::renewed(Instant asked_at) noexcept {
   machine_.confirm(asked_at);
-  if (untold_ == Told::at_risk) untold_ = Told::nothing;
+  doubt_is_over();
   publish();
 }
 

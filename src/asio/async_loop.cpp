@@ -9,6 +9,7 @@
 #include <mutex>
 #include <typeinfo>
 
+#include "holdfast/async_hold.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/limits.hpp"
 
@@ -179,7 +180,7 @@ void AsyncLoop::turn(bool posted) {
 
 // Those that are decided by now; what they decide in their turn comes with the next one.
 void AsyncLoop::run_handlers() {
-  while (!stopped_ && tell_one()) {}
+  for (AsyncHold* hold = untold_.first(); hold != nullptr && !stopped_; hold = untold_.first()) hold->tell();
   running_ = decided_first_;
   decided_first_ = decided_last_ = nullptr;
   while (running_ != nullptr) {

@@ -373,13 +373,6 @@ void AsyncQuorumCore::serve_listening() {
   }
 }
 
-bool AsyncQuorumCore::tell_one() {
-  AsyncQuorumLock* const lock = untold_.first();
-  if (lock == nullptr) return false;
-  lock->tell();
-  return true;
-}
-
 Instant AsyncQuorumCore::next_timeout() const noexcept {
   Instant next = Instant::max();
   for (std::size_t index = 0; index < size(); ++index)

@@ -29,7 +29,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   [[nodiscard]] std::size_t problem_node() const noexcept { return problem_node_; }
   [[nodiscard]] ByteView error_text() noexcept { return roll_.write_text({text_, sizeof text_}, begin()); }
   // Of an executor that is none of this process's.
-  [[nodiscard]] bool forked() const noexcept { return nodes_.front().forked(); }
+  [[nodiscard]] bool forked() const noexcept override { return nodes_.front().forked(); }
   // A node is on its way to be ready.
   [[nodiscard]] bool connecting() const noexcept;
   [[nodiscard]] Instant request_deadline() const noexcept { return now() + nodes_.front().config().request_timeout; }
@@ -68,11 +68,6 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
     if (!place.linked()) stirred_.push_back(place);
     schedule_turn();
   }
-  void await_telling(LinkedPlace<AsyncQuorumLock>& place) {
-    untold_.push_back(place);
-    turn_again();  // This one may be past its callbacks.
-    schedule_turn();
-  }
 
  private:
   void cancel_operation(Completion& completion) override;
@@ -82,7 +77,6 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void node_down(AsyncNode& node) override;
   void work() override;
   void await() override;
-  [[nodiscard]] bool tell_one() override;
   void set_now(Instant now) noexcept override;
   [[nodiscard]] Instant next_timeout() const noexcept override;
   void judge_time() override;
@@ -110,7 +104,6 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   LinkedPlace<AsyncQuorumLock> await_room_;
   LinkedPlace<AsyncQuorumLock> listening_;
   LinkedPlace<AsyncQuorumLock> stirred_;
-  LinkedPlace<AsyncQuorumLock> untold_;
   Completion* connect_ = nullptr;
   Completion* close_ = nullptr;
   Instant connect_until_;

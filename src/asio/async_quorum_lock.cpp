@@ -26,7 +26,8 @@ constexpr int liveness_divisor = 30;
 
 AsyncQuorumLock::AsyncQuorumLock(AsyncQuorum& quorum, const LockKind& kind, QuorumVote* const* votes,
                                  std::size_t places, Key key, const QuorumTiming& timing, bool pushed)
-    : core_(quorum.core_),
+    : AsyncHold(*quorum.core_),
+      core_(quorum.core_),
       votes_(votes),
       machine_(kind, votes, core_->size() > places ? 1 : core_->size()),
       pushed_(pushed) {
@@ -51,39 +52,6 @@ AsyncQuorumLock::~AsyncQuorumLock() {
     core_->schedule_turn();
   }
   core_->sleep(*this, Instant::max());
-}
-
-AsyncLoop& AsyncQuorumLock::loop() const noexcept { return *core_; }
-
-// In a forked child the hold is the parent's.
-bool AsyncQuorumLock::orphaned() const noexcept { return core_->forked(); }
-
-// ---- Questions ---------------------------------------------------------------------------------------------------
-
-Instant AsyncQuorumLock::valid_until() const noexcept {
-  if (orphaned()) return {};
-  return Instant::from_nanoseconds(valid_until_.load());
-}
-
-bool AsyncQuorumLock::held() const noexcept {
-  const Instant until = valid_until();
-  return until != Instant() && Client::now() < until;
-}
-
-Duration AsyncQuorumLock::remaining() const noexcept {
-  const Instant until = valid_until();
-  const Instant now = Client::now();
-  return now < until ? until - now : Duration::zero();
-}
-
-bool AsyncQuorumLock::at_risk() const noexcept {
-  const Instant now = Client::now();
-  return now < valid_until() && now.nanoseconds() >= risky_from_.load();
-}
-
-void AsyncQuorumLock::publish() noexcept {
-  risky_from_.store(machine_.risky_from().nanoseconds());
-  valid_until_.store(letting_go_ ? 0 : machine_.valid_until().nanoseconds());
 }
 
 // ---- Starting ----------------------------------------------------------------------------------------------------
@@ -135,19 +103,10 @@ void AsyncQuorumLock::start_release(Completion& completion) {
   if (const Status refused = may_start(); refused != Status::ok) return core_->complete(completion, refused);
   begin(Doing::release, completion, core_->request_deadline());
   if (!machine_.held(now) || machine_.count() > 1) return finish(ask());  // Nothing is asked of the nodes.
-  let_go();
+  forget_untold();
   letting_go_ = true;
   publish();  // Not held from here on, whatever the connections do.
   proceed();
-}
-
-void AsyncQuorumLock::start_wait_lost(Completion& completion) {
-  const Instant now = core_->begin();
-  if (configuration_ != Status::ok) return core_->complete(completion, configuration_);
-  if (orphaned()) return core_->complete(completion, Status::forked);
-  if (lost_completion_ != nullptr) return core_->complete(completion, Status::already_held);
-  if (!machine_.held(now) || letting_go_) return core_->complete(completion, Status::not_held);
-  lost_completion_ = &completion;
 }
 
 Status AsyncQuorumLock::post_release() {
@@ -157,7 +116,7 @@ Status AsyncQuorumLock::post_release() {
   settle();
   machine_.end_release(Status::outcome_unknown);
   if (machine_.count() == 0) {
-    let_go();
+    forget_untold();
     tell_waiter(status == Status::lock_lost ? status : Status::ok);
   }
   return status;
@@ -241,7 +200,7 @@ Status AsyncQuorumLock::ask() {
       until_ = deadline_;
       const Status status = machine_.release(now);
       settle();
-      if (machine_.count() == 0) let_go();  // A loss that only the release found: its status says so.
+      if (machine_.count() == 0) forget_untold();  // A loss that only the release found: its status says so.
       return status;
     }
   }
@@ -289,7 +248,7 @@ void AsyncQuorumLock::look() {
     if (reentering_ && status == Status::ok) status = machine_.reenter();
     if (doing_ == Doing::acquire && !reentering_ && status == Status::lock_lost) {
       (void)machine_.release(core_->now());  // Granted, and over before anybody was told of it.
-      let_go();
+      forget_untold();
       status = Status::timed_out;
     }
     return conclude(status);
@@ -392,18 +351,7 @@ void AsyncQuorumLock::wake(Instant now) {
   }
 }
 
-void AsyncQuorumLock::cancel() {
-  (void)core_->begin();
-  if (completion_ != nullptr) cancel_operation(*completion_);
-  if (lost_completion_ != nullptr) cancel_operation(*lost_completion_);
-}
-
-void AsyncQuorumLock::cancel_operation(Completion& completion) {
-  if (&completion == lost_completion_) {
-    lost_completion_ = nullptr;
-    return core_->complete(completion, Status::cancelled);
-  }
-  if (&completion != completion_) return;
+void AsyncQuorumLock::cancel_doing() {
   const Instant now = core_->now();
   if (doing_ == Doing::acquire && step_ == Step::answer && !reentering_) {
     machine_.cancel(now);
@@ -412,7 +360,7 @@ void AsyncQuorumLock::cancel_operation(Completion& completion) {
       settle();
       machine_.end_release(Status::cancelled);
     }
-    let_go();
+    forget_untold();
   }
   if (doing_ == Doing::release) {
     if (step_ == Step::room) (void)ask();
@@ -475,60 +423,21 @@ void AsyncQuorumLock::hand_over() {
 
 void AsyncQuorumLock::note(QuorumEvent event) {
   switch (event) {
-    case QuorumEvent::granted:
-      granted_at_ = machine_.confirmed_at();
-      ticked_at_.store(granted_at_.nanoseconds());
-      risk_told_ = loss_told_ = false;
-      let_go();
-      return;
+    case QuorumEvent::granted: begin_hold(machine_.confirmed_at()); return;
     case QuorumEvent::denied:
     case QuorumEvent::doubted:
       core_->roll().note(machine_);
       return;  // What single nodes said is kept for who asks why.
-    case QuorumEvent::renewed:
-      if (untold_ == Told::at_risk) untold_ = Told::nothing;
+    case QuorumEvent::renewed: doubt_is_over(); return;
+    case QuorumEvent::at_risk:
+      if (doing_ != Doing::release) note_told(Told::at_risk);
       return;
-    case QuorumEvent::at_risk: note_told(Told::at_risk); return;
     case QuorumEvent::lost:
-      note_told(Told::lost);
+      if (doing_ != Doing::release) note_told(Told::lost);
       tell_waiter(Status::lock_lost);
       return;
     case QuorumEvent::released: return;
   }
-}
-
-// A release has begun, or another hold: there is nothing to tell any more.
-void AsyncQuorumLock::let_go() noexcept {
-  untold_ = Told::nothing;
-  untold_place_.unlink();
-}
-
-void AsyncQuorumLock::note_told(Told told) {
-  if (doing_ == Doing::release || (told == Told::at_risk && untold_ != Told::nothing)) return;
-  untold_ = told;
-  core_->await_telling(untold_place_);
-}
-
-void AsyncQuorumLock::tell_waiter(Status status) {
-  if (lost_completion_ == nullptr) return;
-  core_->complete(*lost_completion_, status);
-  lost_completion_ = nullptr;
-}
-
-// Last: whoever is called may destroy the lock.
-void AsyncQuorumLock::tell() {
-  untold_place_.unlink();
-  const Told told = untold_;
-  untold_ = Told::nothing;
-  if (told == Told::nothing) return;
-  bool& once = told == Told::lost ? loss_told_ : risk_told_;
-  if (once) return;
-  once = true;
-  const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
-  void* const context = keep_.context;
-  asio::cancellation_signal* const signal = told == Told::lost ? signal_ : nullptr;
-  if (call != nullptr) call(context);
-  if (signal != nullptr) signal->emit(asio::cancellation_type::terminal);
 }
 
 // ---- Waiting by push ---------------------------------------------------------------------------------------------
@@ -585,26 +494,11 @@ void AsyncQuorumLock::hear() {
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
-Status AsyncQuorumLock::keep(const KeepOptions& options) noexcept {
-  if (!options.valid()) return Status::invalid_argument;
-  if (held()) return Status::already_held;
-  keep_ = options;
-  return Status::ok;
-}
-
-bool AsyncQuorumLock::too_old(Instant now) const noexcept {
-  return keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold;
-}
-
-bool AsyncQuorumLock::may_renew(Instant now) const noexcept {
-  return keep_.liveness == liveness_off || now - Instant::from_nanoseconds(ticked_at_.load()) < keep_.liveness;
-}
-
 Instant AsyncQuorumLock::renewal_wanted_at() const noexcept {
   const Instant now = core_->now();
   if (!kept() || doing_ == Doing::release || too_old(now)) return Instant::max();
   const Instant due = machine_.renewal_due();
-  if (due > now || may_renew(now)) return due;
+  if (due > now || alive(now)) return due;
   const Duration pause = machine_.timing().lock().effective_lease() / liveness_divisor;
   return now + (pause < retry_delay_min ? retry_delay_min : pause);
 }

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/async_hold.hpp"
+
+namespace holdfast {
+
+// ---- Questions ---------------------------------------------------------------------------------------------------
+
+Instant AsyncHold::valid_until() const noexcept {
+  if (orphaned()) return {};
+  return Instant::from_nanoseconds(valid_until_.load());
+}
+
+bool AsyncHold::held() const noexcept {
+  const Instant until = valid_until();
+  return until != Instant() && Client::now() < until;
+}
+
+Duration AsyncHold::remaining() const noexcept {
+  const Instant until = valid_until();
+  const Instant now = Client::now();
+  return now < until ? until - now : Duration::zero();
+}
+
+bool AsyncHold::at_risk() const noexcept {
+  const Instant now = Client::now();
+  return now < valid_until() && now.nanoseconds() >= risky_from_.load();
+}
+
+// ---- Operations --------------------------------------------------------------------------------------------------
+
+void AsyncHold::start_wait_lost(Completion& completion) {
+  const Instant now = loop_.begin();
+  if (configuration_ != Status::ok) return loop_.complete(completion, configuration_);
+  if (orphaned()) return loop_.complete(completion, Status::forked);
+  if (lost_completion_ != nullptr) return loop_.complete(completion, Status::already_held);
+  if (!held(now)) return loop_.complete(completion, Status::not_held);
+  lost_completion_ = &completion;
+  rest();
+}
+
+void AsyncHold::set_lost_signal(asio::cancellation_signal* signal) {
+  signal_ = signal;
+  rest();
+}
+
+void AsyncHold::cancel() {
+  (void)loop_.begin();
+  if (completion_ != nullptr) cancel_operation(*completion_);
+  if (lost_completion_ != nullptr) cancel_operation(*lost_completion_);
+}
+
+void AsyncHold::cancel_operation(Completion& completion) {
+  if (&completion == completion_) return cancel_doing();
+  if (&completion != lost_completion_) return;
+  tell_waiter(Status::cancelled);
+  rest();
+}
+
+void AsyncHold::tell_waiter(Status status) {
+  if (lost_completion_ == nullptr) return;
+  loop_.complete(*lost_completion_, status);
+  lost_completion_ = nullptr;
+}
+
+// ---- Keeping and telling -----------------------------------------------------------------------------------------
+
+Status AsyncHold::keep(const KeepOptions& options) noexcept {
+  if (!options.valid()) return Status::invalid_argument;
+  if (held()) return Status::already_held;
+  keep_ = options;
+  return Status::ok;
+}
+
+void AsyncHold::begin_hold(Instant granted_at) noexcept {
+  granted_at_ = granted_at;
+  ticked_at_.store(granted_at.nanoseconds());
+  risk_told_ = loss_told_ = false;
+  forget_untold();
+}
+
+void AsyncHold::note_told(Told told) {
+  if (letting_go_) return;  // Nobody is told anything once a release has begun.
+  if (told == Told::at_risk && untold_ != Told::nothing) return;
+  untold_ = told;
+  loop_.await_telling(untold_place_);
+}
+
+// Last: whoever is called may destroy the lock.
+void AsyncHold::tell() {
+  untold_place_.unlink();
+  const Told told = untold_;
+  untold_ = Told::nothing;
+  if (told == Told::nothing) return;
+  bool& once = told == Told::lost ? loss_told_ : risk_told_;
+  if (once) return;
+  once = true;
+  const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
+  void* const context = keep_.context;
+  asio::cancellation_signal* const signal = told == Told::lost ? signal_ : nullptr;
+  if (call != nullptr) call(context);
+  if (signal != nullptr) signal->emit(asio::cancellation_type::terminal);
+}
+
+}  // namespace holdfast
