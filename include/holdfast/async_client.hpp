@@ -44,7 +44,7 @@ class AsyncClientCore;
 // What the client makes room for, once.
 struct AsyncLimits {
   std::size_t operations = 256;  // Handlers that wait at the same time. More is an assertion.           304 bytes each
-  std::size_t requests = 128;    // In flight on the connection, at least 32; more wait for their turn.  450 bytes each
+  std::size_t requests = 128;    // In flight on the connection, 32 to 131,070; more wait their turn.   450 bytes each
                                  // An acquire or release takes two places.
   std::size_t waiters = 32;      // Locks that wait by push at the same time; more are polled.           320 bytes each
   std::size_t kept = 256;        // Holds that are kept alive at the same time.                          116 bytes each

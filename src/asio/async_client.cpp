@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/async_client.hpp"
 
+#include <algorithm>
+
 #include "async_client_core.hpp"
 #include "client_hot.hpp"
 #include "holdfast/url.hpp"
@@ -12,11 +14,12 @@ namespace {
 // Of Asio's own operations, the ones in progress and those of before that have been cancelled: a socket's read, write and
 // connect, twice; the timer; the turn.
 constexpr std::size_t own_operations = 24;
-// Fewer requests than this, and a session has no room for its handshake.
+// Fewer requests than this, and a session has no room for its handshake; more, and it cannot count its compensations.
 constexpr std::size_t requests_min = in_flight_max;
+constexpr std::size_t requests_max = 2 * UINT16_MAX;
 
 AsyncNode::Limits node_limits(const AsyncLimits& limits) noexcept {
-  return {.requests = limits.requests < requests_min ? requests_min : limits.requests, .waiters = limits.waiters};
+  return {.requests = std::clamp(limits.requests, requests_min, requests_max), .waiters = limits.waiters};
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/async_quorum.hpp"
 
+#include <algorithm>
+
 #include "async_quorum_core.hpp"
 #include "client_hot.hpp"
 #include "holdfast/url.hpp"
@@ -13,8 +15,9 @@ namespace {
 // write and connect, twice; the timer; the turn.
 constexpr std::size_t own_operations_each = 16;
 constexpr std::size_t own_operations_loop = 8;
-// Fewer requests than this, and a session has no room for its handshake.
+// Fewer requests than this, and a session has no room for its handshake; more, and it cannot count its compensations.
 constexpr std::size_t requests_min = in_flight_max;
+constexpr std::size_t requests_max = 2 * UINT16_MAX;
 // How long async_connect() waits for the rest once a majority is there.
 constexpr Duration connect_grace = std::chrono::milliseconds(250);
 
@@ -61,7 +64,7 @@ std::size_t AsyncQuorum::compensations_pending() const noexcept { return core_->
 AsyncQuorumCore::AsyncQuorumCore(executor_type executor, std::size_t nodes, const AsyncQuorumLimits& limits)
     : AsyncLoop(std::move(executor), limits.operations, own_operations_each * nodes + own_operations_loop) {
   HOLDFAST_ASSERT(nodes >= 1 && nodes <= nodes_max);
-  const AsyncNode::Limits each = {.requests = limits.requests < requests_min ? requests_min : limits.requests,
+  const AsyncNode::Limits each = {.requests = std::clamp(limits.requests, requests_min, requests_max),
                                   .waiters = limits.waiters};
   AsyncLoop& loop = *this;
   AsyncNode::Host& host = *this;
