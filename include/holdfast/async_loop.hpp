@@ -328,15 +328,15 @@ struct AsyncLoop::KeptHandler {
     destroy(completion, loop);
     const std::error_code error = make_error_code(completion.outcome_);
     loop.put_back(completion);  // The handler may start the next operation.
-    if constexpr (!has_executor) {
-      std::move(kept.handler)(error);
-    } else if (!kept.work) {
-      std::move(kept.handler)(error);
-    } else {
-      const Executor executor = kept.work->get_executor();
-      Allocator allocator = asio::get_associated_allocator(kept.handler);
-      asio::dispatch(executor, Call{std::move(kept.handler), std::move(allocator), error});
+    if constexpr (has_executor) {
+      if (kept.work) {
+        const Executor executor = kept.work->get_executor();
+        Allocator allocator = asio::get_associated_allocator(kept.handler);
+        asio::dispatch(executor, Call{std::move(kept.handler), std::move(allocator), error});
+        return;
+      }
     }
+    std::move(kept.handler)(error);
   }
 };
 

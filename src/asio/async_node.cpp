@@ -216,7 +216,8 @@ void AsyncNode::finish_connect(Status status, int error) {
   if (client_.address_count_ != 0 && ++client_.address_index_ == client_.address_count_) client_.address_index_ = 0;
   if (untried_ != 0) {
     --untried_;
-    return open_wire();
+    state_ = State::next_address;
+    return;
   }
   exhausted_ = client_.address_count_ != 0;
   (void)client_.note_connect(status);
@@ -298,6 +299,7 @@ void AsyncNode::give_up(const void* requester, Status why) {
 void AsyncNode::work() {
   if (!wanted_) return;
   if (state_ == State::closed && now() >= client_.next_connect_at_) start_connect();
+  while (state_ == State::next_address) open_wire();
   if (state_ == State::open) {
     transmit();
     if (session().state() == SessionState::failed) wire_closed(wire_, 0);
@@ -322,6 +324,7 @@ Instant AsyncNode::next_timeout() const noexcept {
   if (wanted_) {
     switch (state_) {
       case State::closed: next = client_.next_connect_at_; break;
+      case State::next_address: next = now(); break;
       case State::resolving:
       case State::connecting: next = connect_deadline_; break;
       case State::open: next = session().poll_timeout(); break;
@@ -331,6 +334,7 @@ Instant AsyncNode::next_timeout() const noexcept {
   switch (push_state_) {
     case State::closed: return subscriber_->has_waiters() && introduced_ ? earlier(next, push_connect_at_) : next;
     case State::resolving:
+    case State::next_address:
     case State::connecting: return earlier(next, push_deadline_);
     case State::open: return earlier(next, subscriber_->poll_timeout());
   }

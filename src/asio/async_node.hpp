@@ -102,7 +102,7 @@ class AsyncNode final : private AsyncWire::Host {
   }
 
  private:
-  enum class State : std::uint8_t { closed, resolving, connecting, open };
+  enum class State : std::uint8_t { closed, resolving, next_address, connecting, open };
   struct Buffers;
 
   void wire_connected(AsyncWire& wire, int error) override;
