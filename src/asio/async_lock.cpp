@@ -193,7 +193,6 @@ void AsyncLock::conclude(Status status) {
     case Doing::release: return conclude_release(status);
     case Doing::renew:
       if (asks_again(status)) return wait_for(Step::connection);
-      if (status == Status::ok && place_ != nullptr) core_->confirm(*place_, machine_.confirmed_at());
       return finish(status);
     case Doing::query: return finish(status);
   }
@@ -239,6 +238,8 @@ void AsyncLock::finish(Status status) {
   const bool released = doing_ == Doing::release && machine_.count() == 0;
   Completion& completion = *completion_;
   stop_listening(status == Status::ok);
+  // A renewal, an acquire once more and a step down extend the hold; anything else says nothing new.
+  if (place_ != nullptr) core_->confirm(*place_, machine_.confirmed_at());
   if (released) forget_untold();  // A loss that only the release found: its status says so.
   completion_ = nullptr;
   doing_ = Doing::nothing;

@@ -44,8 +44,6 @@ class AsyncNode final : private AsyncWire::Host {
   void close();
   // The connection is given up, with what has just been found out about it, and made anew.
   void fail(Status why, ByteView text) noexcept { session().fail(why, text); }
-  // Asks the servers of names and connects anew at once, whatever the back-off says.
-  void hurry() noexcept { client_.next_connect_at_ = Instant(); }
 
   [[nodiscard]] Session& session() noexcept { return client_.session_; }
   [[nodiscard]] const Session& session() const noexcept { return client_.session_; }

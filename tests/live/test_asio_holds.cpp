@@ -263,6 +263,25 @@ TEST_ON_SERVER(test_a_worker_that_ticks_should_keep_its_lock) {
   TEST_ASSERT_EQUAL(0, told.lost);
 }
 
+// What extends a hold beside its own renewals, an acquire once more and the release of one of two, counts for its keeping.
+TEST_ON_SERVER(test_a_hold_that_was_acquired_again_should_not_be_lost_when_its_first_lease_ends) {
+  AsioWorld world(server.unix_url());
+  Told told;
+  AsyncReentrantLock lock(world.client, "k", {.lease = 3s});
+  KeepOptions options = told.options(Keep::always);
+  options.max_hold = 1ms;  // Nothing renews it.
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep(options));
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
+  const Instant first_end = lock.valid_until();
+  world.run_for(1s);
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
+  TEST_ASSERT_TRUE(lock.valid_until() > first_end);
+  TEST_ASSERT_TRUE(world.runs_until([&] { return Client::now() > first_end + 100ms; }));
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL(0, told.lost);
+  TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
+}
+
 TEST_ON_SERVER(test_a_hold_that_cannot_be_kept_should_be_let_go_of) {
   AsioWorld world(server.unix_url(), {.kept = 2});
   std::deque<AsyncMutex> locks;
