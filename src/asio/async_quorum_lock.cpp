@@ -192,7 +192,7 @@ Status AsyncQuorumLock::ask() {
     case Doing::renew: {
       // A round that a cancelled call, or the watch over the hold, has opened is waited for instead.
       const Status status = open_round(deadline_);
-      until_ = deadline_;
+      until_ = status == Status::ok ? Instant::max() : deadline_;  // A round of our own ends by its requests' deadline.
       return status == Status::too_many_requests ? Status::ok : status;
     }
     case Doing::release: {
@@ -212,8 +212,9 @@ Status AsyncQuorumLock::ask_to_acquire() {
   const bool reentrant = machine_.kind().reentrant;
   reentering_ = reentrant && machine_.held(now);
   if (reentering_) {
-    until_ = core_->request_deadline();
-    const Status status = open_round(until_);
+    const Instant deadline = core_->request_deadline();
+    const Status status = open_round(deadline);
+    until_ = status == Status::ok ? Instant::max() : deadline;
     return status == Status::too_many_requests ? Status::ok : status;
   }
   const NodeSet voters = static_cast<NodeSet>(core_->roll().voters(now) & core_->roomy());
