@@ -148,20 +148,23 @@ struct Memory {
   char transmit[transmit_size_max / 2];
   Session::InFlight in_flight[10];
   Session::CompensationSlot compensations[2];
+  char compensation_keys[2 * key_size_max];
 };
 static_assert(sizeof(Memory::receive) >= line_size_max + 3);
 static_assert(sizeof(Memory) + sizeof(Session) + sizeof(LockMachine) <= 9 * 1024, "what this task takes of RAM");
 
 // They view each other as long as either lives, so they live for ever.
 Memory memory;
-Session session({.client_name = "freertos"}, {.receive = {memory.receive, sizeof memory.receive},
-                                              .nodes = memory.nodes,
-                                              .node_count = sizeof memory.nodes / sizeof memory.nodes[0],
-                                              .transmit = {memory.transmit, sizeof memory.transmit},
-                                              .in_flight = memory.in_flight,
-                                              .in_flight_count = 10,
-                                              .compensations = memory.compensations,
-                                              .compensation_count = 2});
+Session session({.client_name = "freertos"},
+                {.receive = {memory.receive, sizeof memory.receive},
+                 .nodes = memory.nodes,
+                 .node_count = sizeof memory.nodes / sizeof memory.nodes[0],
+                 .transmit = {memory.transmit, sizeof memory.transmit},
+                 .in_flight = memory.in_flight,
+                 .in_flight_count = 10,
+                 .compensations = memory.compensations,
+                 .compensation_count = 2,
+                 .compensation_keys = {memory.compensation_keys, sizeof memory.compensation_keys}});
 LockMachine machine(mutex_kind);
 TickClock tick_clock;
 Transport transport;
@@ -281,6 +284,23 @@ bool finished(Instant now) {
   return progress.asked && !machine.waiting() && !machine.held(now) && session.compensations_pending() == 0;
 }
 
+// What lies in the socket is no answer to what leaves now: it is received first. False when the connection is gone.
+bool look(Instant now) {
+  while (session.wants_look()) {
+    const MutableBytes space = session.receive_space();
+    if (space.size == 0) return false;
+    const BaseType_t count = transport.receive(space, 0);
+    if (count < 0) return false;
+    if (count == 0) {
+      session.handle_drained();
+      continue;
+    }
+    session.handle_received(static_cast<std::size_t>(count), now);
+    dispatch(now);
+  }
+  return true;
+}
+
 // Judges the time and sends what there is to be sent. False when the connection is gone.
 bool turn(Instant now) {
   session.handle_timeout(now);
@@ -289,7 +309,10 @@ bool turn(Instant now) {
   settle(now);
   advance(now);
   settle(now);
-  for (ByteView bytes = session.poll_transmit(now); !bytes.empty(); bytes = session.poll_transmit(now)) {
+  for (;;) {
+    if (!look(now)) return false;
+    const ByteView bytes = session.poll_transmit(now);
+    if (bytes.empty()) break;
     const BaseType_t count = transport.send(bytes);
     if (count < 0) return false;
     if (count == 0) break;  // The rest goes out in the next turn.

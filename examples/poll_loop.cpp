@@ -184,6 +184,7 @@ void Loop::receive() {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       closed_by_peer_ = count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+      session_.handle_drained();
       return;
     }
     now_ = read_clock();
@@ -194,6 +195,7 @@ void Loop::receive() {
 
 void Loop::transmit() {
   for (;;) {
+    if (session_.wants_look()) receive();  // What lies in the socket is no answer to what leaves now.
     const ByteView bytes = session_.poll_transmit(now_);
     if (bytes.empty()) return;
     const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);

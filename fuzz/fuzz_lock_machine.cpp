@@ -26,6 +26,7 @@
 //   A N R n   as a n r of lock n, sent and answered in one go where nothing else is in flight; n / 3 says how it goes
 //   i n       make lock n anew, of kind n / 3        U n  release lock n as often as it is held, by post
 //   m n       renew lock n over another connection   M n  and hear of it        j n  another object takes lock n over
+//   u n       client n finds a reply in its socket that it did not ask for, while it waits for none
 // A lock of a reentrant kind that is held is acquired once more, and released once of several times.
 // Spaces and line ends between steps are nothing.
 #include <algorithm>
@@ -112,7 +113,7 @@ class World final : ModelClient::Observer {
   // ---- Steps
 
   void step(char letter, std::size_t n) {
-    static constexpr char letters[] = "ckKwy+anrpgbdDtTxXzelfsvhANRiUmMj";
+    static constexpr char letters[] = "ckKwy+anrpgbdDtTxXzelfsvhANRiUmMju";
     if (std::strchr(letters, letter) == nullptr || letter == '\0')
       letter = letters[static_cast<std::uint8_t>(letter) % (sizeof letters - 1)];
     trace_ += letter + std::to_string(n) + " ";
@@ -152,6 +153,7 @@ class World final : ModelClient::Observer {
         story.lock = &owner.replace_lock(*story.lock);
         start_story(story);
         break;
+      case 'u': say_unasked(client, n / 2); break;
       case 'd': client.receive(SIZE_MAX); break;
       case 'D': client.receive(1 + n / 2); break;
       case 't': client.transmit(SIZE_MAX); break;
@@ -234,12 +236,20 @@ class World final : ModelClient::Observer {
     else
       clients_[story.client].disown(*story.lock);
   }
+  static void say_unasked(ModelClient& client, std::size_t n) {
+    static const char* const replies[] = {
+        "+OK\r\n",      "$-1\r\n",      ":1\r\n", ":0\r\n",  "$16\r\n1700000000000000\r\n",
+        ":1\r\n:1\r\n", "*1\r\n:1\r\n", "+O",     "-ERR\r\n"};
+    if (!client.session().ready() || client.session().in_flight() != 0) return;
+    client.hear_unasked(replies[n % (sizeof replies / sizeof replies[0])]);
+  }
   void judge(ModelClient& client) {
     client.handle_timeout();
     const SessionState state = client.session().state();
     if (state != SessionState::ready && state != SessionState::handshaking) return;
     // What waits for room in the send buffer is nobody's timer.
-    if (!client.session().poll_transmit(server_.now).empty()) return;
+    (void)client.session().poll_transmit(server_.now);
+    if (client.session().unsent()) return;
     HOLDFAST_THEOREM(client.session().poll_timeout() > server_.now, trace_);
   }
   void whole_round(ModelClient& client) {
@@ -344,6 +354,9 @@ class World final : ModelClient::Observer {
   }
 
   void on_event(ModelClient::Lock& lock, LockEvent event) override {
+    bool misled = false;
+    for (const ModelClient& client : clients_)
+      for (const auto& its : client.locks()) misled |= its.get() == &lock && client.misled();
     for (LockStory& story : locks_) {
       if (story.lock != &lock) continue;
       if (event == LockEvent::granted) {
@@ -359,7 +372,7 @@ class World final : ModelClient::Observer {
       if (event == LockEvent::renewed) HOLDFAST_THEOREM(!story.lost, trace_);
     }
     // An honest server gives no cause for doubt.
-    HOLDFAST_THEOREM(event != LockEvent::protocol_doubt, trace_);
+    HOLDFAST_THEOREM(event != LockEvent::protocol_doubt || misled, trace_);
   }
   void on_dropped_compensation(const Token& token) override {
     TokenStory& story = stories_[std::string(token.bytes().string_view())];
@@ -438,14 +451,17 @@ class World final : ModelClient::Observer {
     const std::string& token = entry->fields.empty() ? entry->value : entry->fields.begin()->first;
     const TokenStory& story = stories_[token];
     const bool overtaken = story.delete_at != 0 && story.delete_at < story.set_at;
-    HOLDFAST_THEOREM(story.dropped || story.unserved || overtaken, trace_ + token);
+    HOLDFAST_THEOREM(story.dropped || story.unserved || overtaken || misled(token), trace_ + token);
   }
+  // Its client may think that a release was answered, and it never was.
+  bool misled(const std::string& token) const { return clients_[std::stoi(token.substr(0, 8))].misled(); }
   bool is_holder(const ModelClient::Lock& lock, const ModelServer::Entry& entry) {
     const LockState state = lock.machine.state();
     const std::string token(lock.machine.token().bytes().string_view());
     if ((state != LockState::held && state != LockState::at_risk) || !entry.names(token)) return false;
     if (entry.type == ModelServer::EntryType::hash)
-      HOLDFAST_THEOREM(stories_[token].miscounted || entry.fields.at(token) == lock.machine.count(), trace_ + token);
+      HOLDFAST_THEOREM(stories_[token].miscounted || misled(token) || entry.fields.at(token) == lock.machine.count(),
+                       trace_ + token);
     return true;
   }
 

@@ -6,13 +6,16 @@
 //   2. Every request is reported exactly once, an abandoned one never; a posted one, which is a compensation from the
 //      start, at most once. (S9)
 //   3. What was given up after bytes of it had been sent is compensated before any later request is sent, on this
-//      connection or the next; a compensation that was not answered goes out again. (S11)
+//      connection or the next; a compensation that was not answered goes out again, with its own key and token. (S11)
 //   4. A failed or closed session sends nothing, reads nothing and asks for no timer; an open one does not spin. (S10)
+//   5. No byte of what may grant, extend or tell leaves unless the driver has looked at its socket since it was submitted,
+//      since something was received, and since anything was sent. (S18)
 // No assertion of the library fails. The names are those of proto/security.md.
 //
 // Input: a program. Each step is a letter and a parameter, a digit or any byte:
-//   c    connect            t    transmit all            q n  submit; n: requester, compensated, posted, native, count
-//   k    close              T n  transmit n + 1 bytes    g n  give up requester n      a n  abandon requester n
+//   c    connect            t    look, transmit all      q n  submit; n: requester, compensated, posted, native, count
+//   k    close              T n  the same, n + 1 bytes   g n  give up requester n      a n  abandon requester n
+//   l    look               s    transmit without a look
 //   w    judge deadlines    + n  time passes             m n  compensate out of the blue, by the count n
 //   O    "+OK"              o    an integer reply        u    nil                      i n  an identity
 //   e n  an error reply     h n  a whole handshake, sent and answered, of identity n
@@ -39,7 +42,7 @@ namespace {
 
 constexpr std::size_t steps_max = 500;
 constexpr std::size_t requester_count = 3;
-constexpr char key_text[] = "k";
+constexpr std::size_t key_sizes[] = {1, 40, key_size_max};
 
 // One command as the server sees it.
 struct Command {
@@ -55,8 +58,9 @@ struct Asked {
   bool native = false;
   bool reported = false;
   bool abandoned = false;
+  std::string key;
   Token token;
-  Compensation compensation;  // Views the token: both stay where they are.
+  Compensation compensation;  // Views the key and the token: all stay where they are.
 };
 
 class World {
@@ -93,7 +97,7 @@ class World {
   char next() { return next_byte(rest_); }
 
   void step(char letter, std::size_t n) {
-    static constexpr char letters[] = "ckwotTuqeigab+mFZOh";
+    static constexpr char letters[] = "ckwotTuqeigab+mFZOhls";
     letter = letter_of(letter, letters);
     trace_ += letter + std::to_string(n) + " ";
     switch (letter) {
@@ -102,6 +106,8 @@ class World {
       case 'w': judge(); break;
       case 't': transmit(SIZE_MAX); break;
       case 'T': transmit(n + 1); break;
+      case 'l': look(); break;
+      case 's': transmit_some(SIZE_MAX); break;
       case '+': now_ = now_ + duration(n); break;
       case 'q': submit(n); break;
       case 'g':
@@ -155,7 +161,8 @@ class World {
     const std::string run_id(40, static_cast<char>('a' + n % 2));
     static const char* const versions[] = {"$6\r\n7.0.15\r\n$0\r\n\r\n", "$5\r\n8.4.0\r\n$0\r\n\r\n",
                                            "$5\r\n7.2.4\r\n$5\r\n9.0.0\r\n", "$3\r\nx.y\r\n$3\r\n...\r\n"};
-    return "*5\r\n$40\r\n" + run_id + "\r\n$2\r\n99\r\n" + versions[n / 2 % 4] + "$40\r\n" + run_id + "\r\n";
+    return "*6\r\n$40\r\n" + run_id + "\r\n$2\r\n99\r\n" + versions[n / 2 % 4] + "$40\r\n" + run_id +
+           "\r\n$8\r\n-1master\r\n";
   }
 
   // ---- The driver
@@ -191,18 +198,30 @@ class World {
     session_.handle_timeout(now_);
     poll();
     if (session_.state() != SessionState::ready && session_.state() != SessionState::handshaking) return;
-    if (!session_.poll_transmit(now_).empty()) return;
+    (void)session_.poll_transmit(now_);
+    if (session_.unsent()) return;
     HOLDFAST_THEOREM(session_.poll_timeout() > now_, trace_);
   }
   void transmit(std::size_t limit) {
     while (limit != 0) {
-      const ByteView bytes = session_.poll_transmit(now_).slice(0, limit);
-      if (bytes.empty()) return;
-      sent_bytes_.append(bytes.data(), bytes.size());
-      session_.handle_transmitted(bytes.size());
-      limit -= bytes.size();
-      read_commands();
+      if (session_.wants_look()) look();
+      const std::size_t sent = transmit_some(limit);
+      if (sent == 0) return;
+      limit -= sent;
     }
+  }
+  void look() {
+    session_.handle_drained();
+    looked_ = true;
+  }
+  std::size_t transmit_some(std::size_t limit) {
+    const ByteView all = session_.poll_transmit(now_);
+    const ByteView bytes = all.slice(0, limit);
+    sent_bytes_.append(bytes.data(), bytes.size());
+    if (!bytes.empty()) read_commands(all.slice(bytes.size(), all.size() - bytes.size()));
+    looked_ = false;
+    session_.handle_transmitted(bytes.size());
+    return bytes.size();
   }
   // One byte at a time, so that what the session does belongs to one reply. That pieces do not matter is another
   // target's theorem.
@@ -219,6 +238,7 @@ class World {
       RespTree value;
       std::size_t size = 0;
       const bool whole = RespOracle::read(received_, OracleLimits{}, value, size) == ParseResult::value;
+      looked_ = false;
       if (whole) {
         values_.push_back(value);
         received_.clear();
@@ -244,28 +264,33 @@ class World {
     asked.token = token_of(number);
     Asked& kept = asked_[number] = asked;
     // What is posted is a release.
-    kept.compensation = compensation_of(kept.token, asked.posted ? 0 : n / 24);
+    kept.key = key_of(number);
+    kept.compensation = compensation_of(kept.key, kept.token, asked.posted ? 0 : n / 24);
     Request& request = *place.request;
     request = Request();
-    request.tag = {&requesters_[asked.requester], number, Operation::acquire};
+    request.tag = {&requesters_[asked.requester], number, asked.posted ? Operation::release : Operation::acquire};
     request.deadline = n % 5 == 0 ? Instant::max() : now_ + request_timeout_default;
     request.repeatable = asked.native;
     request.posted = asked.posted;
     if (asked.compensated) request.compensation = &kept.compensation;
     session_.commit(request, size, now_);
+    if (!asked.posted) looked_ = false;
     if (asked.posted) posted_.insert(number);
   }
   static Token token_of(std::uint32_t number) { return Token(ByteView("token" + std::to_string(number))); }
 
-  static Compensation compensation_of(const Token& token, std::size_t count) {
-    return {count == 0 ? &mutex_kind : &reentrant_kind, Key(key_text), &token, static_cast<std::uint32_t>(count),
+  static std::string key_of(std::uint32_t number) {
+    return std::string(key_sizes[number % 3], static_cast<char>('a' + number % 26));
+  }
+  static Compensation compensation_of(const std::string& key, const Token& token, std::size_t count) {
+    return {count == 0 ? &mutex_kind : &reentrant_kind, Key(ByteView(key)), &token, static_cast<std::uint32_t>(count),
             30000};
   }
   void compensate(std::size_t count) {
     const std::uint32_t number = ++numbers_;
     const ReplyTag tag = {nullptr, number, Operation::compensate};
     const Token token = token_of(number);
-    if (session_.compensate(tag, compensation_of(token, count)) == Status::ok) owe(number);
+    if (session_.compensate(tag, compensation_of(key_of(number), token, count)) == Status::ok) owe(number);
   }
   void forget() {
     session_.forget();
@@ -310,7 +335,7 @@ class World {
   }
 
   // Reads what the server has got of whole commands, and which request it has got the beginning of.
-  void read_commands() {
+  void read_commands(ByteView unsent) {
     const OracleLimits wide = {.bulk = 1U << 20, .reply = 1U << 20};
     for (;;) {
       RespTree request;
@@ -322,6 +347,7 @@ class World {
       Command command;
       if (request.items[0].text == "ECHO") {
         command = {Command::Kind::request, static_cast<std::uint32_t>(std::stoul(request.items[1].text))};
+        HOLDFAST_THEOREM(looked_ || asked_[command.number].posted, trace_ + "sent without a look");
         // Theorem 3: nothing that it was submitted behind is still owed.
         for (const auto& [owed, since] : owed_)
           HOLDFAST_THEOREM(command.number <= since, trace_ + "owed " + std::to_string(owed));
@@ -331,6 +357,7 @@ class World {
                          trace_);
         const std::string& token = request.items[4].text;
         command = {Command::Kind::compensation, static_cast<std::uint32_t>(std::stoul(token.substr(5)))};
+        HOLDFAST_THEOREM(request.items[3].text == key_of(command.number), trace_);
         owed_.erase(command.number);
       }
       commands_.push_back(command);
@@ -340,10 +367,10 @@ class World {
     // What has begun is told by what is still to be sent of it.
     RespTree begun;
     std::size_t size = 0;
-    const ByteView unsent = session_.poll_transmit(now_);
     const std::string whole = sent_bytes_ + std::string(unsent.string_view());
     HOLDFAST_THEOREM(RespOracle::read(whole, wide, begun, size) == ParseResult::value, trace_ + show_bytes(whole));
     if (begun.items[0].text == "ECHO") begun_ = static_cast<std::uint32_t>(std::stoul(begun.items[1].text));
+    HOLDFAST_THEOREM(begun_ == 0 || looked_ || asked_[begun_].posted, trace_ + "begun without a look");
   }
 
   // The newest value has been taken by the command at its place.
@@ -423,6 +450,7 @@ class World {
   std::string received_;
   std::vector<RespTree> values_;
   std::size_t answered_ = 0;
+  bool looked_ = false;  // And nothing has happened since.
   std::string trace_;
 };
 

@@ -27,8 +27,10 @@
 
 #include "holdfast/subscriber.hpp"
 #include "resp_oracle.hpp"
+#include "resp_text.hpp"
 #include "resp_tree.hpp"
 #include "theorem.hpp"
+#include "wire_pieces.hpp"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -47,7 +49,6 @@ std::string lock_name(std::size_t lock) {
 std::string channel_name(std::size_t lock) {
   return lock == 1 ? "redisson_lock__channel:{tag}k" : "redisson_lock__channel:{" + lock_name(lock) + "}";
 }
-std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
 
 // One connection as an honest server sees it.
 struct Server {
@@ -270,13 +271,7 @@ class World {
       HOLDFAST_THEOREM(subscriber_.failure() == Status::timed_out, trace_);
   }
   void transmit(std::size_t limit) {
-    while (limit != 0) {
-      const ByteView bytes = subscriber_.poll_transmit(now_).slice(0, limit);
-      if (bytes.empty()) return;
-      server_.inbound.append(bytes.data(), bytes.size());
-      subscriber_.handle_transmitted(bytes.size());
-      limit -= bytes.size();
-    }
+    while (transmit_piece(subscriber_, now_, server_.inbound, limit)) {}
   }
   // One byte at a time, so that what the subscriber does belongs to one value.
   void receive(std::size_t limit) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "decimal.hpp"
 #include "holdfast/bytes.hpp"
@@ -14,9 +17,79 @@ static void setUp() {}
 static void tearDown() {}
 
 TEST(test_a_view_should_keep_the_nul_bytes_of_a_literal) {
-  const ByteView view = "a\0b\0";
-  TEST_ASSERT_EQUAL(std::size_t{4}, view.size());
-  TEST_ASSERT_EQUAL('\0', view[3]);
+  const ByteView view = "a\0b";
+  TEST_ASSERT_EQUAL(std::size_t{3}, view.size());
+  TEST_ASSERT_EQUAL('\0', view[1]);
+  TEST_ASSERT_EQUAL('b', view[2]);
+  static_assert(ByteView("a\0b").size() == 3, "at compile time, too");
+  static_assert(ByteView("\0\0b").size() == 3);
+  static_assert(ByteView("").empty());
+}
+
+// Whatever was in the buffer before, and whether it is full or not.
+TEST(test_a_char_array_should_be_taken_up_to_its_nul) {
+  for (const int rest : {'\0', 'x', '\xff'}) {
+    char buffer[16];
+    std::memset(buffer, rest, sizeof buffer);
+    std::snprintf(buffer, sizeof buffer, "orders/%d", 42);
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(buffer));
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), BytesArgument(buffer).view());
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(static_cast<char(&&)[16]>(buffer)));
+    buffer[0] = '\0';
+    TEST_ASSERT_TRUE(ByteView(buffer).empty());
+  }
+  char full[4] = {'a', 'b', 'c', 'd'};
+  TEST_ASSERT_EQUAL(ByteView("abcd"), ByteView(full));
+  char one[1] = {'a'};
+  TEST_ASSERT_EQUAL(ByteView("a"), ByteView(one));
+  char reused[] = "orders/41\0/archive";  // No literal, though it was filled from one.
+  TEST_ASSERT_EQUAL(ByteView("orders/41"), ByteView(reused));
+}
+
+// A type does not tell a const buffer from a literal, but a literal ends with one NUL after a byte that is none.
+TEST(test_a_const_char_array_that_ends_like_no_literal_should_be_taken_up_to_its_nul) {
+  struct Order {
+    char name[16];
+  };
+  for (const int rest : {'\0', 'x'}) {
+    Order order;
+    std::memset(&order, rest, sizeof order);
+    std::snprintf(order.name, sizeof order.name, "orders/%d", 42);
+    const Order& seen = order;
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(seen.name));
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), BytesArgument(seen.name).view());
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(static_cast<const char(&&)[16]>(seen.name)));
+    std::memcpy(order.name + 9, "\0/ab\0\0", 7);
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(seen.name));
+    std::memcpy(order.name, "a brim-full one", 16);
+    TEST_ASSERT_EQUAL(ByteView("a brim-full one"), ByteView(seen.name));
+    std::memcpy(order.name, "a brim-full one.", 16);
+    TEST_ASSERT_EQUAL(ByteView("a brim-full one."), ByteView(seen.name));
+    // This one ends like a literal. Its address does not.
+    std::memcpy(order.name, "orders/42\0 one", 15);
+    order.name[15] = '\0';
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(&seen.name[0]));
+  }
+  const char padded[64] = "x";
+  TEST_ASSERT_EQUAL(ByteView("x"), ByteView(padded));
+  const char without[3] = {'a', 'b', 'c'};
+  TEST_ASSERT_EQUAL(ByteView("abc"), ByteView(without));
+  static constexpr char name[] = "orders";
+  static_assert(ByteView(name).size() == 6);
+}
+
+TEST(test_a_pointer_should_be_taken_up_to_its_nul_and_nullptr_as_nothing) {
+  char buffer[] = "orders/42\0/archive";
+  char* const changeable = buffer;
+  const char* const fixed = buffer;
+  const char* const none = nullptr;
+  TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(changeable));
+  TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(fixed));
+  TEST_ASSERT_EQUAL(ByteView("orders/42"), BytesArgument(fixed).view());
+  TEST_ASSERT_TRUE(ByteView(none).empty());
+  TEST_ASSERT_TRUE(BytesArgument(none).view().empty());
+  TEST_ASSERT_TRUE(ByteView(nullptr).empty());
+  TEST_ASSERT_TRUE(BytesArgument(nullptr).view().empty());
 }
 
 TEST(test_a_view_should_be_made_of_whatever_holds_text) {
@@ -24,7 +97,26 @@ TEST(test_a_view_should_be_made_of_whatever_holds_text) {
   TEST_ASSERT_EQUAL(ByteView("k\0ey"), ByteView(text));
   TEST_ASSERT_EQUAL(ByteView("k\0ey"), ByteView(std::string_view(text)));
   TEST_ASSERT_EQUAL(ByteView("k\0ey").string_view(), std::string_view(text));
+  TEST_ASSERT_EQUAL(ByteView("k\0ey"), BytesArgument(std::string(text)).view());
+  TEST_ASSERT_TRUE(ByteView("k\0ey") == std::string(text));
 }
+
+// What is kept is not made of a temporary without a word; what a call is given may be one.
+template <class Source>
+constexpr bool kept = std::is_convertible_v<Source, ByteView>;
+template <class Source>
+constexpr bool passed = std::is_convertible_v<Source, BytesArgument>;
+static_assert(!kept<std::string> && !kept<const std::string> && !kept<char (&&)[8]> && !kept<const char (&&)[8]>);
+static_assert(kept<std::string&> && kept<const std::string&> && kept<std::string_view> && kept<const ByteView&>);
+static_assert(kept<char (&)[8]> && kept<const char (&)[8]> && kept<const char*> && kept<char*&> &&
+              kept<std::nullptr_t>);
+static_assert(passed<std::string> && passed<const std::string> && passed<char (&&)[8]> && passed<const char (&&)[8]>);
+static_assert(passed<std::string&> && passed<const std::string&> && passed<std::string_view> &&
+              passed<const ByteView&>);
+static_assert(passed<char (&)[8]> && passed<const char (&)[8]> && passed<const char*> && passed<std::nullptr_t>);
+static_assert(std::is_constructible_v<ByteView, std::string>, "in so many words, for one expression");
+static_assert(!kept<int> && !passed<int> && !kept<char> && !passed<bool>);
+static_assert(!kept<volatile char (&)[8]> && !kept<unsigned char (&)[8]> && !kept<void*>);
 
 TEST(test_the_empty_view_should_equal_every_empty_view) {
   TEST_ASSERT_TRUE(ByteView().empty());
@@ -37,8 +129,8 @@ TEST(test_views_should_be_equal_only_byte_by_byte) {
   TEST_ASSERT_EQUAL(ByteView("abc"), ByteView("abc"));
   TEST_ASSERT_FALSE(ByteView("abc") == ByteView("abd"));
   TEST_ASSERT_FALSE(ByteView("abc") == ByteView("ab"));
-  TEST_ASSERT_FALSE(ByteView("ab\0") == ByteView("ab"));
-  TEST_ASSERT_FALSE(ByteView("\x00") == ByteView("\xff"));
+  TEST_ASSERT_FALSE(ByteView("ab\0", 3) == ByteView("ab"));
+  TEST_ASSERT_FALSE(ByteView("\x00", 1) == ByteView("\xff"));
 }
 
 TEST(test_a_slice_should_never_reach_past_its_view) {

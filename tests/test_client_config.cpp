@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // validate() names the first field that is outside its limits; a config of defaults is inside all of them.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 
@@ -76,6 +79,27 @@ TEST(test_a_text_that_is_too_long_should_be_empty_and_say_so) {
   text.assign("12");
   TEST_ASSERT_FALSE(text.too_long());
   TEST_ASSERT_EQUAL(std::string("12"), std::string(text.c_str()));
+}
+
+TEST(test_a_text_should_be_made_of_whatever_holds_text) {
+  char buffer[16];
+  std::memset(buffer, 'x', sizeof buffer);
+  std::snprintf(buffer, sizeof buffer, "%s", "secret");
+  const char* const none = nullptr;
+  const std::string text = "secret";
+  ClientConfig config = {.host = buffer, .user = &buffer[0], .password = text + "!", .client_name = none};
+  TEST_ASSERT_EQUAL(ByteView("secret"), config.host.view());
+  TEST_ASSERT_EQUAL(ByteView("secret"), config.user.view());
+  TEST_ASSERT_EQUAL(ByteView("secret!"), config.password.view());
+  TEST_ASSERT_TRUE(config.client_name.empty());
+  config.password.assign(buffer);
+  TEST_ASSERT_EQUAL(ByteView("secret"), config.password.view());
+  config.password = text;
+  TEST_ASSERT_EQUAL(ByteView("secret"), config.password.view());
+  config.password = std::string_view(text);
+  TEST_ASSERT_EQUAL(ByteView("secret"), config.password.view());
+  config.password = std::getenv("HOLDFAST_NO_SUCH_VARIABLE");
+  TEST_ASSERT_TRUE(config.password.empty());
 }
 
 TEST(test_an_address_should_be_needed_and_a_socket_path_should_do_instead_of_it) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <cstdio>
+#include <cstring>
 #include <set>
 #include <string>
 
@@ -16,9 +18,20 @@ TEST(test_key_should_be_valid_from_one_byte_to_its_limit) {
   TEST_ASSERT_FALSE(Key().valid());
   TEST_ASSERT_FALSE(Key("").valid());
   TEST_ASSERT_TRUE(Key("k").valid());
-  TEST_ASSERT_TRUE(Key("\0").valid());
+  TEST_ASSERT_TRUE(Key(ByteView("\0", 1)).valid());
   TEST_ASSERT_TRUE(Key(ByteView(longest)).valid());
   TEST_ASSERT_FALSE(Key(ByteView(longest + "k")).valid());
+}
+
+TEST(test_key_should_be_made_of_any_text) {
+  char buffer[64];
+  std::memset(buffer, 'x', sizeof buffer);
+  std::snprintf(buffer, sizeof buffer, "orders/%d", 42);
+  const char* const none = nullptr;
+  TEST_ASSERT_EQUAL(ByteView("orders/42"), Key(buffer).bytes());
+  TEST_ASSERT_EQUAL(ByteView("orders/42"), Key(&buffer[0]).bytes());
+  TEST_ASSERT_TRUE(Key(std::string("orders/") + "42").bytes() == "orders/42");
+  TEST_ASSERT_FALSE(Key(none).valid());
 }
 
 TEST(test_token_should_be_empty_until_it_has_bytes_and_a_value_from_then_on) {

@@ -6,124 +6,32 @@
 #include <string>
 
 #include "fast_paths.hpp"
+#include "heard.hpp"
 #include "holdfast/lock_machine.hpp"
 #include "holdfast/mutex_kind.hpp"
 #include "holdfast/reentrant_kind.hpp"
-#include "holdfast/resp_parser.hpp"
+#include "lock_desk.hpp"
 #include "lock_transitions.hpp"
 #include "printers.hpp"
+#include "resp_text.hpp"
 #include "scripts.hpp"
 
 using namespace holdfast;
+using holdfast::testing::command_of;
+using holdfast::testing::Desk;
+using holdfast::testing::Heard;
 
 namespace {
 
 constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
-constexpr Duration lease = 10s;
+constexpr Duration lease = Desk::lease;
 constexpr Duration drift = lease / 100 + 2ms;
 
-// One machine and the last request that it made.
-struct Desk {
-  LockMachine machine;
-  Request request;
-  std::string bytes;
-
-  explicit Desk(const LockKind& kind = mutex_kind) : machine(kind) {
-    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("name"), {.lease = lease}));
-  }
-  static Token token(char digit) { return Token(ByteView(std::string(token_text_size, digit))); }
-
-  // Takes the wanted request. False if there is none.
-  bool take_request() {
-    if (!machine.wants_request()) return false;
-    char space[4096];
-    std::size_t size = 0;
-    request = {};
-    TEST_ASSERT_EQUAL(Status::ok, machine.poll_request({space, sizeof space}, request, size));
-    bytes.assign(space, size);
-    return true;
-  }
-  void answer(const RespValue& value, Instant now) {
-    machine.handle_reply({.tag = request.tag, .outcome = Status::ok, .nothing_ran = false, .value = value}, now);
-  }
-  void fail(Status outcome, bool nothing_ran, Instant now) {
-    machine.handle_reply({.tag = request.tag, .outcome = outcome, .nothing_ran = nothing_ran, .value = {}}, now);
-  }
-  LockEvent event() { return machine.poll_event(); }
-  bool compensation(Token* token = nullptr) {
-    ReplyTag tag;
-    Compensation compensation;
-    if (!machine.poll_compensation(tag, compensation)) return false;
-    compensation_tag = tag;
-    compensated_count = compensation.count;
-    compensated_lease = compensation.lease_milliseconds;
-    if (token != nullptr) *token = *compensation.token;
-    return true;
-  }
-  ReplyTag compensation_tag;
-  std::uint32_t compensated_count = 99;  // Of the last compensation.
-  std::uint32_t compensated_lease = 0;
-
-  void acquire(Instant now, char digit = 'a') {
-    TEST_ASSERT_EQUAL(Status::ok, machine.acquire(token(digit), now, now + 1s));
-    TEST_ASSERT_TRUE(take_request());
-  }
-  void hold(Instant now, char digit = 'a') {
-    acquire(now, digit);
-    answer(granted(), now + 1ms);
-    TEST_ASSERT_EQUAL(LockEvent::granted, event());
-  }
-  void renew(Instant now) {
-    TEST_ASSERT_EQUAL(Status::ok, machine.renew(now, now + 1s));
-    TEST_ASSERT_TRUE(take_request());
-  }
-  // A reentrant hold of so many acquisitions, the last of them asked for at `now`.
-  void hold_times(std::uint32_t count, Instant now) {
-    hold(now);
-    for (std::uint32_t number = 2; number <= count; ++number) {
-      reenter(now);
-      answer(one(), now + 1ms);
-      TEST_ASSERT_EQUAL(LockEvent::granted, event());
-      TEST_ASSERT_EQUAL(number, machine.count());
-    }
-  }
-  void reenter(Instant now, Duration timeout = 1s) {
-    TEST_ASSERT_EQUAL(Status::ok, machine.reenter(now, now + timeout));
-    TEST_ASSERT_TRUE(take_request());
-  }
-  void step_down(Instant now) {
-    TEST_ASSERT_EQUAL(Status::ok, machine.step_down(false, now, now + 1s));
-    TEST_ASSERT_TRUE(take_request());
-  }
-  // The count that the request in flight would be compensated by, if the session gave it up now.
-  std::uint32_t would_compensate_by() const {
-    TEST_ASSERT_TRUE(request.compensation != nullptr);
-    TEST_ASSERT_EQUAL(machine.token().bytes(), request.compensation->token->bytes());
-    return request.compensation->count;
-  }
-  static RespValue granted() { return RespValue::make_text(RespKind::simple, "OK"); }
-  static RespValue one() { return RespValue::make_integer(1); }
-  static RespValue zero() { return RespValue::make_integer(0); }
-};
-
-// A reply as it comes over the wire.
-struct Heard {
-  RespParserStorage storage;
-  RespParser parser{{storage.buffer, sizeof storage.buffer}, storage.nodes, elements_max};
-  RespValue value;
-
-  explicit Heard(const std::string& bytes_heard) {
-    TEST_ASSERT_EQUAL(bytes_heard.size(), parser.feed(ByteView(bytes_heard)));
-    TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(value));
-  }
-};
-
 std::string step_of(const std::string& count, bool by_text = false) {
-  const auto bulk = [](const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; };
   const Script& script = scripts::reentrant_step;
-  return "*7\r\n" + bulk(by_text ? "EVAL" : "EVALSHA") +
-         bulk(std::string((by_text ? script.text : script.sha.bytes()).string_view())) + bulk("1") + bulk("name") +
-         bulk(std::string(token_text_size, 'a')) + bulk(count) + bulk("10000");
+  return command_of({by_text ? "EVAL" : "EVALSHA",
+                     std::string((by_text ? script.text : script.sha.bytes()).string_view()), "1", "name",
+                     std::string(token_text_size, 'a'), count, "10000"});
 }
 
 }  // namespace
@@ -293,6 +201,42 @@ TEST(test_acquire_given_up_by_the_session_should_not_be_compensated_twice) {
     TEST_ASSERT_EQUAL(outcome, desk.machine.status());
     TEST_ASSERT_FALSE(desk.compensation());
   }
+}
+
+// Instant::max() is what a driver has that cannot read its clock: the end of such a hold would never come.
+TEST(test_acquire_should_be_refused_without_a_clock) {
+  Desk desk;
+  const Instant never = Instant::max();
+  TEST_ASSERT_EQUAL(Status::system_error, desk.machine.acquire(Desk::token('a'), never, never + 1s));
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+  TEST_ASSERT_TRUE(desk.machine.state() == LockState::idle);
+  desk.hold(start);
+}
+
+TEST(test_a_hold_should_be_lost_and_taken_back_without_a_clock) {
+  const Instant never = Instant::max();
+  for (const bool renews : {false, true}) {
+    Desk desk;
+    desk.hold(start);
+    TEST_ASSERT_FALSE(desk.machine.held(never));
+    if (renews)
+      TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.renew(never, never));
+    else
+      TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.release(NativeDelete::none, false, never, never));
+    TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+    TEST_ASSERT_TRUE(desk.compensation());
+    TEST_ASSERT_FALSE(desk.machine.held(start + 1s));  // Also when it can be read again.
+  }
+}
+
+// The grant comes when the clock has just failed: it is nobody's.
+TEST(test_a_grant_should_be_taken_back_without_a_clock) {
+  Desk desk;
+  desk.acquire(start);
+  desk.answer(Desk::granted(), Instant::max());
+  TEST_ASSERT_EQUAL(LockEvent::unclear, desk.event());
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_FALSE(desk.machine.held(start + 1s));
 }
 
 TEST(test_acquire_should_be_refused_while_held_or_asked) {
@@ -552,6 +496,25 @@ TEST(test_failed_renewal_should_be_tried_again_after_a_share_of_the_lease) {
     desk.fail(Status::loading, true, start + 6ms);
     TEST_ASSERT_EQUAL(start + 6ms + it.delay, desk.machine.renewal_due());
   }
+}
+
+// [issue 10, 14] Nobody wants to know any more, which is no doubt of the hold.
+TEST(test_cancelled_renewal_should_leave_the_hold_as_it_is) {
+  Desk desk;
+  desk.hold(start);
+  desk.renew(start + 1s);
+  desk.fail(Status::cancelled, false, start + 2s);
+  TEST_ASSERT_EQUAL(Status::cancelled, desk.machine.status());
+  TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
+  TEST_ASSERT_FALSE(desk.machine.at_risk(start + 2s));
+  TEST_ASSERT_FALSE(desk.machine.waiting());
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+  TEST_ASSERT_EQUAL(start + lease / 3, desk.machine.renewal_due());
+  // Its time goes on, also while it is cancelled.
+  desk.renew(start + 3s);
+  desk.fail(Status::cancelled, false, start + lease);
+  TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.status());
 }
 
 TEST(test_renewal_should_say_how_it_ended) {
@@ -2407,14 +2370,16 @@ TEST(test_only_one_renewal_should_be_wanted) {
   TEST_ASSERT_EQUAL(start + 1s + lease - drift, desk.machine.valid_until());
 }
 
-// What is left of the deadline belongs to the caller.
+// What is left of the deadline belongs to the caller: its time is over, whatever the reply was. A waiting acquire goes on.
 TEST(test_unknown_script_should_not_be_asked_again_behind_the_deadline) {
   Desk acquiring(reentrant_kind);
   acquiring.acquire(start);
   acquiring.fail(Status::no_script, true, start + 1s);
   TEST_ASSERT_FALSE(acquiring.machine.wants_request());
   TEST_ASSERT_EQUAL(LockEvent::denied, acquiring.event());
-  TEST_ASSERT_EQUAL(Status::no_script, acquiring.machine.status());
+  TEST_ASSERT_EQUAL(Status::timed_out, acquiring.machine.status());
+  TEST_ASSERT_EQUAL(LockState::idle, acquiring.machine.state());  // Nothing ran, and nothing is to be taken back.
+  TEST_ASSERT_FALSE(acquiring.machine.wants_compensation());
 
   Desk renewing;
   renewing.hold(start);
@@ -2422,6 +2387,15 @@ TEST(test_unknown_script_should_not_be_asked_again_behind_the_deadline) {
   renewing.fail(Status::no_script, true, start + 2s);
   TEST_ASSERT_FALSE(renewing.machine.wants_request());
   TEST_ASSERT_EQUAL(LockEvent::at_risk, renewing.event());
+  TEST_ASSERT_EQUAL(Status::timed_out, renewing.machine.status());
+
+  Desk stepping(reentrant_kind);
+  stepping.hold(start);
+  stepping.reenter(start + 1s);
+  stepping.fail(Status::no_script, true, start + 2s);
+  TEST_ASSERT_FALSE(stepping.machine.wants_request());
+  TEST_ASSERT_EQUAL(LockEvent::denied, stepping.event());
+  TEST_ASSERT_EQUAL(Status::timed_out, stepping.machine.status());
 }
 
 // [rule 2] Each reply counts once, for what was asked.

@@ -3,6 +3,8 @@
 // Several names as one key, and back.
 #include "unity_style.hpp"
 
+#include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,20 @@ TEST(test_names_of_any_bytes_should_come_back) {
   TEST_ASSERT_EQUAL(names[2], back[0]);
   TEST_ASSERT_EQUAL(every, back[1]);
   TEST_ASSERT_EQUAL(names[1], back[2]);
+}
+
+TEST(test_names_should_be_taken_from_buffers_up_to_their_nul) {
+  char buffers[2][16];
+  std::memset(buffers, 'x', sizeof buffers);
+  std::snprintf(buffers[0], sizeof buffers[0], "b");
+  std::snprintf(buffers[1], sizeof buffers[1], "a");
+  const char* const pointers[] = {buffers[0], buffers[1]};
+  const std::string strings[] = {"b", "a"};
+  const BytesArgument arguments[] = {buffers[0], pointers[1], strings[1]};
+  for (const NameList& list : {NameList(buffers), NameList(pointers), NameList(strings), NameList(arguments)})
+    TEST_ASSERT_EQUAL(ByteView("\1a\1b"), list.key().bytes());
+  const char* const missing[] = {"a", nullptr};
+  TEST_ASSERT_FALSE(NameList(missing).key().valid());
 }
 
 TEST(test_the_limits_should_be_reached_and_not_passed) {

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "heard.hpp"
 #include "holdfast/multi_kind.hpp"
 #include "holdfast/mutex_kind.hpp"
 #include "holdfast/name_list.hpp"
 #include "holdfast/renewal_schedule.hpp"
-#include "holdfast/resp_parser.hpp"
 #include "printers.hpp"
 #include "scripts.hpp"
 
@@ -28,6 +28,7 @@ static doctest::String toString(RenewalEvent event) {
 }  // namespace holdfast
 
 using namespace holdfast;
+using holdfast::testing::Heard;
 
 namespace {
 
@@ -104,24 +105,6 @@ std::vector<std::string> read_words(const std::string& bytes) {
   return words;
 }
 
-// A reply as the session would hand it out.
-class Parsed {
- public:
-  explicit Parsed(const std::string& bytes) {
-    const MutableBytes space = parser_.receive_space();
-    TEST_ASSERT_TRUE(space.size >= bytes.size());
-    std::memcpy(space.data, bytes.data(), bytes.size());
-    parser_.handle_received(bytes.size());
-    TEST_ASSERT_EQUAL(ParseResult::value, parser_.poll_value(value));
-  }
-  RespValue value;
-
- private:
-  char buffer_[reply_size_max];
-  RespValue nodes_[elements_max];
-  RespParser parser_{{buffer_, sizeof buffer_}, nodes_, elements_max};
-};
-
 // A schedule and all that was sent and told.
 struct Desk {
   explicit Desk(std::size_t places = 300)
@@ -172,7 +155,7 @@ struct Desk {
     return sent.back();
   }
   bool answer(const SentCall& call, const std::string& bytes) {
-    const Parsed parsed(bytes);
+    const Heard parsed(bytes);
     return schedule.handle_reply(
         {.tag = call.request.tag, .outcome = Status::ok, .nothing_ran = false, .value = parsed.value}, now);
   }
@@ -1234,7 +1217,7 @@ struct Crowd {
   std::vector<Member> members = std::vector<Member>(count);
   std::unique_ptr<char[]> space{new char[16 * 1024]};
   std::deque<Waiting> waiting;
-  std::unique_ptr<Parsed> replies[renewal_batch_max + 1];  // By their keys: to parse each would be most of the time.
+  std::unique_ptr<Heard> replies[renewal_batch_max + 1];  // By their keys: to parse each would be most of the time.
   std::size_t calls = 0;
   std::size_t keys = 0;
   std::size_t most_at_once = 0;
@@ -1278,9 +1261,9 @@ TEST(test_a_hundred_thousand_holds_should_be_kept_for_ten_minutes) {
     while (!crowd.waiting.empty() && crowd.waiting.front().at <= now) {
       const Crowd::Waiting reply = crowd.waiting.front();
       crowd.waiting.pop_front();
-      std::unique_ptr<Parsed>& parsed = crowd.replies[reply.keys];
+      std::unique_ptr<Heard>& parsed = crowd.replies[reply.keys];
       if (!parsed)
-        parsed = std::make_unique<Parsed>("*" + std::to_string(reply.keys) + "\r\n" + ones.substr(0, reply.keys * 4));
+        parsed = std::make_unique<Heard>("*" + std::to_string(reply.keys) + "\r\n" + ones.substr(0, reply.keys * 4));
       TEST_ASSERT_TRUE(schedule.handle_reply(
           {.tag = reply.tag, .outcome = Status::ok, .nothing_ran = false, .value = parsed->value}, now));
     }
@@ -1460,7 +1443,7 @@ TEST(test_outcome_should_count_and_not_the_value_beside_it) {
   Desk desk;
   const Holder& holder = desk.enter("one");
   desk.to(all_due);
-  const Parsed parsed("*1\r\n:1\r\n");
+  const Heard parsed("*1\r\n:1\r\n");
   TEST_ASSERT_TRUE(desk.schedule.handle_reply(
       {.tag = desk.take_one().request.tag, .outcome = Status::timed_out, .nothing_ran = false, .value = parsed.value},
       desk.now));

@@ -13,7 +13,7 @@ using namespace holdfast;
 
 namespace holdfast {
 static doctest::String toString(RestartGuard::Verdict verdict) {
-  static const char* const names[] = {"votes", "young", "replaced", "anonymous"};
+  static const char* const names[] = {"votes", "young", "replaced", "successor", "replica", "anonymous"};
   return names[static_cast<int>(verdict)];
 }
 }  // namespace holdfast
@@ -37,10 +37,34 @@ ServerIdentity server(char id, std::uint64_t uptime, std::uint64_t replication =
   return identity;
 }
 
-RestartGuard guard_of(std::uint64_t uptime, Duration lease = max_lease) {
+// A guard, and what was promised.
+struct Guarded {
   RestartGuard guard;
-  guard.note(server('a', uptime), lease, start);
+  LeasePromise promise;
+
+  explicit Guarded(Duration lease = max_lease) { promise.set(lease); }
+  void note(const ServerIdentity& identity, Instant now) { guard.note(identity, now); }
+  [[nodiscard]] Verdict verdict(Instant now) const { return guard.verdict(promise, now); }
+  [[nodiscard]] Instant votes_from() const { return guard.votes_from(promise); }
+};
+
+Guarded guard_of(std::uint64_t uptime, Duration lease = max_lease) {
+  Guarded guard(lease);
+  guard.note(server('a', uptime), start);
   return guard;
+}
+
+// The same server as a master whose data are another life's, or as a replica.
+ServerIdentity as_successor(ServerIdentity identity, std::uint64_t replication = 1) {
+  identity.standing_first = '7';
+  identity.standing_last = 'r';
+  identity.replication_id = replication;
+  return identity;
+}
+ServerIdentity as_replica(ServerIdentity identity) {
+  identity.standing_first = '-';
+  identity.standing_last = 'e';
+  return identity;
 }
 
 }  // namespace
@@ -49,7 +73,7 @@ static void setUp() {}
 static void tearDown() {}
 
 TEST(test_a_server_that_nobody_has_asked_should_never_vote) {
-  const RestartGuard guard;
+  const Guarded guard;
   TEST_ASSERT_EQUAL(Verdict::anonymous, guard.verdict(start));
   TEST_ASSERT_EQUAL(Instant::max(), guard.votes_from());
 }
@@ -57,7 +81,7 @@ TEST(test_a_server_that_nobody_has_asked_should_never_vote) {
 // Uptime is the difference of two whole seconds: the server may be almost one second younger.
 TEST(test_a_young_server_should_vote_once_every_lease_before_its_start_has_run_out) {
   for (std::uint64_t uptime = 0; uptime <= 31; ++uptime) {
-    const RestartGuard guard = guard_of(uptime);
+    const Guarded guard = guard_of(uptime);
     const Instant from = start + longest + 1s - std::chrono::seconds(static_cast<std::int64_t>(uptime));
     TEST_ASSERT_EQUAL(from, guard.votes_from());
     TEST_ASSERT_EQUAL(Verdict::young, guard.verdict(start));
@@ -72,7 +96,7 @@ TEST(test_a_young_server_should_vote_once_every_lease_before_its_start_has_run_o
 TEST(test_an_old_server_should_vote_at_once) {
   for (const std::uint64_t uptime : {std::uint64_t{32}, std::uint64_t{33}, old, std::uint64_t{INT64_MAX},
                                      std::uint64_t{INT64_MAX} + 1, UINT64_MAX}) {
-    const RestartGuard guard = guard_of(uptime);
+    const Guarded guard = guard_of(uptime);
     TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start));
     TEST_ASSERT_TRUE(guard.votes_from() <= start);
   }
@@ -81,7 +105,7 @@ TEST(test_an_old_server_should_vote_at_once) {
 TEST(test_a_lease_with_a_part_of_a_second_should_count_whole) {
   for (const Duration lease : {Duration(30s + 1ms), Duration(30s + 999ms), Duration(5ms)})
     for (std::uint64_t uptime = 0; uptime <= 34; ++uptime) {
-      const RestartGuard guard = guard_of(uptime, lease);
+      const Guarded guard = guard_of(uptime, lease);
       const Instant safe =
           start + lease + drift_of(lease) + 1s - std::chrono::seconds(static_cast<std::int64_t>(uptime));
       const Instant first = later(safe, start);
@@ -101,8 +125,8 @@ TEST(test_a_lease_of_a_day_should_be_waited_out) {
 
 // Another server in the place of one: its own uptime says nothing of what the one before has granted.
 TEST(test_a_replaced_server_should_vote_after_max_lease_however_old_it_is) {
-  RestartGuard guard = guard_of(old);
-  guard.note(server('b', old), max_lease, start + 5s);
+  Guarded guard = guard_of(old);
+  guard.note(server('b', old), start + 5s);
   TEST_ASSERT_EQUAL(start + 5s + longest, guard.votes_from());
   TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start + 5s));
   TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start + 5s + longest - 1ns));
@@ -110,76 +134,212 @@ TEST(test_a_replaced_server_should_vote_after_max_lease_however_old_it_is) {
 }
 
 TEST(test_a_restarted_server_should_wait_for_the_later_of_both_bounds) {
-  RestartGuard guard = guard_of(old);
-  guard.note(server('b', 0), max_lease, start);
+  Guarded guard = guard_of(old);
+  guard.note(server('b', 0), start);
   TEST_ASSERT_EQUAL(start + longest + 1s, guard.votes_from());
   TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start));
   TEST_ASSERT_EQUAL(Verdict::young, guard.verdict(start + longest));
   TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + longest + 1s + 1ns));
-  guard.note(server('c', 10), max_lease, start + 20s);
+  guard.note(server('c', 10), start + 20s);
   TEST_ASSERT_EQUAL(start + 20s + longest, guard.votes_from());
 }
 
 TEST(test_a_connection_to_the_same_server_should_change_nothing) {
-  RestartGuard guard = guard_of(old);
-  guard.note(server('a', old + 1), max_lease, start + 1s);
+  Guarded guard = guard_of(old);
+  guard.note(server('a', old + 1), start + 1s);
   TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + 1s));
-  guard.note(server('b', old), max_lease, start + 2s);
-  guard.note(server('b', old + 20), max_lease, start + 22s);  // The wait does not begin anew.
+  guard.note(server('b', old), start + 2s);
+  guard.note(server('b', old + 20), start + 22s);  // The wait does not begin anew.
   TEST_ASSERT_EQUAL(start + 2s + longest, guard.votes_from());
-  guard.note(server('a', old + 20), max_lease, start + 23s);  // Back again: another replacement.
+  guard.note(server('a', old + 20), start + 23s);  // Back again: another replacement.
   TEST_ASSERT_EQUAL(start + 23s + longest, guard.votes_from());
 }
 
 TEST(test_run_ids_should_be_compared_to_their_last_byte) {
-  RestartGuard guard = guard_of(old);
+  Guarded guard = guard_of(old);
   ServerIdentity almost = server('a', old);
   almost.run_id[run_id_size - 1] = 'b';
-  guard.note(almost, max_lease, start);
+  guard.note(almost, start);
   TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start));
 }
 
 TEST(test_a_server_that_does_not_tell_its_run_id_should_never_vote) {
-  RestartGuard guard;
+  Guarded guard;
   ServerIdentity nobody;
   nobody.uptime_seconds = old;
-  guard.note(nobody, max_lease, start);
+  guard.note(nobody, start);
   TEST_ASSERT_EQUAL(Verdict::anonymous, guard.verdict(start + lease_max));
   TEST_ASSERT_EQUAL(Instant::max(), guard.votes_from());
 }
 
 // What was known before the silence still counts behind it.
 TEST(test_silence_should_not_hide_a_replacement) {
-  RestartGuard same = guard_of(old);
-  same.note(ServerIdentity(), max_lease, start + 1s);
+  Guarded same = guard_of(old);
+  same.note(ServerIdentity(), start + 1s);
   TEST_ASSERT_EQUAL(Verdict::anonymous, same.verdict(start + 1s));
   TEST_ASSERT_EQUAL(Instant::max(), same.votes_from());
-  RestartGuard other = same;
-  same.note(server('a', old), max_lease, start + 2s);
+  Guarded other = same;
+  same.note(server('a', old), start + 2s);
   TEST_ASSERT_EQUAL(Verdict::votes, same.verdict(start + 2s));
-  other.note(server('b', old), max_lease, start + 2s);
+  other.note(server('b', old), start + 2s);
   TEST_ASSERT_EQUAL(Verdict::replaced, other.verdict(start + 2s));
 }
 
-TEST(test_forget_should_leave_a_guard_as_new) {
-  RestartGuard guard = guard_of(old);
-  guard.note(server('b', 0), max_lease, start);
-  guard.forget();
-  TEST_ASSERT_EQUAL(Verdict::anonymous, guard.verdict(start));
-  guard.note(server('c', old), max_lease, start);
-  TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start));
-}
-
 TEST(test_a_clock_near_its_epoch_should_not_wrap) {
-  RestartGuard guard;
-  guard.note(server('a', 32), max_lease, Instant::from_nanoseconds(1));
+  Guarded guard;
+  guard.note(server('a', 32), Instant::from_nanoseconds(1));
   TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(Instant::from_nanoseconds(1)));
-  guard.forget();
-  guard.note(server('a', old), max_lease, Instant());
+  guard = Guarded();
+  guard.note(server('a', old), Instant());
   TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(Instant()));
-  guard.note(server('b', 0), max_lease, Instant::from_nanoseconds(INT64_MAX - 1));
+  guard.note(server('b', 0), Instant::from_nanoseconds(INT64_MAX - 1));
   TEST_ASSERT_EQUAL(Instant::max(), guard.votes_from());
 }
+
+// ---- Places that are not known -----------------------------------------------------------------------------------
+
+// Somebody may have answered there before: who comes is taken for his successor.
+TEST(test_a_server_at_a_strange_place_should_wait_like_one_that_replaced_another) {
+  Guarded guard;
+  guard.guard.expect_stranger();
+  TEST_ASSERT_TRUE(guard.guard.stranger());
+  TEST_ASSERT_EQUAL(Verdict::anonymous, guard.verdict(start));
+  guard.note(server('a', old), start);
+  TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start));
+  TEST_ASSERT_EQUAL(start + longest, guard.votes_from());
+  guard.note(server('a', old + 20), start + 20s);  // Known by now.
+  TEST_ASSERT_EQUAL(start + longest, guard.votes_from());
+}
+
+TEST(test_a_server_should_have_a_number_of_its_run_id) {
+  RestartGuard guard;
+  TEST_ASSERT_EQUAL(0U, guard.server());
+  guard.note(server('a', old), start);
+  const std::uint32_t first = guard.server();
+  TEST_ASSERT_TRUE(first != 0);
+  TEST_ASSERT_TRUE(guard.is(server('a', 7)));
+  TEST_ASSERT_FALSE(guard.is(server('b', 7)));
+  TEST_ASSERT_FALSE(guard.is(ServerIdentity()));
+  ServerIdentity almost = server('a', old);
+  almost.run_id[run_id_size - 1] = 'b';
+  guard.note(almost, start);
+  TEST_ASSERT_TRUE(guard.server() != first);
+  guard.note(server('a', old), start);
+  TEST_ASSERT_EQUAL(first, guard.server());
+  guard.note(ServerIdentity(), start);
+  TEST_ASSERT_EQUAL(0U, guard.server());
+}
+
+// ---- Promotions --------------------------------------------------------------------------------------------------
+
+// A replica that lagged has a long uptime, and a new client has never seen the master before it.
+TEST(test_a_server_with_the_data_of_another_life_should_wait_from_when_it_was_first_seen) {
+  Guarded guard;
+  guard.note(as_successor(server('a', old)), start);
+  TEST_ASSERT_EQUAL(Verdict::successor, guard.verdict(start));
+  TEST_ASSERT_EQUAL(start + longest, guard.votes_from());
+  TEST_ASSERT_EQUAL(Verdict::successor, guard.verdict(start + longest - 1ns));
+  TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + longest));
+  guard.note(as_successor(server('a', old + 5)), start + 5s);  // The wait does not begin anew.
+  TEST_ASSERT_EQUAL(start + longest, guard.votes_from());
+}
+
+TEST(test_a_promotion_behind_the_same_run_id_should_be_waited_out) {
+  Guarded guard = guard_of(old);
+  guard.note(as_successor(server('a', old + 5)), start + 5s);
+  TEST_ASSERT_EQUAL(Verdict::successor, guard.verdict(start + 5s));
+  TEST_ASSERT_EQUAL(start + 5s + longest, guard.votes_from());
+  guard.note(as_successor(server('a', old + 9), 2), start + 9s);  // Once more: another replication id.
+  TEST_ASSERT_EQUAL(start + 9s + longest, guard.votes_from());
+}
+
+// A first replica, or none for an hour, gives a master a new replication id, and changes nothing of its data.
+TEST(test_a_new_replication_id_of_a_master_should_change_nothing) {
+  Guarded guard;
+  guard.note(server('a', old, 5), start);
+  guard.note(server('a', old, 6), start + 1s);
+  TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + 1s));
+}
+
+TEST(test_a_restart_with_data_should_wait_for_its_own_reasons_too) {
+  Guarded guard = guard_of(old);
+  guard.note(as_successor(server('b', 3)), start + 5s);
+  TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start + 5s));
+  TEST_ASSERT_EQUAL(start + 5s + longest, guard.votes_from());
+}
+
+// What it grants is its master's to forget.
+TEST(test_a_replica_should_never_vote_and_wait_when_it_is_promoted) {
+  for (const bool marked : {false, true}) {
+    Guarded guard;
+    guard.note(as_replica(server('a', old)), start);
+    TEST_ASSERT_TRUE(guard.guard.replica());
+    TEST_ASSERT_EQUAL(Verdict::replica, guard.verdict(start + lease_max));
+    TEST_ASSERT_EQUAL(Instant::max(), guard.votes_from());
+    guard.note(marked ? as_successor(server('a', old)) : server('a', old), start + 1h);
+    TEST_ASSERT_EQUAL(Verdict::successor, guard.verdict(start + 1h));
+    TEST_ASSERT_EQUAL(start + 1h + longest, guard.votes_from());
+  }
+  Guarded refused = guard_of(old);
+  refused.guard.note_replica();
+  TEST_ASSERT_EQUAL(Verdict::replica, refused.verdict(start + 1h));
+  refused.note(server('a', old), start + 1h);
+  TEST_ASSERT_EQUAL(start + 1h + longest, refused.votes_from());
+}
+
+// ---- Promises ----------------------------------------------------------------------------------------------------
+
+// A node forgets what was granted for the longer time, too.
+TEST(test_a_smaller_max_lease_should_not_shorten_what_was_promised) {
+  LeasePromise promise;
+  promise.set(60s);
+  const Duration long_one = LeasePromise::longest(60s);
+  const Duration short_one = LeasePromise::longest(1s);
+  promise.change(1s, start);
+  TEST_ASSERT_EQUAL(1s, promise.max_lease());
+  // Before the change, and a moment after it: whatever is held is held from before.
+  TEST_ASSERT_EQUAL(start - 10s + long_one, promise.over_by(start - 10s));
+  TEST_ASSERT_EQUAL(start + long_one, promise.over_by(start));
+  TEST_ASSERT_EQUAL(start + long_one, promise.over_by(start + 30s));
+  TEST_ASSERT_EQUAL(start + long_one + short_one, promise.over_by(start + long_one));
+  // The same of a start that is told by an uptime.
+  TEST_ASSERT_EQUAL(start + long_one, promise.over_by(start + 30s, 3));
+  TEST_ASSERT_EQUAL(start + 30s + long_one + 1s - 50s, promise.over_by(start + 30s, 50));
+  TEST_ASSERT_EQUAL(Instant(), promise.over_by(start + 30s, 63));
+  TEST_ASSERT_EQUAL(start + 70s + short_one + 1s - 1s, promise.over_by(start + 70s, 1));
+}
+
+TEST(test_every_max_lease_of_before_should_count_until_it_is_over) {
+  LeasePromise promise;
+  promise.set(60s);
+  promise.change(20s, start);
+  promise.change(1s, start + 50s);
+  // Both of before, taken together: no less than either.
+  const Instant both = start + 50s + LeasePromise::longest(20s);
+  TEST_ASSERT_TRUE(promise.over_by(start + 51s) >= start + LeasePromise::longest(60s));
+  TEST_ASSERT_TRUE(promise.over_by(start + 51s) >= both);
+  TEST_ASSERT_EQUAL(both + LeasePromise::longest(1s), promise.over_by(both));
+  // A larger one counts from the start, also for what happened before.
+  promise.change(90s, start + 52s);
+  TEST_ASSERT_EQUAL(start + 40s + LeasePromise::longest(90s), promise.over_by(start + 40s));
+  // What is over does not come back with the next change.
+  LeasePromise late;
+  late.set(60s);
+  late.change(20s, start);
+  late.change(1s, start + 100s);
+  TEST_ASSERT_EQUAL(start + 100s + LeasePromise::longest(20s), late.over_by(start + 100s));
+}
+
+TEST(test_a_larger_max_lease_should_be_waited_out_for_what_was_learnt_before) {
+  Guarded guard = guard_of(old, 1s);
+  guard.note(server('b', old), start + 5s);
+  TEST_ASSERT_EQUAL(Verdict::votes, guard.verdict(start + 10s));
+  guard.promise.change(30s, start + 10s);
+  TEST_ASSERT_EQUAL(Verdict::replaced, guard.verdict(start + 10s));
+  TEST_ASSERT_EQUAL(start + 5s + longest, guard.votes_from());
+}
+
+// ---- One machine -------------------------------------------------------------------------------------------------
 
 TEST(test_servers_of_one_run_id_or_one_replication_id_should_be_the_same_machine) {
   TEST_ASSERT_TRUE(same_machine(server('a', 1), server('a', 2)));

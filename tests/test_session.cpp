@@ -3,9 +3,12 @@
 // One connection's protocol, without a connection. The rules are those of proto/lock.md, quoted as [rule N].
 #include "unity_style.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "holdfast/lock_machine.hpp"
@@ -13,20 +16,24 @@
 #include "holdfast/reentrant_kind.hpp"
 #include "holdfast/session.hpp"
 #include "printers.hpp"
+#include "resp_text.hpp"
 #include "scripts.hpp"
+#include "wire_pieces.hpp"
 
 using namespace holdfast;
+using holdfast::testing::bulk;
+using holdfast::testing::receive_piece;
+using holdfast::testing::transmit_piece;
 
 namespace {
 
 constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
 const std::string run_id(40, 'f');
 
-std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
-
-std::string identity_reply(const std::string& id, const std::string& version, const std::string& valkey = "") {
-  return "*5\r\n" + bulk(id) + bulk("100") + bulk(version) + bulk(valkey) +
-         bulk("00000000000000ff" + std::string(24, 'f'));
+std::string identity_reply(const std::string& id, const std::string& version, const std::string& valkey = "",
+                           const std::string& standing = "-1master") {
+  return "*6\r\n" + bulk(id) + bulk("100") + bulk(version) + bulk(valkey) +
+         bulk("00000000000000ff" + std::string(24, 'f')) + bulk(standing);
 }
 std::string good_handshake(int client_id = 7, const std::string& id = run_id) {
   return ":" + std::to_string(client_id) + "\r\n" + identity_reply(id, "7.0.15");
@@ -59,14 +66,12 @@ struct Wire {
     }
     return "?";
   }
+  // Nothing lies in the socket.
+  void look() { session.handle_drained(); }
   void transmit(std::size_t limit = SIZE_MAX) {
-    for (;;) {
-      const ByteView bytes = session.poll_transmit(now).slice(0, limit);
-      if (bytes.empty()) return;
-      sent.append(bytes.data(), bytes.size());
-      session.handle_transmitted(bytes.size());
-      limit -= bytes.size();
-    }
+    do {
+      if (session.wants_look()) look();
+    } while (transmit_piece(session, now, sent, limit));
   }
   void poll() {
     Reply reply;
@@ -78,16 +83,8 @@ struct Wire {
     transmit();
     receive_early(bytes);
   }
-  void receive_early(const std::string& bytes) {
-    for (std::size_t at = 0; at < bytes.size();) {
-      const MutableBytes space = session.receive_space();
-      if (space.size == 0) return;
-      const std::size_t count = std::min(space.size, bytes.size() - at);
-      std::memcpy(space.data, bytes.data() + at, count);
-      session.handle_received(count, now);
-      at += count;
-      poll();
-    }
+  void receive_early(std::string_view bytes) {
+    while (receive_piece(session, now, bytes)) poll();
   }
   void connect(const std::string& handshake = good_handshake()) {
     session.handle_connected(now, now + 2s);
@@ -138,6 +135,13 @@ Request step_of(void* requester, const Compensation& compensation, Instant deadl
   request.tag = {requester, 1, Operation::step};
   request.deadline = deadline;
   request.compensation = &compensation;
+  return request;
+}
+Request posted_release_of(void* requester, const char* key, char digit) {
+  Request request;
+  request.tag = {requester, 1, Operation::release};
+  request.compensation = &compensation_for(key, digit);
+  request.posted = true;
   return request;
 }
 Request acquire_of(void* requester, const char* key, char digit, Instant deadline = start + 1s) {
@@ -262,7 +266,10 @@ TEST(test_handshake_should_do_without_what_the_acl_refuses) {
 }
 
 TEST(test_handshake_should_do_without_an_identity_of_an_odd_shape) {
-  for (const std::string odd : {"+OK\r\n", "*0\r\n", "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", "$-1\r\n", ":5\r\n"}) {
+  const std::string five = "*5\r\n" + bulk(run_id) + bulk("1") + bulk("7.0.15") + bulk("") + bulk(run_id);
+  const char* const odds[] = {"+OK\r\n", "*0\r\n", "*6\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n",
+                              "$-1\r\n", ":5\r\n", five.c_str()};
+  for (const std::string odd : odds) {
     Wire wire;
     wire.connect(":1\r\n" + odd);
     TEST_ASSERT_TRUE(wire.session.ready());
@@ -284,10 +291,27 @@ TEST(test_handshake_should_take_no_odd_text_for_a_replication_id) {
               {"0123456789abcdef", 0}};
   for (const auto& row : rows) {
     Wire wire;
-    wire.connect(":1\r\n*5\r\n" + bulk(run_id) + bulk("100") + bulk("7.0.15") + bulk("") + bulk(row.id));
+    wire.connect(":1\r\n*6\r\n" + bulk(run_id) + bulk("100") + bulk("7.0.15") + bulk("") + bulk(row.id) + bulk(""));
     TEST_ASSERT_TRUE(wire.session.identity().run_id_known);
     TEST_ASSERT_EQUAL(row.expected, wire.session.identity().replication_id);
   }
+}
+
+TEST(test_handshake_should_find_out_whether_the_servers_data_are_its_own) {
+  const struct {
+    const char* said;
+    ServerStanding expected;
+  } rows[] = {{"-1master", ServerStanding::master},   {"master", ServerStanding::master},
+              {"0master", ServerStanding::successor}, {"4711master", ServerStanding::successor},
+              {"-1slave", ServerStanding::replica},   {"4711slave", ServerStanding::replica},
+              {"slave", ServerStanding::replica},     {"", ServerStanding::unknown}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.connect(":1\r\n" + identity_reply(run_id, "7.0.15", "", row.said));
+    TEST_ASSERT_TRUE(wire.session.identity().run_id_known);
+    TEST_ASSERT_TRUE(wire.session.identity().standing() == row.expected);
+  }
+  TEST_ASSERT_TRUE(ServerIdentity().standing() == ServerStanding::unknown);
 }
 
 TEST(test_handshake_should_take_no_odd_number_for_a_client_id) {
@@ -494,6 +518,198 @@ TEST(test_reply_to_what_has_left_should_not_wait_for_the_rest) {
   }
 }
 
+// ---- The look before a request -----------------------------------------------------------------------------------
+
+// [rule 8] What lies in the socket before a request leaves is no answer to it: the driver must look, and cannot forget it.
+TEST(test_request_that_may_grant_or_extend_should_not_leave_without_a_look) {
+  const std::string bytes = "*1\r\n$1\r\na\r\n";
+  for (const Operation operation : {Operation::query, Operation::acquire, Operation::renew, Operation::step}) {
+    Wire wire;
+    wire.connect();
+    Request request = acquire_of(&lock_a, "a", 'a');
+    request.tag.operation = operation;
+    TEST_ASSERT_FALSE(wire.session.wants_look());
+    wire.submit(bytes, request);
+    TEST_ASSERT_TRUE(wire.session.wants_look());
+    TEST_ASSERT_TRUE(wire.session.unsent());
+    TEST_ASSERT_TRUE(wire.session.poll_transmit(start).empty());
+    wire.look();
+    TEST_ASSERT_FALSE(wire.session.wants_look());
+    TEST_ASSERT_EQUAL(bytes, wire.session.poll_transmit(start).string_view());
+  }
+}
+
+// Whatever is taken for the answer to a release, nobody holds the lock then.
+TEST(test_release_and_compensation_should_leave_without_a_look) {
+  const std::string bytes = "*1\r\n$1\r\na\r\n";
+  Wire wire;
+  wire.connect();
+  Request request = acquire_of(&lock_a, "a", 'a');
+  request.tag.operation = Operation::release;
+  wire.submit(bytes, request);
+  TEST_ASSERT_FALSE(wire.session.wants_look());
+  TEST_ASSERT_EQUAL(bytes, wire.session.poll_transmit(start).string_view());
+  wire.session.handle_transmitted(bytes.size());
+  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({}, compensation_for("b", 'b')));
+  TEST_ASSERT_EQUAL(compensation_of("b", 'b'), wire.session.poll_transmit(start).string_view());
+}
+
+// Nothing overtakes: what stands in the queue with such a request waits for the look, too.
+TEST(test_release_behind_an_acquire_should_wait_for_its_look) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({}, compensation_for("b", 'b')));
+  TEST_ASSERT_TRUE(wire.session.poll_transmit(start).empty());
+  wire.look();
+  TEST_ASSERT_EQUAL("*1\r\n$1\r\na\r\n" + compensation_of("b", 'b'), wire.session.poll_transmit(start).string_view());
+}
+
+TEST(test_look_should_be_good_for_what_is_sent_at_once) {
+  const std::string bytes = "*1\r\n$1\r\na\r\n";
+  Wire wire;
+  wire.connect();
+  wire.submit(bytes, acquire_of(&lock_a, "a", 'a'));
+  wire.look();
+  TEST_ASSERT_EQUAL(bytes, wire.session.poll_transmit(start).string_view());
+  wire.session.handle_transmitted(4);  // A short write: the rest is sent later.
+  TEST_ASSERT_TRUE(wire.session.wants_look());
+  TEST_ASSERT_TRUE(wire.session.poll_transmit(start).empty());
+  wire.look();
+  TEST_ASSERT_EQUAL(bytes.substr(4), wire.session.poll_transmit(start).string_view());
+  // The socket took nothing: another time, another look.
+  TEST_ASSERT_TRUE(wire.session.poll_transmit(start).empty());
+  wire.look();
+  wire.session.handle_transmitted(wire.session.poll_transmit(start).size());
+  TEST_ASSERT_FALSE(wire.session.wants_look());
+}
+
+TEST(test_look_of_before_should_count_for_no_later_request) {
+  Wire wire;
+  wire.connect();
+  wire.look();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  TEST_ASSERT_TRUE(wire.session.wants_look());
+  wire.look();
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
+  TEST_ASSERT_TRUE(wire.session.wants_look());
+}
+
+// Where something came, more may have.
+TEST(test_look_should_be_made_anew_behind_what_was_received) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
+  wire.look();
+  wire.receive_early("$-1\r\n");
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());  // The answer to the one in flight.
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_TRUE(wire.session.wants_look());
+  wire.transmit();
+  TEST_ASSERT_FALSE(wire.session.unsent());
+}
+
+// [rule 8] [rule 9] Nothing was sent, so it may be asked again on the next connection.
+TEST(test_unasked_reply_that_a_look_finds_should_close_the_connection_before_anything_is_sent) {
+  for (const std::string unasked : {"+OK\r\n", "$-1\r\n", ":1\r\n", ":0\r\n", "-ERR what\r\n", "*0\r\n"}) {
+    Wire wire;
+    wire.connect();
+    wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+    wire.receive_early(unasked);
+    wire.look();
+    TEST_ASSERT_EQUAL(SessionState::failed, wire.session.state());
+    TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+    TEST_ASSERT_TRUE(wire.session.poll_transmit(start).empty());
+    wire.close();
+    TEST_ASSERT_EQUAL(1U, wire.heard.size());
+    TEST_ASSERT_EQUAL(Status::not_connected, wire.heard[0].outcome);
+    TEST_ASSERT_TRUE(wire.heard[0].nothing_ran);
+    TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+    TEST_ASSERT_FALSE(wire.session.wants_look());
+  }
+}
+
+// Its rest would be taken for the answer.
+TEST(test_beginning_of_an_unasked_reply_should_close_the_connection_by_the_look) {
+  for (const std::string unasked : {"+", "$-", ":1\r", "*1\r\n", "*1\r\n+OK\r\n:"}) {
+    Wire wire;
+    wire.connect();
+    wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+    wire.receive_early(unasked);
+    wire.look();
+    TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+  }
+}
+
+// The beginning of the answer to what is in flight is none of that.
+TEST(test_beginning_of_an_answer_should_not_be_taken_for_unasked) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  wire.receive_early("$-");
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
+  wire.transmit();
+  wire.receive("1\r\n+OK\r\n");
+  TEST_ASSERT_TRUE(wire.session.ready());
+  TEST_ASSERT_EQUAL(2U, wire.heard.size());
+  TEST_ASSERT_EQUAL("null", wire.heard[0].value);
+  TEST_ASSERT_EQUAL("+OK", wire.heard[1].value);
+}
+
+// What is in front of it, and is still to be sent, is moved together with it.
+TEST(test_look_should_be_wanted_as_long_as_any_byte_of_an_acquire_is_unsent) {
+  const std::string first = "*1\r\n$1\r\na\r\n";
+  const std::string second = "*1\r\n$1\r\nb\r\n";
+  for (std::size_t sent = 1; sent < first.size() + second.size(); ++sent) {
+    Wire wire;
+    wire.connect();
+    Request release = acquire_of(&lock_a, "a", 'a');
+    release.tag.operation = Operation::release;
+    wire.submit(first, release);
+    wire.submit(second, acquire_of(&lock_b, "b", 'b'));
+    wire.sent.clear();
+    wire.look();
+    (void)wire.session.poll_transmit(start);
+    wire.session.handle_transmitted(sent);
+    TEST_ASSERT_TRUE(wire.session.wants_look());
+    wire.submit(first, release);  // Which makes room at the front.
+    TEST_ASSERT_TRUE(wire.session.wants_look());
+    wire.transmit();
+    TEST_ASSERT_EQUAL((first + second + first).substr(sent), wire.sent);
+  }
+  // Behind the last of its bytes none is wanted.
+  Wire wire;
+  wire.connect();
+  wire.submit(second, acquire_of(&lock_b, "b", 'b'));
+  Request release = acquire_of(&lock_a, "a", 'a');
+  release.tag.operation = Operation::release;
+  wire.submit(first, release);
+  wire.look();
+  (void)wire.session.poll_transmit(start);
+  wire.session.handle_transmitted(second.size());
+  TEST_ASSERT_FALSE(wire.session.wants_look());
+  wire.submit(first, release);
+  TEST_ASSERT_FALSE(wire.session.wants_look());
+  TEST_ASSERT_EQUAL(first + first, wire.session.poll_transmit(start).string_view());
+}
+
+TEST(test_next_connection_should_want_no_look_for_what_the_last_one_had) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.close();
+  TEST_ASSERT_FALSE(wire.session.wants_look());
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.session.forget();
+  TEST_ASSERT_FALSE(wire.session.wants_look());
+}
+
+// ---- Lost and late replies ---------------------------------------------------------------------------------------
+
 TEST(test_late_error_should_not_be_taken_for_one_of_the_handshake) {
   Wire wire;
   wire.connect();
@@ -605,12 +821,109 @@ TEST(test_passed_deadline_should_detach_and_compensate_behind_on_the_same_connec
 TEST(test_acquire_should_not_be_sent_without_a_slot_for_its_compensation) {
   Wire wire;
   wire.connect();
-  for (std::size_t index = 0; index < compensations_max; ++index)
-    wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  for (std::size_t index = 0; index < compensations_max; ++index) {
+    TEST_ASSERT_TRUE(wire.session.may_compensate());
+    wire.submit("*1\r\n$1\r\na\r\n", posted_release_of(&lock_a, "a", static_cast<char>('!' + index)));
+  }
+  TEST_ASSERT_FALSE(wire.session.may_compensate());
   TEST_ASSERT_TRUE(wire.session.open(true).request == nullptr);
   TEST_ASSERT_TRUE(wire.session.open(false).request != nullptr);
-  wire.receive("+OK\r\n");
+  wire.receive(":1\r\n");
+  TEST_ASSERT_TRUE(wire.session.may_compensate());
   TEST_ASSERT_TRUE(wire.session.open(true).request != nullptr);
+}
+
+// [rule 14] So many locks may be let go of in one breath; and eight, however long their keys are.
+TEST(test_posted_releases_should_find_as_many_places_as_their_keys_leave_bytes) {
+  const struct {
+    std::size_t key_size;
+    std::size_t places;
+  } rows[] = {
+      {1, compensations_max}, {77, compensations_max}, {78, compensations_max - 1}, {200, 9}, {key_size_max, 8}};
+  for (const auto& row : rows) {
+    Wire wire;
+    wire.connect();
+    std::size_t places = 0;
+    for (; wire.session.open(true).request != nullptr; ++places) {
+      const std::string key(row.key_size, 'k');
+      wire.submit("*1\r\n$1\r\na\r\n", posted_release_of(&lock_a, key.c_str(), static_cast<char>('!' + places)));
+      wire.transmit();
+    }
+    TEST_ASSERT_EQUAL(row.places, places);
+    TEST_ASSERT_EQUAL(places, wire.session.compensations_pending());
+    for (std::size_t index = 0; index < places; ++index) wire.receive(":1\r\n");
+    TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+    TEST_ASSERT_TRUE(wire.session.may_compensate());
+  }
+}
+
+// Each keeps its own key and token, whichever of the others are done with, and in whatever order.
+TEST(test_compensations_should_keep_their_bytes_when_others_are_freed) {
+  std::mt19937 random(20);
+  for (int round = 0; round < 200; ++round) {
+    Wire wire;
+    wire.connect();
+    struct Posted {
+      std::string key;
+      char digit;
+    };
+    std::vector<Posted> waiting;
+    for (int turn = 0; turn < 8; ++turn) {
+      const std::size_t more = random() % 5;
+      for (std::size_t index = 0; index < more && wire.session.open(true).request != nullptr; ++index) {
+        const std::string key = std::to_string(turn * 10 + static_cast<int>(index)) + std::string(random() % 100, 'k');
+        const char digit = static_cast<char>('!' + random() % 60);
+        wire.submit("*1\r\n$1\r\na\r\n", posted_release_of(&lock_a, key.c_str(), digit));
+        waiting.push_back({key, digit});
+      }
+      wire.transmit();
+      // All are in flight, in their order, or wait to be sent again.
+      const std::size_t answers = wire.session.in_flight();
+      std::vector<Posted> left;
+      wire.sent.clear();
+      for (std::size_t index = 0; index < answers; ++index) {
+        const bool refused = random() % 3 == 0;
+        wire.receive(refused ? "-BUSY Redis is busy running a script.\r\n" : ":1\r\n");
+        const std::size_t place = waiting.size() - answers + index;
+        if (refused) left.push_back(waiting[place]);
+      }
+      waiting = left;
+      TEST_ASSERT_EQUAL(waiting.size(), wire.session.compensations_pending());
+      wire.close();
+      wire.connect();
+      wire.now = wire.now + 3s;  // What was refused is sent again.
+      wire.transmit();
+      for (const Posted& posted : waiting)
+        TEST_ASSERT_TRUE(wire.sent.find(compensation_of(posted.key, posted.digit)) != std::string::npos);
+      TEST_ASSERT_EQUAL(waiting.size(), wire.session.in_flight());
+      // As the queue has them.
+      std::sort(waiting.begin(), waiting.end(), [&](const Posted& left_one, const Posted& right_one) {
+        return wire.sent.find(compensation_of(left_one.key, left_one.digit)) <
+               wire.sent.find(compensation_of(right_one.key, right_one.digit));
+      });
+    }
+  }
+}
+
+// More of them than the send buffer takes are due again: what finds no room waits for the socket, and for no timer.
+TEST(test_deferred_compensations_without_room_should_ask_for_no_timer) {
+  Wire wire;
+  wire.connect();
+  const std::string key(77, 'k');
+  for (std::size_t index = 0; index < compensations_max; ++index) {
+    Compensation compensation = compensation_for(key.c_str(), static_cast<char>('!' + index));
+    compensation.kind = &reentrant_kind;
+    TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({}, compensation));
+  }
+  wire.transmit();
+  for (std::size_t index = 0; index < compensations_max; ++index)
+    wire.receive("-BUSY Redis is busy running a script.\r\n");
+  wire.now = wire.now + 3s;
+  (void)wire.session.poll_transmit(wire.now);  // The socket takes nothing.
+  TEST_ASSERT_TRUE(wire.session.in_flight() < compensations_max);
+  TEST_ASSERT_TRUE(wire.session.poll_timeout() > wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL(compensations_max, wire.session.in_flight());
 }
 
 // [rule 7] A compensation that finds no room in the send buffer is overtaken by nobody.
@@ -1260,8 +1573,7 @@ TEST(test_error_should_be_told_with_what_it_proves) {
     Status outcome;
     bool nothing_ran;
   } rows[] = {{"LOADING Redis is loading the dataset in memory", Status::loading, true},
-              {"ERR something else", Status::server_error, false},
-              {"NOSCRIPT No matching script.", Status::no_script, true}};
+              {"ERR something else", Status::server_error, false}};
   Wire wire;
   wire.connect();
   for (const auto& row : rows) {
@@ -1274,6 +1586,21 @@ TEST(test_error_should_be_told_with_what_it_proves) {
     TEST_ASSERT_EQUAL("-" + std::string(row.text), wire.heard[0].value);
     TEST_ASSERT_EQUAL(ByteView(std::string_view(row.text)), wire.session.failure_text());
     TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  }
+}
+
+// The server will be asked with the script's text: nothing has failed.
+TEST(test_unknown_script_should_leave_no_words_of_a_failure) {
+  Wire wire;
+  wire.connect();
+  for (const bool compensated : {false, true}) {
+    Request request = acquire_of(&lock_a, "a", 'a');
+    if (!compensated) request.compensation = nullptr;
+    wire.submit("*1\r\n$1\r\na\r\n", request);
+    wire.receive("-NOSCRIPT No matching script.\r\n");
+    TEST_ASSERT_EQUAL(Status::no_script, wire.heard.back().outcome);
+    TEST_ASSERT_TRUE(wire.heard.back().nothing_ran);
+    TEST_ASSERT_TRUE(wire.session.failure_text().empty());
   }
 }
 
@@ -1369,6 +1696,134 @@ TEST(test_forgotten_compensation_should_not_be_sent_with_the_next) {
   for (const char digit : {'a', 'b'})
     TEST_ASSERT_TRUE(wire.sent.find(compensation_of("name", digit)) == std::string::npos);
   TEST_ASSERT_TRUE(wire.sent.find(compensation_of("name", 'c')) != std::string::npos);
+}
+
+// ---- Given up, and taken back by another ----------------------------------------------------------------------------
+
+// What found no place when its owner went away, and what the server refuses for good.
+TEST(test_compensations_that_are_given_up_should_be_counted) {
+  Wire wire;
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_dropped());
+  wire.session.count_dropped();
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_dropped());
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({}, compensation_for("name", 'c')));
+  wire.transmit();
+  wire.receive("-BUSY Redis is busy running a script.\r\n");  // It is tried again.
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_dropped());
+  wire.now = wire.now + 3s;
+  wire.transmit();
+  wire.receive("-NOPERM this user has no permissions to run the 'eval' command\r\n");
+  TEST_ASSERT_EQUAL(2U, wire.session.compensations_dropped());
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+// A lost acquire is taken back over another connection, and is still the first on the next one of its own.
+TEST(test_compensations_should_be_taken_back_by_another_session_too) {
+  for (const bool connected : {true, false}) {
+    Wire lost;
+    lost.connect(good_handshake(8));
+    lost.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+    lost.transmit();
+    lost.close();
+    Wire other;
+    if (connected) other.connect(good_handshake(9));
+    other.sent.clear();
+    other.session.take_back_for(lost.session);
+    TEST_ASSERT_TRUE(!other.session.unsent());
+    TEST_ASSERT_EQUAL(1U, other.session.compensations_pending());
+    if (!connected) {
+      other.connect(good_handshake(9));
+      other.sent.clear();
+    }
+    other.transmit();
+    if (connected) TEST_ASSERT_EQUAL(compensation_of("a", 'a'), other.sent);
+    other.receive(":1\r\n");
+    TEST_ASSERT_EQUAL(0U, other.session.compensations_pending());
+    TEST_ASSERT_EQUAL(0U, other.heard.size());
+    TEST_ASSERT_EQUAL(1U, lost.session.compensations_pending());
+    lost.sent.clear();
+    lost.connect(good_handshake(10));
+    lost.transmit();
+    TEST_ASSERT_TRUE(lost.sent.find(compensation_of("a", 'a')) != std::string::npos);
+    lost.receive(":0\r\n:0\r\n");  // CLIENT KILL, and what is gone.
+    TEST_ASSERT_EQUAL(0U, lost.session.compensations_pending());
+  }
+}
+
+// Twice handed over, it is repeated once; and what finds no room is left to its own.
+TEST(test_session_should_take_back_what_it_has_room_for) {
+  Wire lost;
+  lost.connect(good_handshake(7));
+  for (int index = 0; index < 4; ++index)
+    TEST_ASSERT_EQUAL(Status::ok, lost.session.compensate({}, compensation_for("a", static_cast<char>('a' + index))));
+  lost.close();
+  Wire other;
+  for (std::size_t index = 0; index < compensations_max - 3; ++index)
+    TEST_ASSERT_EQUAL(Status::ok, other.session.compensate({}, compensation_for("h", static_cast<char>('!' + index))));
+  other.session.take_back_for(lost.session);
+  TEST_ASSERT_EQUAL(4U, lost.session.compensations_pending());
+  TEST_ASSERT_EQUAL(compensations_max, other.session.compensations_pending());
+  other.session.take_back_for(lost.session);
+  TEST_ASSERT_EQUAL(compensations_max, other.session.compensations_pending());
+}
+
+// [rule 6] A hold that goes on by a smaller count may have another count by the time that a second connection says so.
+TEST(test_session_should_not_speak_for_the_count_of_another_session) {
+  Wire lost;
+  Compensation compensation = compensation_for("a", 'a');
+  compensation.kind = &reentrant_kind;
+  compensation.count = 1;
+  compensation.lease_milliseconds = 1000;
+  TEST_ASSERT_EQUAL(Status::ok, lost.session.compensate({}, compensation));
+  Wire other;
+  other.session.take_back_for(lost.session);
+  TEST_ASSERT_EQUAL(0U, other.session.compensations_pending());
+}
+
+// Whoever goes away waits for no answer to its handshake.
+TEST(test_compensations_should_leave_behind_an_unanswered_handshake_when_nobody_waits) {
+  Wire wire;
+  TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({}, compensation_for("a", 'a')));
+  wire.session.handle_connected(wire.now, wire.now + 1s);
+  wire.transmit();
+  TEST_ASSERT_TRUE(wire.sent.find(compensation_of("a", 'a')) == std::string::npos);
+  wire.session.skip_handshake();
+  wire.transmit();
+  TEST_ASSERT_TRUE(wire.sent.find(compensation_of("a", 'a')) != std::string::npos);
+}
+
+// Another server answers than the one that was asked: nothing of it is sent, and its places are free.
+TEST(test_compensations_that_are_forgotten_after_the_handshake_should_not_be_sent) {
+  for (const int deferred : {0, 1}) {
+    Wire wire;
+    wire.connect(good_handshake(7));
+    for (const char digit : {'a', 'b'})
+      TEST_ASSERT_EQUAL(Status::ok,
+                        wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", digit)));
+    wire.transmit();
+    if (deferred != 0) wire.receive(":0\r\n-LOADING Redis is loading the dataset in memory\r\n");
+    wire.close();
+    wire.sent.clear();
+    wire.session.handle_connected(wire.now, wire.now + 2s);
+    wire.receive(good_handshake(8));  // Of the same run id: the kill is a request of its own, and stays.
+    wire.session.forget_compensations();
+    TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+    wire.submit("*1\r\n$4\r\nNEXT\r\n", acquire_of(&lock_b, "name", 'c'));
+    wire.transmit();
+    const std::string kill = "*4\r\n" + bulk("CLIENT") + bulk("KILL") + bulk("ID") + bulk("7");
+    TEST_ASSERT_TRUE(wire.sent.ends_with(kill + "*1\r\n$4\r\nNEXT\r\n"));
+    wire.heard.clear();
+    wire.receive(":1\r\n+OK\r\n");
+    TEST_ASSERT_EQUAL(1U, wire.heard.size());
+    TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_b);
+    for (std::size_t index = 0; index < compensations_max; ++index) {
+      TEST_ASSERT_TRUE(wire.session.may_compensate());
+      TEST_ASSERT_EQUAL(Status::ok, wire.session.compensate({&lock_a, 1, Operation::compensate},
+                                                            compensation_for("name", static_cast<char>('d' + index))));
+    }
+    TEST_ASSERT_FALSE(wire.session.may_compensate());
+  }
 }
 
 // The parent's connection is the parent's, also where the child comes in the middle of a handshake.
@@ -1849,6 +2304,31 @@ TEST(test_deferred_compensation_should_wait_for_its_time_on_a_connection) {
   TEST_ASSERT_EQUAL(again, wire.session.poll_timeout());
 }
 
+// What is due again and finds no room waits for room: a timer that stays due would let its driver spin.
+TEST(test_compensations_that_are_due_again_should_wait_for_room_without_a_timer) {
+  Wire wire({.stall_timeout = 1h});
+  wire.connect();
+  for (const char* const key : {"a", "b", "c"})
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for(key, 'a')));
+  for (int refusals = 0; refusals < 3; ++refusals) wire.receive("-LOADING Redis is loading the dataset in memory\r\n");
+  const Instant again = wire.session.poll_timeout();
+  Request request;
+  request.tag = {&lock_b, 1, Operation::renew};
+  request.deadline = start + 30min;
+  while (wire.session.open(false).request != nullptr) wire.submit("*1\r\n$4\r\nPING\r\n", request);
+  wire.transmit();
+  wire.now = again;
+  wire.session.handle_timeout(wire.now);
+  TEST_ASSERT_TRUE(wire.session.poll_timeout() > wire.now);
+  TEST_ASSERT_EQUAL(3U, wire.session.compensations_pending());
+  // And goes out as soon as there is some.
+  wire.sent.clear();
+  for (int replies = 0; replies < 3; ++replies) wire.receive("+PONG\r\n");
+  wire.transmit();
+  TEST_ASSERT_EQUAL(compensation_of("a", 'a') + compensation_of("b", 'a') + compensation_of("c", 'a'), wire.sent);
+}
+
 // ---- Past the queue ----------------------------------------------------------------------------------------------
 
 // What a driver that waits for each reply may do while the session is quiet.
@@ -1896,7 +2376,8 @@ TEST(test_request_that_was_sent_past_the_queue_should_stand_in_it_as_from_the_st
   Wire wire;
   wire.connect();
   wire.sent.clear();
-  wire.session.quiet_request() = acquire_of(&lock_a, "a", 'a');
+  wire.look();
+  wire.session.straight_request(false) = acquire_of(&lock_a, "a", 'a');
   wire.session.commit_sent("*1\r\n$1\r\na\r\n", 4, start);
   wire.transmit();
   TEST_ASSERT_EQUAL("$1\r\na\r\n", wire.sent);  // The rest.

@@ -5,14 +5,20 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "guard_page.hpp"
 #include "holdfast/subscriber.hpp"
 #include "printers.hpp"
+#include "resp_text.hpp"
+#include "wire_pieces.hpp"
 
 using namespace holdfast;
+using holdfast::testing::bulk;
+using holdfast::testing::receive_piece;
+using holdfast::testing::transmit_piece;
 
 namespace {
 
@@ -20,7 +26,6 @@ using Waiter = Subscriber::Waiter;
 
 constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
 
-std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
 std::string channel_of(const std::string& key) { return "redisson_lock__channel:{" + key + "}"; }
 std::string subscribe(const std::string& key) { return "*2\r\n" + bulk("SUBSCRIBE") + bulk(channel_of(key)); }
 std::string unsubscribe(const std::string& key) { return "*2\r\n" + bulk("UNSUBSCRIBE") + bulk(channel_of(key)); }
@@ -46,13 +51,7 @@ struct Wire {
   explicit Wire(const SubscriberSettings& settings = {}) : subscriber(settings, buffers.storage()) {}
 
   void transmit(std::size_t limit = SIZE_MAX) {
-    for (;;) {
-      const ByteView bytes = subscriber.poll_transmit(now).slice(0, limit);
-      if (bytes.empty()) return;
-      sent.append(bytes.data(), bytes.size());
-      subscriber.handle_transmitted(bytes.size());
-      limit -= bytes.size();
-    }
+    while (transmit_piece(subscriber, now, sent, limit)) {}
   }
   // What has been sent since the last call.
   std::string take_sent() {
@@ -64,15 +63,8 @@ struct Wire {
     transmit();
     receive_early(bytes);
   }
-  void receive_early(const std::string& bytes) {
-    for (std::size_t at = 0; at < bytes.size();) {
-      const MutableBytes space = subscriber.receive_space();
-      if (space.size == 0) return;
-      const std::size_t count = std::min(space.size, bytes.size() - at);
-      std::memcpy(space.data, bytes.data() + at, count);
-      subscriber.handle_received(count, now);
-      at += count;
-    }
+  void receive_early(std::string_view bytes) {
+    while (receive_piece(subscriber, now, bytes)) {}
   }
   void connect() {
     subscriber.handle_connected(now);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Theorem S8 of proto/security.md: a URL is understood as a whole or refused, with its reason and without a trace.
+#include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "client_config_text.hpp"
@@ -16,7 +18,8 @@ static void tearDown() {}
 
 namespace {
 
-ClientConfig parsed(ByteView url) {
+ClientConfig parsed(BytesArgument argument) {
+  const ByteView url = argument;
   ClientConfig config;
   const char* reason = nullptr;
   const Status status = parse_url(url, config, &reason);
@@ -45,7 +48,8 @@ ClientConfig filled() {
   return config;
 }
 
-void expect_refused(ByteView url) {
+void expect_refused(BytesArgument argument) {
+  const ByteView url = argument;
   ClientConfig config = filled();
   const char* reason = nullptr;
   TEST_MESSAGE(url);
@@ -97,6 +101,9 @@ TEST(test_a_password_may_hold_colons_and_at_signs) {
   const ClientConfig config = parsed("redis://u:a@b@h");
   TEST_ASSERT_EQUAL(ByteView("a@b"), config.password.view());
   TEST_ASSERT_EQUAL(ByteView("h"), config.host.view());
+  const ClientConfig of_socket = parsed("unix://u:a@b@/run/s");
+  TEST_ASSERT_EQUAL(ByteView("a@b"), of_socket.password.view());
+  TEST_ASSERT_EQUAL(ByteView("/run/s"), of_socket.socket_path.view());
 }
 
 TEST(test_literal_addresses_should_be_read) {
@@ -167,10 +174,17 @@ TEST(test_a_socket_url_should_forget_the_credentials_and_the_database_of_before)
   TEST_ASSERT_EQUAL(0, config.database);
 }
 
+TEST(test_valkey_urls_should_be_read_as_redis_urls_are) {
+  TEST_ASSERT_EQUAL(to_text(parsed("redis://bob:s3cret@db.internal:7000/12")),
+                    to_text(parsed("valkey://bob:s3cret@db.internal:7000/12")));
+  TEST_ASSERT_EQUAL(6379, int{parsed("valkey://h").port});
+  expect_refused("valkey://");
+}
+
 TEST(test_other_schemes_should_be_refused) {
-  for (const char* const url :
-       {"", "redis", "redis:", "redis:/", "redis:h", "redis:/h", "REDIS://h", "rediss://h", "valkey://h", "http://h",
-        "tcp://h:6379", "h:6379", "localhost", " redis://h", "redis+unix:///s", "unix:/s", "unix"})
+  for (const char* const url : {"", "redis", "redis:", "redis:/", "redis:h", "redis:/h", "REDIS://h", "rediss://h",
+                                "valkeys://h", "VALKEY://h", "valkey:h", "http://h", "tcp://h:6379", "h:6379",
+                                "localhost", " redis://h", "redis+unix:///s", "unix:/s", "unix"})
     expect_refused(std::string_view(url));
 }
 
@@ -208,6 +222,32 @@ TEST(test_malformed_credentials_should_be_refused) {
         "redis://%:p@h", "redis://:a%00b@h", "unix:///a%00b", "unix:///a%", "unix://:p@", "unix://:p@s",
         "redis://:pa/ss@h", "redis://:pa?ss@h", "redis://:pa#ss@h", "unix://", "unix://s", "unix://h/s"})
     expect_refused(std::string_view(url));
+}
+
+TEST(test_a_url_should_be_taken_from_a_buffer_up_to_its_nul) {
+  char buffer[64];
+  std::memset(buffer, '9', sizeof buffer);
+  std::snprintf(buffer, sizeof buffer, "redis://h:%d", 7000);
+  const char* const none = nullptr;
+  TEST_ASSERT_EQUAL(std::uint16_t{7000}, parsed(buffer).port);
+  TEST_ASSERT_EQUAL(std::uint16_t{7000}, parsed(&buffer[0]).port);
+  TEST_ASSERT_EQUAL(ByteView("h"), parsed(&buffer[0]).host.view());
+  expect_refused(none);
+  expect_refused(nullptr);
+}
+
+// What stands in front of an unescaped byte is never taken for a host, nor what follows it for a database.
+TEST(test_an_unescaped_byte_in_a_password_should_be_named_with_its_escape) {
+  for (const char* const url :
+       {"redis://:pa/ss@h", "redis://u:1/2@h", "redis://:pa#ss@h", "redis://:pa?ss@h", "redis://:1#/@h",
+        "redis://:a/b#c@h:1/0", "valkey://u:6379/x@h", "unix://:pa/ss@/run/s", "unix://u:p/@/run/s"}) {
+    ClientConfig config;
+    const char* reason = nullptr;
+    TEST_MESSAGE(url);
+    TEST_ASSERT_EQUAL(Status::invalid_argument, parse_url(ByteView(std::string_view(url)), config, &reason));
+    TEST_ASSERT_TRUE(std::string(reason).find("in a password") != std::string::npos);
+    TEST_ASSERT_TRUE(std::string(reason).find("%2F") != std::string::npos);
+  }
 }
 
 TEST(test_no_reason_should_tell_the_password) {

@@ -43,11 +43,42 @@ Duration wait_of(const typename Plan::Settings& settings, ListenSet confirmed, s
 
 }  // namespace
 
+// The table of wait_plan.hpp.
+TEST(test_wait_should_go_on_behind_whatever_passes_by_itself) {
+  const std::set<Status> passing = {Status::lock_busy,        Status::too_many_requests, Status::not_connected,
+                                    Status::connect_failed,   Status::name_not_resolved, Status::transport_closed,
+                                    Status::timed_out,        Status::read_only,         Status::loading,
+                                    Status::out_of_memory,    Status::busy_script,       Status::no_script,
+                                    Status::too_few_replicas, Status::stale_replica,     Status::disk_error,
+                                    Status::cluster_down,     Status::try_again,         Status::too_many_clients,
+                                    Status::no_quorum,        Status::system_error,      Status::outcome_unknown};
+  for (int index = 0; index < status_count; ++index) {
+    const auto status = static_cast<Status>(index);
+    TEST_ASSERT_EQUAL(passing.count(status) != 0, worth_waiting(status));
+  }
+}
+
 TEST(test_the_first_try_should_be_due_at_once) {
   WaitPlan plan;
   plan.begin({});
   TEST_ASSERT_TRUE(plan.due(start, false, nobody));
   TEST_ASSERT_TRUE(plan.due(Instant(), false, nobody));
+}
+
+// redis-py asks ten times a second, and redsync seven.
+TEST(test_a_waiter_that_polls_should_ask_as_often_as_its_peers) {
+  std::mt19937 random(19);
+  WaitPlan plan;
+  plan.begin({});
+  Instant now = start;
+  int asked = 0;
+  for (; now < start + 60s; now = plan.next(false, nobody)) {
+    ++asked;
+    plan.begin_attempt(now, nobody);
+    plan.plan(now, true, nobody, unknown, static_cast<std::uint16_t>(random()));
+    if (asked == 1) TEST_ASSERT_TRUE(plan.next(false, nobody) <= start + 5ms);  // The first question comes again soon.
+  }
+  TEST_ASSERT_TRUE(asked >= 600 && asked <= 1200);
 }
 
 TEST(test_no_try_should_come_before_the_floor) {
@@ -86,6 +117,12 @@ TEST(test_the_last_try_should_be_made_at_the_deadline) {
 TEST(test_for_ever_should_have_no_last_try) {
   const WaitPlan plan = tried({});
   TEST_ASSERT_FALSE(plan.last(start + 1000h));
+}
+
+TEST(test_a_clock_that_cannot_be_read_should_make_any_try_the_last) {
+  const WaitPlan plan = tried({});
+  TEST_ASSERT_TRUE(plan.due(Instant::max(), false, nobody));
+  TEST_ASSERT_TRUE(plan.last(Instant::max()));
 }
 
 TEST(test_polls_should_grow_twofold_up_to_their_bound) {

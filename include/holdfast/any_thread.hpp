@@ -66,6 +66,8 @@ class AnyThread {
   auto hop(Start start, Token& token) const {
     return asio::async_initiate<Token, void(std::error_code)>(
         [lock = lock_, start](auto handler) {
+          if (lock->orphaned())
+            return start(std::move(handler));  // The executor is the parent's, whom nothing is asked for.
           const asio::any_io_executor executor = lock->get_executor();
           auto work = asio::make_work_guard(handler, executor);
           asio::dispatch(executor, Hop<Start, decltype(handler)>{start, std::move(handler), std::move(work)});

@@ -23,7 +23,8 @@
 // Thread rule: all of it on the executor, which runs one thing at a time: an io_context that one thread runs, or a strand.
 // on_any_thread() of any_thread.hpp is the way from elsewhere. The locks' held(), at_risk(), valid_until(), remaining() and
 // tick() may be called from any thread.
-// Fork: a child must not use the parent's loop; held() is false there, and operations say Status::forked.
+// Fork: a child must not run the parent's loop; held() is false there, and operations say Status::forked, to a handler with an
+// executor of the child's own.
 #pragma once
 
 #include <asio/any_io_executor.hpp>
@@ -43,7 +44,7 @@ class AsyncClientCore;
 
 // What the client makes room for, once.
 struct AsyncLimits {
-  std::size_t operations = 256;  // Handlers that wait at the same time. More is an assertion.           304 bytes each
+  std::size_t operations = 256;  // Handlers that wait at the same time. More: too_many_requests.        304 bytes each
   std::size_t requests = 128;    // In flight on the connection, 32 to 131,070; more wait their turn.   450 bytes each
                                  // An acquire or release takes two places.
   std::size_t waiters = 32;      // Locks that wait by push at the same time; more are polled.           320 bytes each
@@ -68,17 +69,19 @@ class AsyncClient {
   template <class Token>
   auto async_connect(const ClientConfig& config, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
-        [this](auto handler, const ClientConfig& given) { start_connect(given, store(std::move(handler))); }, token,
-        config);
+        [this](auto handler, const ClientConfig& given) {
+          initiate(std::move(handler), [&](Completion& completion) { start_connect(given, completion); });
+        },
+        token, config);
   }
   // The same with a URL, see url.hpp.
   template <class Token>
-  auto async_connect(ByteView url, Token&& token) {
+  auto async_connect(BytesArgument url, Token&& token) {
     ClientConfig config;
     const Status status = read_url(url, config);
     return asio::async_initiate<Token, void(std::error_code)>(
         [this, status](auto handler, const ClientConfig& given) {
-          start_connect(given, store(std::move(handler)), status);
+          initiate(std::move(handler), [&](Completion& completion) { start_connect(given, completion, status); });
         },
         token, config);
   }
@@ -87,7 +90,10 @@ class AsyncClient {
   template <class Token>
   auto async_close(Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
-        [this](auto handler) { start_close(store(std::move(handler))); }, token);
+        [this](auto handler) {
+          initiate(std::move(handler), [&](Completion& completion) { start_close(completion); });
+        },
+        token);
   }
   // The same without waiting: sends what waits to be sent, and closes.
   void close();
@@ -114,9 +120,9 @@ class AsyncClient {
  private:
   friend class AsyncLock;
 
-  template <class Handler>
-  [[nodiscard]] Completion& store(Handler&& handler) {
-    return loop().store(std::forward<Handler>(handler), owner());
+  template <class Handler, class Start>
+  void initiate(Handler&& handler, Start start) {
+    loop().initiate(std::forward<Handler>(handler), owner(), start);
   }
   [[nodiscard]] AsyncLoop& loop() const noexcept;
   [[nodiscard]] OperationOwner& owner() const noexcept;

@@ -17,6 +17,7 @@
 #include "holdfast/keep_options.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/linked_place.hpp"
+#include "holdfast/shared_tick.hpp"
 #include "holdfast/shared_value.hpp"
 
 namespace holdfast {
@@ -27,7 +28,8 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   AsyncHold& operator=(const AsyncHold&) = delete;
 
   // Attempts until the lock is granted or `wait` is over (wait_forever: no end; zero: one attempt); the last attempt is made
-  // when it is, and may take a request timeout more. Waits, and lives through failures, as the blocking locks do.
+  // when it is, unless one is on its way then, and may take a request timeout more. That is the end, whatever the servers and
+  // the connections do. Waits, and lives through failures, as the blocking locks do.
   // Errors: those of BlockingLock::acquire(), or of QuorumLock::acquire(); too_many_requests while another operation of
   // this lock waits; not_connected, at once, of a client that is closed or was never told where to connect. On one node also
   // too_many_requests when AsyncLimits::kept has no place for the hold, which is let go of; on several, when a majority has
@@ -35,7 +37,10 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   template <class Token>
   auto async_acquire(Duration wait, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
-        [this](auto handler, Duration given) { start_acquire(given, store(std::move(handler))); }, token, wait);
+        [this](auto handler, Duration given) {
+          initiate(std::move(handler), [&](Completion& completion) { start_acquire(given, completion); });
+        },
+        token, wait);
   }
   // One attempt. Errors: as above.
   template <class Token>
@@ -48,14 +53,18 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   template <class Token>
   auto async_renew(Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
-        [this](auto handler) { start_renew(Duration::zero(), store(std::move(handler))); }, token);
+        [this](auto handler) {
+          initiate(std::move(handler), [&](Completion& completion) { start_renew(Duration::zero(), completion); });
+        },
+        token);
   }
   // The same with a bound of its own on how long it may take. Errors: as above; invalid_argument below timeout_min.
   template <class Token>
   auto async_renew(Duration timeout, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
         [this](auto handler, Duration given) {
-          start_renew(given < timeout_min ? Duration(-1) : given, store(std::move(handler)));
+          const Duration bound = given < timeout_min ? Duration(-1) : given;
+          initiate(std::move(handler), [&](Completion& completion) { start_renew(bound, completion); });
         },
         token, timeout);
   }
@@ -65,17 +74,23 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   template <class Token>
   auto async_release(Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
-        [this](auto handler) { start_release(store(std::move(handler))); }, token);
+        [this](auto handler) {
+          initiate(std::move(handler), [&](Completion& completion) { start_release(completion); });
+        },
+        token);
   }
   // Completed with lock_lost when the hold is lost, with no error when it has been released. Errors: not_held, at once;
   // already_held while another one waits; cancelled.
   template <class Token>
   auto async_wait_lost(Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
-        [this](auto handler) { start_wait_lost(store(std::move(handler))); }, token);
+        [this](auto handler) {
+          initiate(std::move(handler), [&](Completion& completion) { start_wait_lost(completion); });
+        },
+        token);
   }
-  // Emits cancellation_type::terminal when a hold is lost: bound to a coroutine's slot it ends the work that needed the
-  // lock. nullptr: none. The signal must outlive the lock, or be taken away before.
+  // Emits cancellation_type::terminal when a hold is lost, after on_lost has returned: bound to a coroutine's slot it ends the
+  // work that needed the lock. nullptr: none. The signal must outlive the lock, or be taken away before; on_lost may do either.
   void set_lost_signal(asio::cancellation_signal* signal);
   // Completes the operation that waits, and async_wait_lost(), with Status::cancelled. What a cancelled acquire may have
   // taken is released.
@@ -87,7 +102,7 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   // Errors: invalid_argument, already_held.
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   // The application is alive; see KeepOptions::liveness. Any thread.
-  void tick() noexcept { ticked_at_.store(Client::now().nanoseconds()); }
+  void tick() noexcept { ticked_at_.set(Client::now()); }
 
   // Any thread; no I/O. See BlockingLock.
   [[nodiscard]] bool held() const noexcept;
@@ -97,17 +112,21 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   [[nodiscard]] bool at_risk() const noexcept;
 
   [[nodiscard]] asio::any_io_executor get_executor() const noexcept { return loop_.executor(); }
+  // In a forked child: the hold is the parent's, and operations say Status::forked.
+  [[nodiscard]] bool orphaned() const noexcept { return loop_.forked(); }
 
  protected:
   // What the application is to be told of a hold.
   enum class Told : std::uint8_t { nothing, at_risk, lost };
 
   explicit AsyncHold(AsyncLoop& loop) noexcept : loop_(loop) {}
-  ~AsyncHold() override = default;
+  ~AsyncHold() override {
+    if (gone_ != nullptr) *gone_ = true;
+  }
 
-  template <class Handler>
-  [[nodiscard]] Completion& store(Handler&& handler) {
-    return loop_.store(std::forward<Handler>(handler), *this);
+  template <class Handler, class Start>
+  void initiate(Handler&& handler, Start start) {
+    loop_.initiate(std::forward<Handler>(handler), *this, start);
   }
   virtual void start_acquire(Duration wait, Completion& completion) = 0;
   // A timeout of zero is the client's request timeout; one below is refused.
@@ -118,8 +137,6 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   // Sleeps until time alone gives it something to do.
   virtual void rest() = 0;
 
-  // In a forked child the hold is the parent's.
-  [[nodiscard]] bool orphaned() const noexcept { return loop_.forked(); }
   void publish(Instant valid_until, Instant risky_from) noexcept {
     risky_from_.store(risky_from.nanoseconds());
     valid_until_.store(letting_go_ ? 0 : valid_until.nanoseconds());
@@ -131,7 +148,7 @@ class AsyncHold : private OperationOwner, protected Sleeper {
     return keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold;
   }
   [[nodiscard]] bool alive(Instant now) const noexcept {
-    return keep_.liveness == liveness_off || now - Instant::from_nanoseconds(ticked_at_.load()) < keep_.liveness;
+    return keep_.liveness == liveness_off || ticked_at_.since(now) < keep_.liveness;
   }
   // Somebody wants to know of a doubt or a loss.
   [[nodiscard]] bool watched() const noexcept {
@@ -168,8 +185,9 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   Told untold_ = Told::nothing;
   Completion* lost_completion_ = nullptr;  // Of async_wait_lost().
   asio::cancellation_signal* signal_ = nullptr;
+  bool* gone_ = nullptr;  // While a callback runs: it is told so when the lock is destroyed.
   Instant granted_at_;
-  SharedValue<std::int64_t> ticked_at_;
+  SharedTick ticked_at_;
   LinkedPlace<AsyncHold> untold_place_{this};
 };
 

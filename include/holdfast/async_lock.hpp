@@ -24,16 +24,20 @@ namespace holdfast {
 
 class AsyncLock : public AsyncHold {
  public:
-  // Lets go without waiting. Errors: not_held, lock_lost; too_many_requests: it is not held any more, and left to the end of
-  // its lease, because AsyncLimits::requests / 2 releases that nobody waits for are on their way. A destructor posts as well:
-  // who lets go of many at once waits for them, by async_release().
+  // Lets go without waiting. Errors: not_held, lock_lost; too_many_requests: AsyncLimits::requests / 2 releases that nobody waits
+  // for are on their way. It is not held any more, and the server is told when one of them has been answered, but only if this
+  // object is still there; else the lease ends it. A destructor posts as well: who lets go of many at once waits for them, by
+  // async_release().
   Status post_release();
   // Asks the server for the lock's remaining time, whoever holds it, as BlockingLock::remaining_on_server(). `remaining`
   // must live until then; it is set if there is no error.
   template <class Token>
   auto async_remaining_on_server(Duration& remaining, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
-        [this, out = &remaining](auto handler) { start_query(*out, store(std::move(handler))); }, token);
+        [this, out = &remaining](auto handler) {
+          initiate(std::move(handler), [&](Completion& completion) { start_query(*out, completion); });
+        },
+        token);
   }
   [[nodiscard]] Instant renewal_due() const noexcept { return machine_.renewal_due(); }
   // How often it was acquired and not released; 0 when it is not held.
@@ -78,6 +82,10 @@ class AsyncLock : public AsyncHold {
   [[nodiscard]] Status ask();
   [[nodiscard]] Status ask_to_acquire();
   void wait_for(Step step);
+  // How long it waits for a connection, and for room on it.
+  [[nodiscard]] Instant waits_until() const noexcept;
+  // No attempt of an acquire goes on beyond this.
+  [[nodiscard]] Instant acquire_end() const noexcept;
   void conclude(Status status);
   [[nodiscard]] bool asks_again(Status status) noexcept;
   void conclude_acquire(Status status);
@@ -90,6 +98,9 @@ class AsyncLock : public AsyncHold {
   void publish() noexcept { AsyncHold::publish(machine_.valid_until(), machine_.risky_from()); }
   void lose();
   void doubt();
+  // The machine keeps what there is no place for: no acquire is asked for before.
+  [[nodiscard]] bool owes() const noexcept { return machine_.wants_compensation(); }
+  bool pay();
 
   void listen();
   void stop_listening(bool with_lock);
@@ -116,14 +127,14 @@ class AsyncLock : public AsyncHold {
   bool asked_again_ = false;
   bool was_woken_ = false;  // The present attempt comes of a wake-up.
   bool push_refused_ = false;
-  bool stranded_ = false;                   // Nothing but its lease takes the last hold back.
   LinkedPlace<AsyncLock> queued_{this};     // Among those that wait for the connection or for room on it,
   LinkedPlace<AsyncLock> listening_{this};  // for a release,
   LockMachine machine_;
   LinkedPlace<AsyncLock> sibling_{this};  // and all locks of the client.
   WaitPlan plan_;
   std::int64_t busy_for_ = remaining_unknown;
-  Duration* remaining_out_ = nullptr;  // Of a query.
+  Duration* remaining_out_ = nullptr;  // Of a query,
+  std::uint32_t question_ = 1;         // and its number: an odd one, as an attempt's own question has an even one.
 };
 static_assert(sizeof(AsyncLock) <= 2432, "promised: a lock of an Asio client");
 

@@ -21,6 +21,7 @@
 #include <asio/dispatch.hpp>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
+#include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/system_executor.hpp>
 #include <asio/version.hpp>
@@ -91,17 +92,13 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
 
   [[nodiscard]] const executor_type& executor() const noexcept { return executor_; }
 
-  // Takes the handler in, with its cancellation slot. REQUIRES: fewer than `operations` of them wait.
-  template <class Handler>
-  [[nodiscard]] Completion& store(Handler&& handler, OperationOwner& owner);
+  // Takes the handler in, with its cancellation slot, and calls `start(completion)`. Where `operations` of them wait already, or
+  // in a forked child, nothing is started: the handler is called soon with too_many_requests or forked.
+  template <class Handler, class Start>
+  void initiate(Handler&& handler, OperationOwner& owner, Start start);
   // Its handler is called in this turn or the next.
   void complete(Completion& completion, Status outcome) {
-    if (dropped_) return;
-    completion.owner_ = nullptr;
-    completion.outcome_ = outcome;
-    completion.next_ = nullptr;
-    (decided_first_ == nullptr ? decided_first_ : decided_last_->next_) = &completion;
-    decided_last_ = &completion;
+    decide(completion, outcome);
     schedule_turn();
   }
 
@@ -128,24 +125,27 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   }
   // The executor is the parent process's.
   [[nodiscard]] virtual bool forked() const noexcept = 0;
+  // In a forked child, as soon as it is noticed: what had been waiting is completed with Status::forked, where the child runs
+  // its copy of the loop, and from then on nothing of the parent's is touched.
+  void leave_to_parent();
   // Bytes came: a deadline is judged only behind all that had arrived.
   void note_heard() noexcept { heard_ = true; }
 
-  // Fixed memory for what Asio itself keeps of an operation in progress. Its blocks are given back by any thread.
+  // Fixed memory for what Asio itself keeps of an operation in progress. Its blocks are given back by any thread. How many there
+  // are at a time depends on Asio and on who runs the loop: what finds no block takes the heap.
   class OperationMemory {
    public:
     static constexpr std::size_t block_size = 384;
     explicit OperationMemory(std::size_t count) : blocks_(new Block[count]), count_(count) {}
-    [[nodiscard]] void* take(std::size_t size) noexcept {
-      HOLDFAST_ASSERT(size <= block_size);
-      for (std::size_t index = 0; index < count_; ++index)
+    [[nodiscard]] void* take(std::size_t size) {
+      for (std::size_t index = 0; size <= block_size && index < count_; ++index)
         if (!blocks_[index].taken.exchange(true, std::memory_order_acquire)) return blocks_[index].bytes;
-      HOLDFAST_ASSERT(false);  // More operations of our own than there can be.
-      return nullptr;
+      return ::operator new(size);
     }
     void put_back(void* place) noexcept {
       for (std::size_t index = 0; index < count_; ++index)
-        if (blocks_[index].bytes == place) blocks_[index].taken.store(false, std::memory_order_release);
+        if (blocks_[index].bytes == place) return blocks_[index].taken.store(false, std::memory_order_release);
+      ::operator delete(place);
     }
 
    private:
@@ -163,9 +163,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
     explicit OperationAllocator(OperationMemory& memory) noexcept : memory_(&memory) {}
     template <class Other>
     OperationAllocator(const OperationAllocator<Other>& other) noexcept : memory_(other.memory_) {}
-    [[nodiscard]] Type* allocate(std::size_t count) noexcept {
-      return static_cast<Type*>(memory_->take(count * sizeof(Type)));
-    }
+    [[nodiscard]] Type* allocate(std::size_t count) { return static_cast<Type*>(memory_->take(count * sizeof(Type))); }
     void deallocate(Type* place, std::size_t) noexcept { memory_->put_back(place); }
     template <class Other>
     bool operator==(const OperationAllocator<Other>& other) const noexcept {
@@ -199,7 +197,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   template <class Event>
   void take(Event event) {
     turn_follows_ = true;
-    event();
+    if (!forked()) event();
     turn(false);
   }
 
@@ -216,6 +214,8 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   // When time alone gives work() something to do; and it has come, with everything taken in that had arrived by then.
   [[nodiscard]] virtual Instant next_timeout() const noexcept = 0;
   virtual void judge_time() = 0;
+  // In a forked child: copies of the parent's descriptors are closed, and nothing more.
+  virtual void leave_connections() = 0;
 
   void read_clock() noexcept;
   // No timer, and no turn, from here on, but for the handlers that wait.
@@ -227,6 +227,8 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
  private:
   template <class Handler>
   struct KeptHandler;
+  template <class Handler>
+  struct Refusal;
   struct CancelOperation {
     std::weak_ptr<AsyncLoop> loop;
     Completion* completion;
@@ -242,7 +244,18 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   struct TurnEnd;
   class Ends;
 
-  [[nodiscard]] Completion& take_free();
+  [[nodiscard]] Completion& take_free() noexcept;
+  void decide(Completion& completion, Status outcome) noexcept {
+    if (dropped_) return;
+    completion.owner_ = nullptr;
+    completion.outcome_ = outcome;
+    completion.next_ = nullptr;
+    (decided_first_ == nullptr ? decided_first_ : decided_last_->next_) = &completion;
+    decided_last_ = &completion;
+  }
+  void leave_all();
+  template <class Handler>
+  void refuse(KeptHandler<Handler>&& kept, Status why);
   void put_back(Completion& completion) noexcept;
   void cancel(Completion& completion, std::uint64_t serial);
   void turn(bool posted);
@@ -276,6 +289,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   bool judging_ = false;   // A timer has fired: a posted turn judges.
   std::uint8_t hops_ = 0;  // Turns that the judgement was put off by.
   bool stopped_ = false;
+  bool left_ = false;     // To the parent process.
   bool dropped_ = false;  // The executor's context has ended: no handler is called any more.
   Ends* ends_ = nullptr;
   LinkedPlace<AsyncLoop> place_{this};  // Among all loops of the context.
@@ -328,6 +342,9 @@ struct AsyncLoop::KeptHandler {
     destroy(completion, loop);
     const std::error_code error = make_error_code(completion.outcome_);
     loop.put_back(completion);  // The handler may start the next operation.
+    invoke(kept, error);
+  }
+  static void invoke(KeptHandler& kept, std::error_code error) {
     if constexpr (has_executor) {
       if (kept.work) {
         const Executor executor = kept.work->get_executor();
@@ -340,20 +357,52 @@ struct AsyncLoop::KeptHandler {
   }
 };
 
+// On its way to a handler that has no place. Its memory is that of the handler's own allocator.
 template <class Handler>
-Completion& AsyncLoop::store(Handler&& handler, OperationOwner& owner) {
+struct AsyncLoop::Refusal {
+  using allocator_type = typename KeptHandler<Handler>::Allocator;
+  KeptHandler<Handler> kept;
+  allocator_type allocator;
+  std::error_code error;
+  [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator; }
+  void operator()() { KeptHandler<Handler>::invoke(kept, error); }
+};
+
+template <class Handler>
+void AsyncLoop::refuse(KeptHandler<Handler>&& kept, Status why) {
+  if (dropped_) return;
+  auto allocator = asio::get_associated_allocator(kept.handler);
+  const std::error_code error = make_error_code(why);
+  if constexpr (KeptHandler<Handler>::has_executor) {
+    if (why == Status::forked && kept.work) {  // The loop's executor is the parent's: the child may never run it.
+      const auto executor = kept.work->get_executor();
+      asio::post(executor, Refusal<Handler>{std::move(kept), std::move(allocator), error});
+      return;
+    }
+  }
+  Refusal<Handler> refusal{std::move(kept), std::move(allocator), error};
+  if (io_ != nullptr)
+    asio::post(*io_, std::move(refusal));
+  else
+    asio::post(executor_, std::move(refusal));
+}
+
+template <class Handler, class Start>
+void AsyncLoop::initiate(Handler&& handler, OperationOwner& owner, Start start) {
   using Kept = KeptHandler<std::decay_t<Handler>>;
   static_assert(sizeof(Kept) <= Completion::handler_size_max, "this handler captures more than fits into its slot");
   static_assert(alignof(Kept) <= alignof(std::max_align_t));
-  Completion& completion = take_free();
   auto slot = asio::get_associated_cancellation_slot(handler);
   std::decay_t<Handler> given(std::forward<Handler>(handler));
+  if (forked()) return refuse(Kept(std::move(given), *this), Status::forked);
+  if (free_ == nullptr) return refuse(Kept(std::move(given), *this), Status::too_many_requests);
+  Completion& completion = take_free();
   new (completion.place_) Kept(std::move(given), *this);
   completion.call_ = Kept::call;
   completion.destroy_ = Kept::destroy;
   completion.owner_ = &owner;
   if (slot.is_connected()) slot.assign(CancelOperation{weak_from_this(), &completion, completion.serial_});
-  return completion;
+  start(completion);
 }
 
 }  // namespace holdfast

@@ -11,9 +11,9 @@ namespace holdfast {
 class AsyncMutex : public AsyncLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
-  AsyncMutex(AsyncClient& client, ByteView key, const LockTiming& timing = {})
+  AsyncMutex(AsyncClient& client, BytesArgument key, const LockTiming& timing = {})
       : AsyncLock(client, mutex_kind, Key(key), timing, false) {}
-  AsyncMutex(AsyncClient& client, ByteView key, const LockTiming& timing, const MutexOptions& options)
+  AsyncMutex(AsyncClient& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options)
       : AsyncLock(client, kind_of(options), Key(key), timing, options.announce) {}
   ~AsyncMutex() = default;
 

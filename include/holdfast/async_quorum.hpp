@@ -32,7 +32,7 @@ class AsyncQuorumCore;
 
 // What the quorum makes room for, once.
 struct AsyncQuorumLimits {
-  std::size_t operations = 256;  // Handlers that wait at the same time. More is an assertion.        304 bytes each
+  std::size_t operations = 256;  // Handlers that wait at the same time. More: too_many_requests.     304 bytes each
   std::size_t requests =
       128;                   // In flight on each node, at least 32; more wait for their turn.    450 bytes each a node
   std::size_t waiters = 32;  // Locks that wait by push at the same time; more are polled.        320 bytes each a node
@@ -61,7 +61,8 @@ class AsyncQuorum {
   auto async_connect(const ClientConfig* configs, std::size_t count, const QuorumConfig& config, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
         [this](auto handler, const ClientConfig* nodes, std::size_t number, const QuorumConfig& given) {
-          this->start_connect(nodes, number, given, this->store(std::move(handler)));
+          this->initiate(std::move(handler),
+                         [&](Completion& completion) { this->start_connect(nodes, number, given, completion); });
         },
         token, configs, count, config);
   }
@@ -70,7 +71,8 @@ class AsyncQuorum {
   auto async_connect(const ByteView* urls, std::size_t count, const QuorumConfig& config, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
         [this](auto handler, const ByteView* nodes, std::size_t number, const QuorumConfig& given) {
-          this->start_connect(nodes, number, given, this->store(std::move(handler)));
+          this->initiate(std::move(handler),
+                         [&](Completion& completion) { this->start_connect(nodes, number, given, completion); });
         },
         token, urls, count, config);
   }
@@ -79,7 +81,10 @@ class AsyncQuorum {
   template <class Token>
   auto async_close(Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
-        [this](auto handler) { start_close(store(std::move(handler))); }, token);
+        [this](auto handler) {
+          initiate(std::move(handler), [&](Completion& completion) { start_close(completion); });
+        },
+        token);
   }
   // The same without waiting: sends what waits to be sent, and closes.
   void close();
@@ -106,9 +111,9 @@ class AsyncQuorum {
  private:
   friend class AsyncQuorumLock;
 
-  template <class Handler>
-  [[nodiscard]] Completion& store(Handler&& handler) {
-    return loop().store(std::forward<Handler>(handler), owner());
+  template <class Handler, class Start>
+  void initiate(Handler&& handler, Start start) {
+    loop().initiate(std::forward<Handler>(handler), owner(), start);
   }
   [[nodiscard]] AsyncLoop& loop() const noexcept;
   [[nodiscard]] OperationOwner& owner() const noexcept;

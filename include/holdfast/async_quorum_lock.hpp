@@ -21,7 +21,8 @@ namespace holdfast {
 
 class AsyncQuorumLock : public AsyncHold {
  public:
-  // Lets go without waiting. Errors: not_held, lock_lost.
+  // Lets go without waiting. Errors: not_held, lock_lost; too_many_requests: it is over, and some node had no place for its
+  // release, which follows when there is one, while this object lives; or the lease ends it there.
   Status post_release();
   [[nodiscard]] Instant renewal_due() const noexcept { return machine_.renewal_due(); }
   [[nodiscard]] std::uint32_t hold_count() const noexcept { return held() ? machine_.count() : 0; }
@@ -38,7 +39,8 @@ class AsyncQuorumLock : public AsyncHold {
   // `places` is how many votes there are: one a node at least. With `pushed` releases are announced.
   AsyncQuorumLock(AsyncQuorum& quorum, const LockKind& kind, QuorumVote* const* votes, std::size_t places, Key key,
                   const QuorumTiming& timing, bool pushed);
-  // Posts the release of a hold that is left, and completes what waits with Status::cancelled.
+  // Posts the release of a hold that is left, and completes what waits with Status::cancelled. Where a node has no place for the
+  // release, the lease ends it.
   ~AsyncQuorumLock() override;
 
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return machine_.fence(); }
@@ -65,6 +67,8 @@ class AsyncQuorumLock : public AsyncHold {
 
   [[nodiscard]] Status may_start() const noexcept;
   void begin(Doing doing, Completion& completion, Instant deadline);
+  // When what is in progress is over, whatever the nodes do.
+  [[nodiscard]] Instant end() const noexcept;
   void attempt();
   void proceed();
   [[nodiscard]] bool room_is_there();
@@ -81,7 +85,8 @@ class AsyncQuorumLock : public AsyncHold {
   void renew_if_due();
 
   void take_reply(QuorumVote& vote, const Reply& reply);
-  void exclude(std::size_t node, bool excluded);
+  void meet(std::size_t node);
+  void pay();
   void settle();
   void settle(NodeSet nodes);
   void hand_over();

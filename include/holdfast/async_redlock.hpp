@@ -21,7 +21,7 @@ template <std::size_t node_count>
 class AsyncRedlockMutex : private QuorumVotes<node_count>, public AsyncQuorumLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
-  AsyncRedlockMutex(AsyncQuorum& quorum, ByteView key, const QuorumTiming& timing = {},
+  AsyncRedlockMutex(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {},
                     const MutexOptions& options = {})
       : QuorumVotes<node_count>(quorum_mutex_kind(options)),
         AsyncQuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing,
@@ -37,7 +37,7 @@ class AsyncRedlockMutex : private QuorumVotes<node_count>, public AsyncQuorumLoc
 template <std::size_t node_count>
 class AsyncRedlockReentrantLock : private QuorumVotes<node_count>, public AsyncQuorumLock {
  public:
-  AsyncRedlockReentrantLock(AsyncQuorum& quorum, ByteView key, const QuorumTiming& timing = {}, bool fence = false)
+  AsyncRedlockReentrantLock(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {}, bool fence = false)
       : QuorumVotes<node_count>(fence ? quorum_fenced_kind : reentrant_kind),
         AsyncQuorumLock(quorum, fence ? quorum_fenced_kind : reentrant_kind, this->pointers_, node_count, Key(key),
                         timing, true) {}

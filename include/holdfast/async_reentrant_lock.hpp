@@ -15,14 +15,14 @@ namespace holdfast {
 class AsyncReentrantLock : public AsyncLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
-  AsyncReentrantLock(AsyncClient& client, ByteView key, const LockTiming& timing = {})
+  AsyncReentrantLock(AsyncClient& client, BytesArgument key, const LockTiming& timing = {})
       : AsyncLock(client, reentrant_kind, Key(key), timing, true) {}
   ~AsyncReentrantLock() = default;
 };
 
 class AsyncFencedLock : public AsyncLock {
  public:
-  AsyncFencedLock(AsyncClient& client, ByteView key, const LockTiming& timing = {})
+  AsyncFencedLock(AsyncClient& client, BytesArgument key, const LockTiming& timing = {})
       : AsyncLock(client, fenced_kind, Key(key), timing, true) {}
   ~AsyncFencedLock() = default;
 
@@ -35,9 +35,13 @@ class AsyncMultiLock : public AsyncLock {
  public:
   AsyncMultiLock(AsyncClient& client, const ByteView* names, std::size_t count, const LockTiming& timing = {})
       : AsyncLock(client, multi_kind, NameList(names, count).key(), timing, true) {}
+  // The same of a list in braces, and of an array of any texts.
   template <std::size_t count>
-  AsyncMultiLock(AsyncClient& client, const ByteView (&names)[count], const LockTiming& timing = {})
-      : AsyncMultiLock(client, names, count, timing) {}
+  AsyncMultiLock(AsyncClient& client, const BytesArgument (&names)[count], const LockTiming& timing = {})
+      : AsyncLock(client, multi_kind, NameList(names).key(), timing, true) {}
+  template <BytesElement Text, std::size_t count>
+  AsyncMultiLock(AsyncClient& client, Text (&names)[count], const LockTiming& timing = {})
+      : AsyncLock(client, multi_kind, NameList(names).key(), timing, true) {}
   ~AsyncMultiLock() = default;
 
   // The name at `index`, in the order of their bytes; empty behind the last one. A view of the lock's own.

@@ -34,11 +34,12 @@ class BlockingLock {
     if (timing_ != nullptr) record_->take_timing(*timing_);
     return count_in(record_->try_acquire());
   }
-  // Attempts until the lock is granted or `wait` is over (wait_forever: no end); the last attempt is made when it is, and
-  // may take a request timeout more. Kinds whose release is announced are woken by it (Client, "Push"), and try again when
+  // Attempts until the lock is granted or `wait` is over (wait_forever: no end). The last attempt is made when it is, and all
+  // is over a request timeout after that, connecting included. Kinds whose release is announced are woken by it (Client, "Push"), and try again when
   // the hold in the way has run out, or after max_poll. The others poll with growing, jittered delays of retry_delay_min to
-  // retry_delay_max. Lives through lost connections and passing refusals of the server, and tends the client's other
-  // holds meanwhile. Errors: as try_acquire(), the last attempt's; cancelled, and what was granted meanwhile is let go of.
+  // retry_delay_max. Lives through lost connections and passing refusals (wait_plan.hpp lists them), and tends the client's
+  // other holds meanwhile. Errors: as try_acquire(), the last attempt's; cancelled, and what was granted meanwhile is let
+  // go of.
   [[nodiscard]] Status acquire(Duration wait) noexcept {
     if (timing_ != nullptr) record_->take_timing(*timing_);
     return count_in(record_->acquire(wait));
@@ -57,8 +58,10 @@ class BlockingLock {
     return record_->release();
   }
   // Lets go without waiting: never blocks. If the socket takes nothing now, the release goes out with the next call.
-  // Its outcome comes with the next call of the client; see post_outcome().
-  // Errors: not_held, lock_lost.
+  // Its outcome comes with the next call of the client; see post_outcome(). What was promised with ok is repeated until the
+  // server has answered it, over as many connections as that takes, also when this object is gone.
+  // Errors: not_held, lock_lost; too_many_requests: compensations_max releases, or eight with the longest names, have not been
+  // answered yet. The lock is not held any more, and the server is told by this lock's next call, or by its destructor.
   Status post_release() noexcept {
     count_out();
     return record_->post_release();
@@ -106,7 +109,8 @@ class BlockingLock {
   BlockingLock(Client& client, const LockKind& kind, Key key, const LockTiming& timing,
                const HoldRecord::Ways& ways = polled) noexcept
       : own_(client, kind, key, timing, ways) {}
-  // Posts the release of a hold that is left. Does not block.
+  // Posts the release of a hold that is left. Does not block. A release that finds no place, where post_release() would say
+  // too_many_requests, is counted by Client::releases_dropped(), and its lease ends the lock.
   ~BlockingLock() = default;
 
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return record_->machine().fence(); }

@@ -22,14 +22,14 @@ template <std::size_t size_max>
 class BoundedText {
  public:
   constexpr BoundedText() noexcept { bytes_[0] = '\0'; }
-  constexpr BoundedText(ByteView text) noexcept { assign(text); }
-  template <std::size_t array_size>
-  constexpr BoundedText(const char (&literal)[array_size]) noexcept {
-    assign(ByteView(literal));
+  // Of whatever a ByteView can be made of; its bytes are copied.
+  template <BytesSource Source>
+  constexpr BoundedText(Source&& text) noexcept {
+    assign(static_cast<Source&&>(text));
   }
-  constexpr BoundedText(std::string_view text) noexcept { assign(ByteView(text)); }
 
-  constexpr void assign(ByteView text) noexcept {
+  constexpr void assign(BytesArgument argument) noexcept {
+    const ByteView text = argument;
     too_long_ = text.size() > size_max;
     size_ = too_long_ ? 0 : static_cast<std::uint16_t>(text.size());
     if (size_ != 0) __builtin_memcpy(bytes_, text.data(), size_);

@@ -4,7 +4,7 @@
 // that the protected resource can refuse a holder that was paused and came back too late. It excludes Redisson's
 // getFencedLock() of the same name and counts on with it.
 //
-//     FencedLock lock(owner, "orders/42");
+//     FencedLock lock(owner, "orders/42");   // the automatic lease, 30 s: longer if a Watchdog keeps it, or tend()
 //     if (lock.acquire(2s) == Status::ok) store.write(order, lock.fence());   // refuses a smaller fence than it has seen
 //
 // The fence is the larger of the last one plus one and the server's time in microseconds, so that it grows on after the
@@ -21,7 +21,7 @@ namespace holdfast {
 class FencedLock : public OwnedLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock.
-  FencedLock(Owner& owner, ByteView key, const LockTiming& timing = {}) noexcept
+  FencedLock(Owner& owner, BytesArgument key, const LockTiming& timing = {}) noexcept
       : OwnedLock(owner, fenced_kind, Key(key), timing) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~FencedLock() = default;

@@ -11,6 +11,7 @@
 #include "holdfast/keep_options.hpp"
 #include "holdfast/keeper.hpp"
 #include "holdfast/lock_machine.hpp"
+#include "holdfast/shared_tick.hpp"
 #include "holdfast/shared_value.hpp"
 #include "holdfast/status.hpp"
 
@@ -40,7 +41,7 @@ class HoldRecord {
   // That of the next outermost acquisition, where nothing is held.
   void take_timing(const LockTiming& timing) noexcept;
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
-  void tick() noexcept { ticked_at_.store(Client::now().nanoseconds()); }
+  void tick() noexcept { ticked_at_.set(Client::now()); }
 
   [[nodiscard]] Status try_acquire() noexcept;
   [[nodiscard]] Status acquire(Duration wait) noexcept;
@@ -57,9 +58,6 @@ class HoldRecord {
   [[nodiscard]] bool at_risk() const noexcept;
 
   [[nodiscard]] Status remaining_on_server(Duration& remaining) noexcept;
-
-  // Failures that pass by themselves, so that a wait goes on.
-  [[nodiscard]] static bool worth_waiting(Status status) noexcept;
 
   // The hold of `other`, which is about to go, becomes ours.
   void take_over(HoldRecord& other) noexcept;
@@ -82,11 +80,15 @@ class HoldRecord {
   [[nodiscard]] Status renew_within(Duration timeout) noexcept;
   [[nodiscard]] Status start_release(bool posted) noexcept;
   [[nodiscard]] Instant request_deadline() const noexcept { return client_->now_ + client_->config_.request_timeout; }
-  [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
-  [[nodiscard]] Status attempt_inline(Instant wait_deadline) noexcept;
+  // One attempt of a wait that ends at the deadline, and it by a request timeout after that.
+  [[nodiscard]] Status attempt(Instant deadline) noexcept;
+  // Connects until `connect_by`; all is over at `bound`.
+  [[nodiscard]] Status attempt_inline(Instant connect_by, Instant bound) noexcept;
+  [[nodiscard]] Status end_acquire(Status status) noexcept;
+  [[nodiscard]] Status release_now() noexcept;
   [[nodiscard]] Status finish(Status started) noexcept;
   [[nodiscard]] Status await_compensation(Status status) noexcept;
-  [[nodiscard]] Status acquire_within(Duration wait) noexcept;
+  [[nodiscard]] Status acquire_within(Instant deadline) noexcept;
   [[nodiscard]] Status poll_until(Instant deadline, Status outcome) noexcept;
   // What pump() waits for.
   [[nodiscard]] bool answered() const noexcept {
@@ -138,7 +140,7 @@ class HoldRecord {
   // What other threads read. Written by the client's thread, or by the watchdog's under its lock.
   SharedValue<std::int64_t> valid_until_;
   SharedValue<std::int64_t> risky_from_;
-  SharedValue<std::int64_t> ticked_at_;
+  SharedTick ticked_at_;
   KeepOptions keep_;
   Instant granted_at_;
   Keeper* keeper_ = nullptr;           // Where the present hold is registered.

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "holdfast/language.hpp"
+
 namespace holdfast {
 
 using Duration = std::chrono::nanoseconds;

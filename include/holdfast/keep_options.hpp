@@ -32,7 +32,7 @@ struct KeepOptions {
   void* context = nullptr;
   // Counted from the grant. A hold that is older is not renewed any more: a hung worker cannot keep its lock for ever.
   Duration max_hold = max_hold_unlimited;
-  // The hold is renewed only while tick() was called within so long.
+  // The hold is renewed only while tick() was called within so long, less up to two milliseconds.
   Duration liveness = liveness_off;
 
   [[nodiscard]] constexpr bool valid() const noexcept {

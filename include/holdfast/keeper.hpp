@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Keeper is what a client knows of its watchdog: four functions, so that a program without a watchdog does not carry one.
+// Keeper is what a client knows of its watchdog: five functions, so that a program without a watchdog does not carry one.
 #pragma once
 
 #include "holdfast/status.hpp"
 
 namespace holdfast {
 
+class Client;
 class HoldRecord;
 
 class Keeper {
@@ -18,6 +19,8 @@ class Keeper {
     void (*sync)(Keeper& keeper, HoldRecord& record) noexcept;
     // Nothing is renewed and nobody called from here on; waits for a call of the record's that is in progress.
     void (*leave)(Keeper& keeper, HoldRecord& record) noexcept;
+    // What the client has to take back, and may not be called again for, the keeper takes back, too, as far as it has room.
+    void (*take_back)(Keeper& keeper, Client& client) noexcept;
   };
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -25,6 +28,7 @@ class Keeper {
   Status enter(HoldRecord& record) noexcept { return table_->enter(*this, record); }
   void sync(HoldRecord& record) noexcept { table_->sync(*this, record); }
   void leave(HoldRecord& record) noexcept { table_->leave(*this, record); }
+  void take_back(Client& client) noexcept { table_->take_back(*this, client); }
 
  protected:
   explicit Keeper(const Table& table) noexcept : table_(&table) {}

@@ -18,6 +18,9 @@ class Key {
  public:
   constexpr Key() noexcept = default;
   constexpr explicit Key(ByteView bytes) noexcept : bytes_(bytes) {}
+  // Of a temporary string: for use in one expression.
+  template <BytesSource Source>
+  constexpr explicit Key(Source&& bytes HOLDFAST_LIFETIMEBOUND) noexcept : bytes_(static_cast<Source&&>(bytes)) {}
   [[nodiscard]] constexpr ByteView bytes() const noexcept { return bytes_; }
   [[nodiscard]] constexpr bool valid() const noexcept { return !bytes_.empty() && bytes_.size() <= key_size_max; }
 

@@ -87,15 +87,19 @@ inline constexpr std::size_t client_name_size_max = 64;
 inline constexpr std::size_t run_id_size = 40;
 // Requests on one blocking connection: one that is waited for, releases that nobody waits for, and compensations.
 inline constexpr std::size_t in_flight_max = 32;
-// Compensations that wait for a connection. Each acquire reserves one before it is sent.
-inline constexpr std::size_t compensations_max = 8;
-static_assert(in_flight_max >= 2 * compensations_max, "each compensation needs a place behind its request");
+// Compensations that wait for a connection, and releases that nobody waits for until the server has confirmed them. Each
+// acquire reserves one before it is sent. As many as locks that a program lets go of in one breath.
+inline constexpr std::size_t compensations_max = 24;
+static_assert(in_flight_max > compensations_max, "beside all of them there must be room for a request");
+// The keys of those: of eight of the largest, of all with keys of up to 77 bytes.
+inline constexpr std::size_t compensation_keys_size = 8 * key_size_max;
 // Connections that were lost in a row and may have something in the server's socket still. What an older one left ends
 // by its lease.
 inline constexpr std::size_t predecessors_max = 4;
 // A value that fenced_set() writes.
 inline constexpr std::size_t fenced_value_size_max = 4096;
-// One blocking client's send buffer: a full EVAL of each compensation may stand in it, and a request behind them.
+// One blocking client's send buffer: eight full EVALs of compensations may stand in it, and a request behind them; more go
+// out in turn.
 inline constexpr std::size_t transmit_size_max = 8192;
 
 inline constexpr Duration stall_timeout_default = 5s;
@@ -123,10 +127,17 @@ inline constexpr Duration node_timeout_min = 5ms;
 
 // ---- Waiting ----------------------------------------------------------------------------------------------------
 
-inline constexpr Duration retry_delay_min = 2ms;    // The floor: no loop turns faster.
-inline constexpr Duration retry_delay_max = 200ms;  // The bound of a poll.
+inline constexpr Duration retry_delay_min = 2ms;  // The floor: no loop turns faster.
+// The bound of a poll, of which half to all is slept. redis-py sleeps 100 ms and redsync 50 to 250: beside them, whoever asks
+// less often gets less than its share.
+inline constexpr Duration retry_delay_max = 100ms;
+// Pauses between attempts to connect double from the first to the second; where connections were of use before they ended,
+// to the third.
 inline constexpr Duration reconnect_delay_min = 10ms;
 inline constexpr Duration reconnect_delay_max = 2s;
+inline constexpr Duration reconnect_soon_max = 200ms;
+// Whoever keeps holds alive pauses no longer than this: they have seconds.
+inline constexpr Duration reconnect_kept_max = 500ms;
 // With push, a waiter sleeps this long at most; and a subscription that was silent for so long is asked whether it is
 // alive. A lost message costs a waiter no more than this.
 inline constexpr Duration max_poll_default = 10s;
@@ -151,6 +162,8 @@ inline constexpr Duration sleep_max = 1s;
 inline constexpr std::size_t host_size_max = 255;         // RFC 1035.
 inline constexpr std::size_t socket_path_size_max = 107;  // sockaddr_un on Linux, without its NUL.
 inline constexpr std::size_t addresses_max = 8;           // Cached results of one name.
+// One of several addresses is given so long at least before the next is tried: a round trip around the world.
+inline constexpr Duration address_timeout_min = 100ms;
 inline constexpr std::size_t url_size_max = 2048;
 inline constexpr int database_max = 65535;
 

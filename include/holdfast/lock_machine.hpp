@@ -100,7 +100,7 @@ class LockMachine {
   // until renew() is called: also without a connection, where the refusal puts the next one off.
   [[nodiscard]] Instant renewal_due() const noexcept {
     if (valid_until_ == Instant() || renewal_in_flight_ || step_in_flight_) return Instant::max();
-    return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + renewal_interval_;
+    return renewal_turn();
   }
   // The last outcome, as events report it.
   [[nodiscard]] Status status() const noexcept { return status_; }
@@ -109,8 +109,10 @@ class LockMachine {
     return state_ == LockState::acquiring || state_ == LockState::releasing || renewal_in_flight_ || step_in_flight_ ||
            wants_request();
   }
-  // The same of a renewal alone.
-  [[nodiscard]] bool renewing() const noexcept { return renewal_in_flight_ || wanted_ == Wanted::renew; }
+  // The same of a renewal alone, that was due by then.
+  [[nodiscard]] bool renewing(Instant due) const noexcept {
+    return (renewal_in_flight_ || wanted_ == Wanted::renew) && renewal_turn() <= due;
+  }
   // How often it was acquired and not released. Reentrant kinds: also behind a loss, until it is unwound.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   // Of the last acquire; 0 where it was not granted, or the kind has none.
@@ -158,7 +160,7 @@ class LockMachine {
 
   // C. Commands from the application. Each answers ok when its request is ready for poll_request().
   // `token` is fresh for every call. Errors: already_held, invalid_argument when not configured, too_many_requests
-  // while a release is waited for, lock_lost while a lost reentrant hold is not unwound.
+  // while a release is waited for or a compensation has found no place, lock_lost while a lost reentrant hold is not unwound.
   [[nodiscard]] Status acquire(const Token& token, Instant now, Instant deadline) noexcept;
   // Errors: not_held, lock_lost; too_many_requests while a renewal or a step is on its way.
   [[nodiscard]] Status renew(Instant now, Instant deadline) noexcept;
@@ -188,8 +190,11 @@ class LockMachine {
   // compensation.
   // A hold that must be taken back and that no request covers: hand it to Session::compensate().
   [[nodiscard]] bool poll_compensation(ReplyTag& tag, Compensation& compensation) noexcept;
+  // Who has no place for it puts it back, to be offered again.
+  void put_back_compensation() noexcept { compensation_wanted_ = true; }
   [[nodiscard]] bool wants_compensation() const noexcept { return compensation_wanted_; }
   [[nodiscard]] bool wants_request() const noexcept { return wanted_ != Wanted::nothing; }
+  [[nodiscard]] bool wants_release() const noexcept { return wanted_ == Wanted::release; }
   // A request that is waited for, with at least so long to wait.
   [[nodiscard]] bool straight(Instant now, Duration wait) const noexcept {
     return wants_request() && !posted_ && deadline_ - now >= wait;
@@ -233,6 +238,7 @@ class LockMachine {
   void push_event(LockEvent event) noexcept;
   void end_hold() noexcept;
   void lose(LockInput input) noexcept;
+  [[nodiscard]] bool asks_by_text(const Reply& reply, RequestForm& form, Instant now) const noexcept;
   void handle_acquired(const Reply& reply, Instant now) noexcept;
   void handle_renewed(const Reply& reply, Instant now) noexcept;
   void handle_stepped(const Reply& reply, Instant now) noexcept;
@@ -241,6 +247,9 @@ class LockMachine {
   [[nodiscard]] Status answer_unheld() noexcept;
   void handle_released(const Reply& reply) noexcept;
   void doubt(Status why, Instant now) noexcept;
+  [[nodiscard]] Instant renewal_turn() const noexcept {
+    return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + renewal_interval_;
+  }
   [[nodiscard]] RequestTemplate* prepared() noexcept;
   void describe(Request& request, Operation operation, RequestForm form) noexcept;
   void deny(Status why) noexcept;

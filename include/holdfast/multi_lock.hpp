@@ -26,9 +26,13 @@ class MultiLock : public OwnedLock {
   // lock. The bytes are copied. The owner must outlive the lock.
   MultiLock(Owner& owner, const ByteView* names, std::size_t count, const LockTiming& timing = {}) noexcept
       : OwnedLock(owner, multi_kind, NameList(names, count).key(), timing) {}
+  // The same of a list in braces, and of an array of any texts.
   template <std::size_t count>
-  MultiLock(Owner& owner, const ByteView (&names)[count], const LockTiming& timing = {}) noexcept
-      : MultiLock(owner, names, count, timing) {}
+  MultiLock(Owner& owner, const BytesArgument (&names)[count], const LockTiming& timing = {}) noexcept
+      : OwnedLock(owner, multi_kind, NameList(names).key(), timing) {}
+  template <BytesElement Text, std::size_t count>
+  MultiLock(Owner& owner, Text (&names)[count], const LockTiming& timing = {}) noexcept
+      : OwnedLock(owner, multi_kind, NameList(names).key(), timing) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~MultiLock() = default;
 

@@ -27,9 +27,9 @@ struct MutexOptions {
 class Mutex : public BlockingLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The client must outlive the lock.
-  Mutex(Client& client, ByteView key, const LockTiming& timing = {}) noexcept
+  Mutex(Client& client, BytesArgument key, const LockTiming& timing = {}) noexcept
       : BlockingLock(client, mutex_kind, Key(key), timing) {}
-  Mutex(Client& client, ByteView key, const LockTiming& timing, const MutexOptions& options) noexcept
+  Mutex(Client& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options) noexcept
       : BlockingLock(client, kind_of(options), Key(key), timing, ways_of(options)) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~Mutex() = default;

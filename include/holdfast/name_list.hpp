@@ -26,11 +26,22 @@ class NameList {
   // byte each. Their bytes are copied. What is outside these limits makes a list whose key() is not valid().
   // Cost: a comparison for each pair of names.
   NameList(const ByteView* names, std::size_t count) noexcept;
+  template <class Text, std::size_t count>
+  explicit NameList(Text (&names)[count]) noexcept : NameList(Views<count>(names).views, count) {}
 
   // A view of this list. Empty, and so not valid(), where the names were outside their limits.
   [[nodiscard]] Key key() const noexcept { return Key({bytes_, size_}); }
 
  private:
+  template <std::size_t count>
+  struct Views {
+    template <class Text>
+    explicit Views(Text (&names)[count]) noexcept {
+      for (std::size_t index = 0; index < count; ++index) views[index] = ByteView(names[index]);
+    }
+    ByteView views[count];
+  };
+
   std::uint16_t size_ = 0;
   char bytes_[key_size_max];  // Not cleared.
 };

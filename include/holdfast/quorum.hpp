@@ -10,9 +10,10 @@
 //     RedlockMutex<3> lock(quorum, "orders/42", {.lease = 10s});
 //
 // A restarted node may have forgotten a lock. So it has no vote in grants before max_lease is over, counted from its start
-// and from when another run id was first seen there (RestartGuard); error_text() names the node and the seconds left.
-// Thread rule, fork, signals: as Client's. No heap, except by the resolver of libc for host names, which may take its own
-// time; give literal addresses where that matters.
+// and from when another run id, or a promotion, was first seen there (RestartGuard); error_text() names the node and the seconds
+// left. What was learnt stays when connect() is called again, whatever the order of the nodes then.
+// Thread rule, fork, signals: as Client's. No heap, except by the resolver of libc for host names, which is asked in a
+// thread of its own, so that nobody waits for it.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,7 @@
 #include "holdfast/client.hpp"
 #include "holdfast/quorum_config.hpp"
 #include "holdfast/quorum_machine.hpp"
+#include "holdfast/resolver.hpp"
 #include "holdfast/voter_roll.hpp"
 
 namespace holdfast {
@@ -57,12 +59,13 @@ class QuorumClient {
   [[nodiscard]] std::uint64_t seconds_until_vote(std::size_t index) const noexcept {
     return roll_.seconds_until_vote(index, now_);
   }
-  // Which nodes did not vote in what failed last, and why: a sentence a node. A view until the next call.
+  // Which nodes did not vote in what failed last, and why: a sentence a node; or that the lease is above max_lease. A view until
+  // the next call.
   [[nodiscard]] ByteView error_text() noexcept { return roll_.write_text({text_, sizeof text_}, now_); }
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
   [[nodiscard]] std::size_t problem_node() const noexcept { return problem_node_; }
-  // Compensations that a node has not confirmed yet.
-  [[nodiscard]] std::size_t compensations_pending() const noexcept { return roll_.compensations_pending(); }
+  // Compensations and posted releases that a node has not confirmed yet.
+  [[nodiscard]] std::size_t compensations_pending() const noexcept;
 
   // Renews what is due of the holds that are to be kept, calls on_at_risk and on_lost where that is due, keeps the
   // connections alive, and says when to call again. Blocks for a request timeout at most. Calls that wait do it, too.
@@ -73,10 +76,7 @@ class QuorumClient {
  protected:
   struct Node {
     Client client;
-    Instant connect_deadline;
-    Instant resolved_at;
-    bool connecting = false;
-    bool exhausted = false;  // Every address has failed.
+    Resolver resolver;
   };
   QuorumClient(Node* nodes, VoterRoll::Voter* voters, std::size_t capacity) noexcept
       : nodes_(nodes), roll_(voters, capacity) {}
@@ -98,8 +98,6 @@ class QuorumClient {
   [[nodiscard]] Status prepare(std::size_t count, const QuorumConfig& config) noexcept;
   [[nodiscard]] Status prepare_node(std::size_t index, const ClientConfig& config) noexcept;
   [[nodiscard]] Status connect_all() noexcept;
-  void start_connect(Node& node) noexcept;
-  void finish_connect(Node& node, Status status) noexcept;
   void close_node(Node& node) noexcept;
   void look_at(std::size_t index) noexcept;
   void move_node(std::size_t index) noexcept;
@@ -107,22 +105,29 @@ class QuorumClient {
   void transmit_all() noexcept;
   void dispatch(Node& node) noexcept;
   void receive(Node& node) noexcept;
+  void look_and_transmit(Node& node) noexcept;
   // Until something arrives, until cancel(), or until then; no longer than sleep_max. What has arrived is dealt with.
-  // Who does not take_cancel() behind it waits uncancellably: it would turn and turn.
+  // With `cancellable` false cancel() does not end it: for loops that do not end by cancelled().
   void wait_until(Instant then, bool cancellable = true) noexcept;
   [[nodiscard]] Instant next_timeout() const noexcept;
   [[nodiscard]] bool any_connecting() const noexcept;
   [[nodiscard]] bool expects_bytes() const noexcept;
-  // Moves bytes until the lock waits for nothing (nullptr: never), or until then. False if cancelled.
+  // Moves bytes until the lock waits for nothing (nullptr: never), or until then, and keeps what is to be kept. False if
+  // cancelled.
   [[nodiscard]] bool pump(QuorumLock* lock, Instant until) noexcept;
   [[nodiscard]] Status gather(Instant until) noexcept;
   [[nodiscard]] std::size_t index_of(const Node& node) const noexcept {
     return static_cast<std::size_t>(&node - nodes_);
   }
   [[nodiscard]] Instant request_deadline() const noexcept;
+  // When an acquire that waits until then is over.
+  [[nodiscard]] Instant end_of_wait(Instant deadline) const noexcept {
+    return deadline + nodes_[0].client.config_.request_timeout;
+  }
   [[nodiscard]] Instant tend_next() const noexcept;
-  void tend_due() noexcept;
+  void tend_due(const QuorumLock* but = nullptr) noexcept;
   void tend_holds() noexcept;
+  void tell_holds() noexcept;
   [[nodiscard]] bool sleep_tending(Instant then) noexcept;
   [[nodiscard]] Duration random_delay(Duration most) noexcept;
 

@@ -9,6 +9,7 @@
 #include "holdfast/keep_options.hpp"
 #include "holdfast/quorum.hpp"
 #include "holdfast/quorum_machine.hpp"
+#include "holdfast/shared_tick.hpp"
 #include "holdfast/shared_value.hpp"
 
 namespace holdfast {
@@ -30,26 +31,29 @@ class QuorumLock {
   // As BlockingLock::keep(), by QuorumClient::tend() and every call that waits. Errors: invalid_argument, already_held.
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   // Any thread.
-  void tick() noexcept { ticked_at_.store(Client::now().nanoseconds()); }
+  void tick() noexcept { ticked_at_.set(Client::now()); }
 
   // One attempt on all nodes at once. Returns at the quorum, or as soon as there can be none; blocks for the node timeout at
   // most, with a fence for two of them, longer by the connect timeout while a majority is not connected.
   // Errors: lock_busy; no_quorum (QuorumClient::error_text() names the nodes); same_machine; already_held; timed_out (too
-  // little of the lease was left); cancelled. Whatever was granted by single nodes is released then. A reentrant lock that is
+  // little of the lease was left); invalid_argument (the lease is above the max_lease that the quorum has now); cancelled. Whatever was granted by single nodes is released then. A reentrant lock that is
   // held is acquired once more, which costs a renewal; or lock_lost, until every acquisition of a lost hold was released.
   [[nodiscard]] Status try_acquire() noexcept;
-  // Attempts until it is granted or `wait` is over, with a random delay between two of them; the last when it is over.
+  // Attempts until it is granted or `wait` is over, with a random delay between two of them; the last when it is over. Returns
+  // a request timeout later at most, whatever the nodes do.
   // Announced kinds wait by push on all nodes, and try again after max_poll or a second at the latest.
   [[nodiscard]] Status acquire(Duration wait) noexcept;
   // Extends the lease on every node, and takes the lock anew on nodes that lost it while a majority holds it.
-  // Errors: not_held, lock_lost (final); no_quorum: not extended, and the hold goes on until valid_until().
+  // Errors: not_held, lock_lost (final); no_quorum: not extended, and the hold goes on until valid_until(); so it does after
+  // invalid_argument (the lease is above the max_lease that the quorum has now).
   [[nodiscard]] Status renew() noexcept { return renew(quorum_->node(0).config().request_timeout); }
   // The same with a bound on how long it may block. A renewal that was cancelled and is still on its way is waited for.
   [[nodiscard]] Status renew(Duration timeout) noexcept;
   // Lets go on every node, and waits until a majority has nothing of the hold any more. Errors: not_held, lock_lost (no
   // majority had it), timed_out and the like: compensations follow by themselves.
   [[nodiscard]] Status release() noexcept;
-  // Lets go without waiting.
+  // Lets go without waiting. Errors: not_held, lock_lost; too_many_requests: it is over, and some node had no place for its
+  // release. That follows when there is one, by tend() or any other call, while this object lives; or the lease ends it there.
   Status post_release() noexcept;
 
   // Any thread; no I/O.
@@ -74,7 +78,7 @@ class QuorumLock {
   // `places` is how many votes there are: one a node at least.
   QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* const* votes, std::size_t places, Key key,
              const QuorumTiming& timing, const Ways& ways) noexcept;
-  // Posts the release of a hold that is left. Does not block.
+  // Posts the release of a hold that is left. Does not block: where a node has no place for it, the lease ends it.
   ~QuorumLock();
 
   // The owner field of a hash kind: see Client.
@@ -91,16 +95,18 @@ class QuorumLock {
   [[nodiscard]] bool orphaned() const noexcept;
   void catch_up() noexcept;
   void settle() noexcept;
-  void settle(const QuorumVote& vote) noexcept;
+  void take_reply(std::size_t node, const Reply& reply) noexcept;
   void hand_over() noexcept;
   void note(QuorumEvent event) noexcept;
   void publish() noexcept;
-  [[nodiscard]] Status attempt(Instant wait_deadline) noexcept;
+  // Waits so long for nodes that may vote; all is over by `end`.
+  [[nodiscard]] Status attempt(Instant gather_until, Instant end) noexcept;
   [[nodiscard]] Status acquire_within(Duration wait) noexcept;
+  [[nodiscard]] Status end_acquire(Status status) noexcept;
+  [[nodiscard]] Status release_now() noexcept;
   [[nodiscard]] Status poll_until(Instant deadline, Status outcome) noexcept;
   [[nodiscard]] Status renew_within(Instant deadline) noexcept;
   [[nodiscard]] Status start_renewal(Instant deadline) noexcept;
-  [[nodiscard]] static bool worth_waiting(Status status) noexcept;
   [[nodiscard]] bool may_renew(Instant now) const noexcept;
   [[nodiscard]] bool kept() const noexcept {
     return keep_.keep == Keep::always || (keep_.keep == Keep::automatic && machine_.timing().lock().automatic());
@@ -113,7 +119,7 @@ class QuorumLock {
   QuorumMachine machine_;
   SharedValue<std::int64_t> valid_until_;
   SharedValue<std::int64_t> risky_from_;
-  SharedValue<std::int64_t> ticked_at_;
+  SharedTick ticked_at_;
   KeepOptions keep_;
   Instant granted_at_;
   QuorumLock* next_ = nullptr;  // The quorum's list of its locks.

@@ -10,7 +10,8 @@
 //               denied (a majority cannot be had any more)    lost        all nodes: released, answered or not
 //
 // Invariant: held(now) implies that a majority of the configured nodes granted this token and keeps it until valid_until(),
-// each counted from before its request left, less drift.   Not thread-safe: one owner.   No heap.
+// each counted from before its request left, less drift; and that no two of these votes are one server's.
+// Not thread-safe: one owner.   No heap.
 #pragma once
 
 #include <cstddef>
@@ -64,21 +65,33 @@ enum class QuorumEvent : std::uint8_t {
   released,  // release: a majority has nothing of the hold any more, or that cannot be known; status() says which.
 };
 
+// Whom a command may ask, and for how long at most: as VoterRoll says.
+struct Electorate {
+  constexpr Electorate(NodeSet asked, Duration longest = lease_max) noexcept : nodes(asked), max_lease(longest) {}
+  NodeSet nodes;
+  Duration max_lease;  // The quorum's. A restarted node waits so long, so nothing may be promised for longer.
+};
+
 // One node's part of a lock.
 struct QuorumVote {
   explicit QuorumVote(const LockKind& kind) noexcept : machine(kind) {}
 
   LockMachine machine;
   void* owner = nullptr;  // The driver's own.
-  std::uint8_t node = 0;
   // Until when this node's grant counts; the epoch: it has none.
   Instant counts_until;
+  // Who answers at this node, and who was asked there for the present hold or has confirmed it last: a number of the run id,
+  // 0 where that is not known. The two differ where the node's name has moved to another server.
+  std::uint32_t server = 0;
+  std::uint32_t keeper = 0;
+  std::uint8_t node = 0;
   Status status = Status::ok;                       // What became of the last request to it.
   NativeDelete native_delete = NativeDelete::none;  // Of its server.
   // Its connection leads to a machine that has a vote already: what it confirms counts for nothing.
   bool excluded = false;
   bool renewed = false;    // In the present round.
   bool repairing = false;  // Asked for the lock while a majority holds it.
+  bool owed = false;       // What is to be taken back there has found no place yet.
 };
 
 class QuorumMachine {
@@ -127,29 +140,50 @@ class QuorumMachine {
   [[nodiscard]] const QuorumVote& vote(std::size_t node) const noexcept { return *votes_[node]; }
   // The least of what the nodes in the way have told of the other's remaining time, as LockMachine::busy_for().
   [[nodiscard]] std::int64_t busy_for() const noexcept;
+  // Whether a lock may be held for so long: acquire() and renew() refuse what is longer, so they hold for every grant, re-entry,
+  // renewal and repair.
+  [[nodiscard]] bool permitted(Duration max_lease) const noexcept {
+    return timing_.lock().effective_lease() <= max_lease;
+  }
+  // Nodes on which something is still to be taken back that has found no place,
+  [[nodiscard]] NodeSet owed() const noexcept;
+  // and those of them that belong to the last hold or attempt.
+  [[nodiscard]] NodeSet release_owed() const noexcept { return static_cast<NodeSet>(owed() & (released_ | missed_)); }
 
   // B. Inputs. `now` never goes back.
-  // Whatever was given to these nodes' machines, or done with their requests, is followed by:
+  // Whatever was done with these nodes' requests is followed by:
   void settle(NodeSet nodes, Instant now) noexcept;
   void settle(Instant now) noexcept { settle(all(), now); }  // Also after time has passed.
-  // The node's connection leads to a machine that has a vote already, or does not any more. Its grant counts no longer, but is
-  // not taken back: that would take back the other's.
-  void exclude(std::size_t node, bool excluded) noexcept {
+  // The node's connection leads to this server, which was introduced there: before anything is asked over it. With `excluded`
+  // that machine has a vote already, at another node. Then this node's grant counts no longer, and is not taken back: that
+  // would take back the other's.
+  void meet(std::size_t node, std::uint32_t server, bool excluded) noexcept {
+    strayed_ = strayed_ || (votes_[node]->keeper != 0 && votes_[node]->keeper != server);
+    votes_[node]->server = server;
     votes_[node]->excluded = excluded;
     if (excluded) votes_[node]->counts_until = Instant();
   }
+  // A reply to this node's vote, and settle().
+  void handle_reply(std::size_t node, const Reply& reply, Instant now) noexcept;
+  // What found no place may have one by now: poll_compensation() offers it again.
+  void retry_owed() noexcept;
   // The release has been waited for long enough: it goes on, and nobody waits.
   void end_release(Status why) noexcept;
 
   // C. Commands. Each answers ok when the votes' requests are ready to be sent.
-  // Asks the voters, and no other node: those that are connected and may vote. `token` is fresh for every call.
+  // Asks the voters, and no other node: those that are connected and may vote. `token` is fresh for every call. It is over by
+  // the deadline, the fence's round included, even where the node timeout is longer.
   // Errors: already_held; too_many_requests while a release is waited for; lock_lost while a lost reentrant hold is not
-  // unwound; no_quorum when the voters are no majority: nothing is asked then.
-  [[nodiscard]] Status acquire(const Token& token, Instant now, NodeSet voters) noexcept;
-  // Renews where it is held, and asks the repairers that lost it, or never had it, for it anew.
+  // unwound; invalid_argument when the lease is above max_lease; no_quorum when the voters are no majority: nothing is asked
+  // then.
+  [[nodiscard]] Status acquire(const Token& token, Instant now, Electorate electorate,
+                               Instant deadline = Instant::max()) noexcept;
+  // Renews where it is held, and asks the repairers that lost it, or never had it, for it anew. A server is asked for a hold at
+  // one node only: where a name has moved to another node's server, that vote is not asked for.
   // REQUIRES of a repairer: it may vote, and nothing of this token is still to be taken back on its connection.
-  // Errors: not_held, lock_lost; too_many_requests while a round is open.
-  [[nodiscard]] Status renew(Instant now, Instant deadline, NodeSet repairers) noexcept;
+  // Errors: not_held, lock_lost; invalid_argument when the lease is above max_lease, and the hold goes on until valid_until();
+  // too_many_requests while a round is open.
+  [[nodiscard]] Status renew(Instant now, Instant deadline, Electorate repairers) noexcept;
   // One acquisition more, of a hold that a majority has just confirmed. Errors: invalid_argument beyond count_max.
   [[nodiscard]] Status reenter() noexcept;
   // Lets go of one acquisition; of the last one on every node: those that never answered, too. From here on the lock is not
@@ -162,7 +196,10 @@ class QuorumMachine {
   // Everything is over without a word to the servers: the hold is another process's.
   void forget() noexcept;
 
-  // D. Outputs. After any call of B or C: the votes' compensations and requests, then these.
+  // D. Outputs. After any call of B or C: the votes' requests and compensations, then these.
+  // What is to be taken back on this node, by the server that was asked there and by no other: where the name has moved, the
+  // lease ends it. False where there is nothing. Without room in the node's session it is kept: owed().
+  [[nodiscard]] bool poll_compensation(std::size_t node, bool room, ReplyTag& tag, Compensation& compensation) noexcept;
   // Nodes whose machines may have something to say.
   [[nodiscard]] NodeSet poll_nodes() noexcept {
     const NodeSet nodes = changed_;
@@ -170,7 +207,7 @@ class QuorumMachine {
     return nodes;
   }
   // False if nothing below has anything to say.
-  [[nodiscard]] bool has_output() const noexcept { return (changed_ | give_up_ | doubted_ | events_) != 0; }
+  [[nodiscard]] bool has_output() const noexcept { return (changed_ | give_up_ | doubted_ | demoted_ | events_) != 0; }
   // Nodes whose replies to this lock are to be given up: Session::give_up(). Replies that come of it are inputs.
   [[nodiscard]] NodeSet poll_give_up() noexcept {
     const NodeSet nodes = give_up_;
@@ -181,6 +218,12 @@ class QuorumMachine {
   [[nodiscard]] NodeSet poll_protocol_doubt() noexcept {
     const NodeSet nodes = doubted_;
     doubted_ = 0;
+    return nodes;
+  }
+  // Nodes that have said that they are replicas: VoterRoll::demote().
+  [[nodiscard]] NodeSet poll_demoted() noexcept {
+    const NodeSet nodes = demoted_;
+    demoted_ = 0;
     return nodes;
   }
   // Those that came since the last poll, in their order. False when there is none.
@@ -209,6 +252,14 @@ class QuorumMachine {
   void lose(Instant now) noexcept;
   void doubt(Instant now) noexcept;
   void let_go_everywhere(Instant now) noexcept;
+  [[nodiscard]] bool asked_elsewhere(std::size_t node) const noexcept;
+  // Another server answers there than the one that was asked.
+  [[nodiscard]] static bool moved(const QuorumVote& vote) noexcept {
+    return vote.excluded || vote.server != vote.keeper;
+  }
+  [[nodiscard]] Instant node_deadline(Instant now) const noexcept {
+    return earlier(now + timing_.effective_node_timeout(), deadline_);
+  }
   [[nodiscard]] Status refusal() const noexcept;
 
   const LockKind* kind_;
@@ -217,8 +268,9 @@ class QuorumMachine {
   QuorumTiming timing_;
   Instant valid_until_;
   Instant confirmed_at_;
-  Instant asked_at_;          // Of the acquire, or of the open round.
-  Instant retry_renewal_at_;  // The epoch: as the interval says.
+  Instant asked_at_;                   // Of the acquire, or of the open round.
+  Instant deadline_ = Instant::max();  // Of the acquire.
+  Instant retry_renewal_at_;           // The epoch: as the interval says.
   std::uint64_t fence_ = 0;
   std::uint32_t generation_ = 0;
   std::uint32_t depth_ = 0;
@@ -226,12 +278,15 @@ class QuorumMachine {
   Status status_ = Status::ok;
   bool round_open_ = false;
   bool loss_untold_ = false;
+  bool strayed_ =
+      false;  // A name has moved under the hold: not every server that was asked for it can be asked any more.
   std::uint8_t events_ = 0;
   NodeSet released_ = 0;  // Nodes that were asked to release the last hold or attempt,
   NodeSet missed_ = 0;    // and those whose answer was given up then.
   NodeSet changed_ = 0;
   NodeSet give_up_ = 0;
   NodeSet doubted_ = 0;
+  NodeSet demoted_ = 0;
   Token token_;
 };
 static_assert(sizeof(QuorumMachine) <= 256, "promised: a quorum without its votes");

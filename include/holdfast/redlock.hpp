@@ -26,7 +26,7 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The quorum must be connect()ed before, and outlive the
   // lock.
-  RedlockMutex(QuorumClient& quorum, ByteView key, const QuorumTiming& timing = {},
+  RedlockMutex(QuorumClient& quorum, BytesArgument key, const QuorumTiming& timing = {},
                const MutexOptions& options = {}) noexcept
       : QuorumVotes<node_count>(quorum_mutex_kind(options)),
         QuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing,
@@ -47,7 +47,8 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
 template <std::size_t node_count>
 class RedlockReentrantLock : private QuorumVotes<node_count>, public QuorumLock {
  public:
-  RedlockReentrantLock(QuorumClient& quorum, ByteView key, const QuorumTiming& timing = {}, bool fence = false) noexcept
+  RedlockReentrantLock(QuorumClient& quorum, BytesArgument key, const QuorumTiming& timing = {},
+                       bool fence = false) noexcept
       : QuorumVotes<node_count>(fence ? quorum_fenced_kind : reentrant_kind),
         QuorumLock(quorum, fence ? quorum_fenced_kind : reentrant_kind, this->pointers_, node_count, Key(key), timing,
                    ways) {}

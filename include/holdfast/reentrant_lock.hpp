@@ -16,7 +16,7 @@ namespace holdfast {
 class ReentrantLock : public OwnedLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock.
-  ReentrantLock(Owner& owner, ByteView key, const LockTiming& timing = {}) noexcept
+  ReentrantLock(Owner& owner, BytesArgument key, const LockTiming& timing = {}) noexcept
       : OwnedLock(owner, reentrant_kind, Key(key), timing) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~ReentrantLock() = default;

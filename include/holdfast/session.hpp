@@ -10,9 +10,13 @@
 //                                   v                 ^
 //                                 the driver's socket
 //
+// Before a request leaves that may grant, extend or tell something, the driver looks at its socket: a receive that does
+// not wait. What lies there came before the request, so it is no answer to it, and is told from one.
+//
 // Invariants: every reply goes to the request that asked for it, or the connection is closed. A request that may
 // have run and whose reply is given up is followed, on the same connection or first on the next, by its compensation.
-// Nothing is sent twice.   Not thread-safe: one owner.   No heap.
+// Nothing is sent twice. No byte of a request leaves behind an unread reply, but of one that only lets go.
+// Not thread-safe: one owner.   No heap.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +38,9 @@ struct LockKind;
 
 // A step changes how often a reentrant lock is held, up or down, by the absolute number.
 enum class Operation : std::uint8_t { query, acquire, renew, step, release, compensate };
+
+// What only lets go is sent without a look at the socket: whatever is taken for its answer, nobody holds the lock then.
+[[nodiscard]] constexpr bool lets_go(Operation operation) noexcept { return operation >= Operation::release; }
 
 // Whom a reply is for. The session hands it back and looks at nothing but `requester`'s identity.
 struct ReplyTag {
@@ -76,6 +83,10 @@ struct Reply {
 
 enum class NativeDelete : std::uint8_t { none, delex, delifeq };
 
+// What a server has been. `successor`: its data are those of another life, another server's from which it was promoted, or its
+// own from which it was started; it does not tell since when it has them, and they may lack the last writes.
+enum class ServerStanding : std::uint8_t { unknown, master, successor, replica };
+
 // What the handshake found out. Empty fields where the server or its ACL did not tell.
 struct ServerIdentity {
   char run_id[run_id_size] = {};  // All NUL when unknown.
@@ -86,6 +97,15 @@ struct ServerIdentity {
   std::uint32_t version = 0;         // Major * 10000 + minor * 100 + patch; of Valkey where it is one. 0: unknown.
   bool is_valkey = false;
   NativeDelete native_delete = NativeDelete::none;
+  // Of what the identity script says of its standing, the ends; NUL when unknown. Judged by standing(), where that is asked.
+  char standing_first = '\0';
+  char standing_last = '\0';
+
+  [[nodiscard]] constexpr ServerStanding standing() const noexcept {
+    if (standing_last == '\0') return ServerStanding::unknown;
+    if (standing_last == 'e') return ServerStanding::replica;  // `slave`, behind whatever offset.
+    return standing_first >= '0' && standing_first <= '9' ? ServerStanding::successor : ServerStanding::master;
+  }
 };
 
 // What a session needs from its owner. Views must outlive the session.
@@ -117,7 +137,7 @@ class Session {
     std::uint8_t purpose = 0;
     std::uint16_t slot = 0;  // The compensation that it carries.
   };
-  // One compensation that waits for its turn or its reply, with a copy of what it needs.
+  // One compensation that waits for its turn or its reply. A copy of its key stands among those of all.
   struct CompensationSlot {
     const LockKind* kind = nullptr;  // nullptr: free.
     ReplyTag tag;
@@ -129,7 +149,7 @@ class Session {
     bool deferred;
     bool superseded;  // Something newer speaks for its token: in flight still, and not to be repeated.
     std::uint16_t key_size;
-    char key[key_size_max];
+    std::uint32_t key_begin;
     Token token;
   };
   struct Storage {
@@ -141,10 +161,11 @@ class Session {
     std::size_t in_flight_count;
     CompensationSlot* compensations;
     std::size_t compensation_count;
+    MutableBytes compensation_keys;  // At least key_size_max.
   };
 
   // The storage is not touched before handle_connected(), and must be as default-initialised.
-  // REQUIRES: at least two places in flight for each compensation, at least one compensation, and ten places.
+  // REQUIRES: more places in flight than compensations, at least one compensation, and ten places.
   Session(const SessionSettings& settings, const Storage& storage) noexcept;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -160,8 +181,16 @@ class Session {
   [[nodiscard]] std::size_t in_flight() const noexcept { return count_; }
   // Bytes that the transport has not taken yet.
   [[nodiscard]] bool unsent() const noexcept { return transmit_begin_ != transmit_end_; }
+  // Something waits to be sent that must not leave before the driver has looked: poll_transmit() has nothing until it has
+  // received what has arrived, polled the replies, and said handle_drained().
+  [[nodiscard]] bool wants_look() const noexcept {
+    return guarded_end_ > transmit_begin_ && !drained_ && state_ == SessionState::ready;
+  }
   // Compensations that have not been confirmed yet.
-  [[nodiscard]] std::size_t compensations_pending() const noexcept;
+  [[nodiscard]] std::size_t compensations_pending() const noexcept { return kept_; }
+  // Compensations that were given up since the beginning, posted releases among them: no place for them was to be had when
+  // their owners went away (count_dropped()), or the server refused them for good. Their leases end what they would have.
+  [[nodiscard]] std::uint32_t compensations_dropped() const noexcept { return dropped_; }
 
   // B. Inputs. `now` never goes back.
   // The transport is up. The handshake goes out at once.
@@ -177,6 +206,15 @@ class Session {
   void handle_received(std::size_t count, Instant now) noexcept {
     parser_.handle_received(count);
     last_input_ = now;
+    drained_ = false;
+  }
+  // A receive that does not wait has just found nothing, or less than the space it was given, and what was received has
+  // been polled. Good for one poll_transmit(), or one straight_request(). A reply that has begun, and that nobody asked
+  // for, fails the session.
+  void handle_drained() noexcept {
+    drained_ = true;
+    if (!parser_.idle() && !oldest_sent()) [[unlikely]]
+      fail_unasked();
   }
   // The usual case of a driver that asked while quiet(): true if the bytes received are one of the shortest replies, whole
   // (RespParser::take_short()), and all is done about them but to hand it on. Otherwise handle_received().
@@ -189,10 +227,7 @@ class Session {
   void handle_transmitted(std::size_t count) noexcept {
     HOLDFAST_ASSERT(count <= transmit_end_ - transmit_begin_);
     transmit_begin_ += static_cast<std::uint32_t>(count);
-    if (transmit_begin_ == transmit_end_) {
-      transmit_begin_ = 0;
-      transmit_end_ = 0;
-    }
+    if (transmit_begin_ == transmit_end_) clear_transmit();
   }
   // Judges deadlines. Receive what has arrived and poll the replies first.
   void handle_timeout(Instant now) noexcept;
@@ -217,20 +252,24 @@ class Session {
   // `compensated` where it has a compensation.
   void commit(const Request& request, std::size_t size, Instant now) noexcept;
   // The usual case of a driver that waits for each reply: while the session is quiet, the next request may be sent past
-  // it, described in quiet_request(), and, if its reply comes at once and whole, be done without ever having stood in
+  // it, described in straight_request(), and, if its reply comes at once and whole, be done without ever having stood in
   // the queue. Whatever else happens, commit_sent() puts it there as if it had been from the start, and all goes on as
   // ever.
   [[nodiscard]] bool quiet() const noexcept {
     return state_ == SessionState::ready && (count_ | kept_ | notices_ | transmit_end_) == 0 && parser_.idle();
   }
-  // REQUIRES: quiet().
-  [[nodiscard]] Request& quiet_request() noexcept { return storage_.in_flight[first_].request; }
-  // The transport took the first `sent` bytes of the request that quiet_request() describes.
+  // Uses up handle_drained(). REQUIRES: quiet(), and handle_drained() unless it lets go.
+  [[nodiscard]] Request& straight_request(bool lets_go) noexcept {
+    HOLDFAST_ASSERT(drained_ || lets_go);
+    drained_ = false;
+    return storage_.in_flight[first_].request;
+  }
+  // The transport took the first `sent` bytes of the request that straight_request() describes.
   // REQUIRES: quiet() but for what has been received since.
   [[gnu::noinline]] void commit_sent(ByteView bytes, std::size_t sent, Instant asked_at) noexcept {
     HOLDFAST_ASSERT(count_ == 0 && bytes.size() <= storage_.transmit.size);
     std::memcpy(storage_.transmit.data, bytes.data(), bytes.size());
-    commit(quiet_request(), bytes.size(), asked_at);
+    commit(storage_.in_flight[first_].request, bytes.size(), asked_at);
     handle_transmitted(sent);
   }
   // One value of parse_reply(), handed on: true if `reply` is for somebody. As poll_reply() otherwise.
@@ -244,8 +283,26 @@ class Session {
   void give_up(const void* requester, Status why, Instant now) noexcept;
   // The requester goes away: as give_up(), but nothing is reported to it any more. What it posted goes on.
   void abandon(const void* requester, Instant now) noexcept;
+  // Whether compensate() has a place, however long the key: beside those that are kept, and those that are reserved.
+  [[nodiscard]] bool may_compensate() const noexcept {
+    return kept_ + reserved_ < storage_.compensation_count &&
+           kept_bytes_ + (reserved_ + 1) * key_size_max <= storage_.compensation_keys.size;
+  }
   // Takes back a hold that no request in flight covers. Errors: too_many_requests (its lease will end it).
   [[nodiscard]] Status compensate(const ReplyTag& tag, const Compensation& compensation) noexcept;
+  // One that found no place is given up.
+  void count_dropped() noexcept { ++dropped_; }
+  // The owner goes away, and waits for nobody: what is to be taken back leaves with the next poll_transmit(), also behind a
+  // handshake that is not answered yet. Nothing else is asked from here on.
+  void skip_handshake() noexcept {
+    if (state_ == SessionState::handshaking) state_ = SessionState::ready;
+  }
+  // What `other` has to take back whole is taken back by us, too, as far as there is room: it may not be called again. It
+  // keeps it, to be the first on its next connection. Nobody hears of the outcome here. Transmits nothing by itself.
+  void take_back_for(const Session& other) noexcept;
+  // Drops what is to be taken back: it was asked of another server than the one that answers now.
+  // REQUIRES: the handshake is done, and since then nothing has been sent or submitted.
+  void forget_compensations() noexcept;
   // The driver or a machine has found a reply that cannot be: the connection must close.
   void fail(Status why, ByteView text) noexcept;
   // Empties failure_text(), so that it speaks of what comes next.
@@ -258,6 +315,9 @@ class Session {
   [[nodiscard]] ByteView poll_transmit(Instant now) noexcept {
     if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
     if (unflushed_ + deferred_ != 0) flush_compensations(now);
+    if (wants_look()) [[unlikely]]
+      return {};
+    drained_ = false;
     return {storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_};
   }
   [[nodiscard]] Instant poll_timeout() const noexcept;  // Instant::max() when nothing is to come.
@@ -307,8 +367,10 @@ class Session {
   [[nodiscard]] bool has_place(bool compensated) const noexcept {
     const std::size_t compensations = compensated ? 1 : 0;
     return state_ == SessionState::ready && unflushed_ == 0 &&
-           count_ + reserved_ + compensations < storage_.in_flight_count &&
-           (!compensated || kept_ + reserved_ < storage_.compensation_count);
+           count_ + reserved_ + compensations < storage_.in_flight_count && (!compensated || may_compensate());
+  }
+  [[nodiscard]] ByteView key_of(const CompensationSlot& slot) const noexcept {
+    return {storage_.compensation_keys.data + slot.key_begin, slot.key_size};
   }
   [[nodiscard]] Instant stalled_at() const noexcept;
   void note_predecessor() noexcept;
@@ -318,7 +380,12 @@ class Session {
   void read_identity(const RespValue& value) noexcept;
   void handle_compensated(const InFlight& entry, const Reply& reply, Instant now) noexcept;
   bool poll_notice(Reply& reply) noexcept;
-  [[nodiscard]] bool oldest_sent() noexcept;
+  // Before the oldest request has left as a whole, nothing can be a reply to it.
+  [[nodiscard]] bool oldest_sent() noexcept {
+    const std::uint64_t end = count_ > 1 ? at(1).first_byte : stream_end_;
+    return count_ != 0 && end + (transmit_end_ - transmit_begin_) <= stream_end_;
+  }
+  void fail_unasked() noexcept { fail(Status::protocol_error, "a reply that nobody asked for"); }
   void note_error(const InFlight& entry, const RespValue& value, Status status) noexcept;
   bool take_other(const RespValue& value, Reply& reply, Instant now) noexcept;
   bool take_error(InFlight& entry, Reply& reply) noexcept;
@@ -334,22 +401,27 @@ class Session {
   CompensationSlot& keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept;
   void flush_compensations(Instant now) noexcept;
   [[nodiscard]] MutableBytes transmit_space() noexcept;
+  void clear_transmit() noexcept { transmit_begin_ = transmit_end_ = guarded_end_ = 0; }
   void note_text(ByteView text) noexcept;
 
   // Small and often used first: their offsets fit into one byte.
   SessionState state_ = SessionState::closed;
   Status failure_ = Status::not_connected;
   std::uint8_t failure_text_size_ = 0;
+  bool drained_ = false;     // The socket has been looked at, and nothing has happened since.
   std::uint32_t first_ = 0;  // Ring of storage_.in_flight.
   std::uint32_t count_ = 0;
-  std::uint32_t reserved_ = 0;   // Compensations promised to requests in flight.
-  std::uint32_t kept_ = 0;       // Slots taken.
-  std::uint32_t unflushed_ = 0;  // Slots taken that wait for room: nothing overtakes them.
-  std::uint32_t deferred_ = 0;   // Slots taken that wait for their next attempt.
-  std::uint32_t notices_ = 0;    // Entries with a notice.
+  std::uint32_t reserved_ = 0;    // Compensations promised to requests in flight.
+  std::uint32_t kept_ = 0;        // Slots taken,
+  std::uint32_t kept_bytes_ = 0;  // and the bytes of their keys, which are given back when the last is free.
+  std::uint32_t unflushed_ = 0;   // Slots taken that wait for room: nothing overtakes them.
+  std::uint32_t deferred_ = 0;    // Slots taken that wait for their next attempt.
+  std::uint32_t notices_ = 0;     // Entries with a notice.
+  std::uint32_t dropped_ = 0;
   std::uint32_t transmit_begin_ = 0;
   std::uint32_t transmit_end_ = 0;
-  std::uint64_t stream_end_ = 0;  // Bytes submitted on this connection.
+  std::uint32_t guarded_end_ = 0;  // Of the bytes to be sent, behind the last that must not leave without a look.
+  std::uint64_t stream_end_ = 0;   // Bytes submitted on this connection.
   Instant last_input_;
   Instant deadline_min_ = Instant::max();  // Not later than the first deadline; may be earlier.
   Instant handshake_deadline_ = Instant::max();
@@ -371,6 +443,7 @@ struct SessionBuffers {
   char transmit[transmit_size_max];
   Session::InFlight in_flight[in_flight_max];
   Session::CompensationSlot compensations[compensations_max];
+  char compensation_keys[compensation_keys_size];
 
   [[nodiscard]] Session::Storage storage() noexcept { return storage_of(this); }
   // The same of buffers that need not be alive yet: their owner may declare them behind its session.
@@ -382,7 +455,8 @@ struct SessionBuffers {
             buffers->in_flight,
             in_flight_max,
             buffers->compensations,
-            compensations_max};
+            compensations_max,
+            {buffers->compensation_keys, sizeof buffers->compensation_keys}};
   }
 };
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "holdfast/language.hpp"
+
 namespace holdfast {
 
 enum class Status : std::uint8_t {

@@ -83,6 +83,8 @@ class Subscriber {
   // Valid until the next connection.
   [[nodiscard]] ByteView failure_text() const noexcept { return failure_text_; }
   [[nodiscard]] bool has_waiters() const noexcept { return waiting_ != 0; }
+  // The server has granted a subscription on this connection.
+  [[nodiscard]] bool established() const noexcept { return established_; }
   // From this on, no message for the waiter is missed.
   [[nodiscard]] bool confirmed(const Waiter& waiter) const noexcept {
     return state_ == SubscriberState::open && answered(waiter);
@@ -178,6 +180,7 @@ class Subscriber {
   // Small and often used first: their offsets fit into one byte.
   SubscriberState state_ = SubscriberState::closed;
   Status failure_ = Status::not_connected;
+  bool established_ = false;
   bool owing_ = false;         // A SUBSCRIBE or UNSUBSCRIBE may be owed.
   std::uint32_t waiting_ = 0;  // Places taken.
   std::uint32_t transmit_begin_ = 0;

@@ -5,8 +5,9 @@
 //     redis://[[user][:password]@]host[:port][/database]
 //     unix://[[user][:password]@]/path/to/socket[?db=database]
 //
-// User, password and path are percent-decoded; an IPv6 literal stands in brackets. TLS (rediss:) is not supported and
-// is refused, as is everything else that is not understood: a typing error never ends at the default server.
+// valkey:// is the same as redis://. User, password and path are percent-decoded: in a password '/' is %2F, '?' is %3F
+// and '#' is %23. An IPv6 literal stands in brackets. TLS (rediss:) is not supported and is refused, as is everything
+// else that is not understood: a typing error never ends at the default server.
 #pragma once
 
 #include "holdfast/bytes.hpp"
@@ -18,6 +19,6 @@ namespace holdfast {
 // Fills in address, user, password and database; the rest of `config` stays. `reason`, where it is not nullptr, is set
 // to a sentence that says what is wrong; it never contains the password.
 // Errors: invalid_argument (config is untouched).   No heap.   Thread-safe.
-[[nodiscard]] Status parse_url(ByteView url, ClientConfig& config, const char** reason = nullptr) noexcept;
+[[nodiscard]] Status parse_url(BytesArgument url, ClientConfig& config, const char** reason = nullptr) noexcept;
 
 }  // namespace holdfast

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// VoterRoll knows which nodes of a quorum may vote, and why the others may not: who is away, who was restarted (RestartGuard),
-// who is the same machine as another. It does no I/O and reads no clock; of the nodes' clients it only asks.
+// VoterRoll knows which nodes of a quorum may vote, and why the others may not: who is away, who was restarted or promoted
+// (RestartGuard), who is the same machine as another. What it has learnt of a node it keeps when the quorum is connected anew,
+// by the node's address and run id, and what was promised under a larger max_lease, too. It does no I/O and reads no clock; of
+// the nodes' sessions it only asks.
 //
 // Not thread-safe: one owner.   No heap.
 #pragma once
@@ -9,21 +11,31 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client.hpp"
+#include "holdfast/client_config.hpp"
 #include "holdfast/quorum_config.hpp"
 #include "holdfast/quorum_machine.hpp"
 #include "holdfast/restart_guard.hpp"
+#include "holdfast/session.hpp"
 
 namespace holdfast {
 
 class VoterRoll {
  public:
-  struct Voter {
-    const Client* client = nullptr;
+  // What is known of a place where a node is asked.
+  struct Place {
+    std::uint64_t address = 0;  // A number of it; 0: none.
     RestartGuard guard;
+  };
+  struct Voter {
+    const Session* session = nullptr;
+    const ClientConfig* config = nullptr;
+    Place place;
+    Place before;  // Of the node that had this number when the quorum was last connected, until it is connected anew.
     Instant introduced_at;
-    bool introduced = false;  // The handshake of this connection is done, and was looked at.
-    std::uint8_t twin = 0;    // One more than the node that is the same machine; 0: none.
+    bool introduced = false;   // The handshake of this connection is done, and was looked at.
+    bool moved = false;        // It led to another server than the connection before.
+    std::uint32_t server = 0;  // Who that was: RestartGuard::server().
+    std::uint8_t twin = 0;     // One more than the node that is the same machine; 0: none.
     Status status = Status::not_connected;
   };
 
@@ -40,9 +52,13 @@ class VoterRoll {
   [[nodiscard]] bool introduced(std::size_t index) const noexcept { return voters_[index].introduced; }
   // Its connection leads to a machine that has a vote already.
   [[nodiscard]] bool excluded(std::size_t index) const noexcept { return voters_[index].twin != 0; }
+  // Who answers there: RestartGuard::server().
+  [[nodiscard]] std::uint32_t server(std::size_t index) const noexcept { return voters_[index].place.guard.server(); }
   [[nodiscard]] NodeSet voters(Instant now) const noexcept;
-  // Of those, the ones where nothing of a hold is to be taken back behind what would be asked now.
-  [[nodiscard]] NodeSet repairers(Instant now) const noexcept;
+  // Whom an acquire may ask,
+  [[nodiscard]] Electorate electorate(Instant now) const noexcept { return {voters(now), config_.max_lease}; }
+  // and whom a renewal may ask anew: those on which nothing of a hold is to be taken back behind what would be asked now.
+  [[nodiscard]] Electorate repairers(Instant now) const noexcept;
   // ok: a majority may vote. Otherwise same_machine or no_quorum.
   [[nodiscard]] Status verdict(Instant now) const noexcept;
   [[nodiscard]] bool connected() const noexcept;  // A majority is.
@@ -50,24 +66,29 @@ class VoterRoll {
   [[nodiscard]] Status status(std::size_t index, Instant now) const noexcept;
   // Seconds until the restarted node votes; 0 when it does.
   [[nodiscard]] std::uint64_t seconds_until_vote(std::size_t index, Instant now) const noexcept;
-  // When a node that did not say who it is should be asked again, on a connection of its own; Instant::max(): it did.
+  // When a node that did not say who it is, or that is a replica, should be asked again, on a connection of its own;
+  // Instant::max(): it need not.
   [[nodiscard]] Instant introduction_due(std::size_t index) const noexcept;
   [[nodiscard]] std::size_t compensations_pending() const noexcept;
-  // Which nodes did not vote in what failed last, and why: a sentence a node, cut where there is no more room.
+  // Why the last lock was refused, or which nodes did not vote in what failed last: a sentence a node, cut where there is no
+  // more room.
   [[nodiscard]] ByteView write_text(MutableBytes space, Instant now) const noexcept;
 
-  // B. Inputs. REQUIRES: size() <= capacity(), and a client for each node.
-  void configure(std::size_t size, const QuorumConfig& config) noexcept {
-    count_ = size;
-    config_ = config;
+  // B. Inputs.
+  // The quorum is connected, for the first time or anew; nobody is introduced. attach() and enter() follow for each node.
+  // REQUIRES: size() <= capacity().
+  void begin(std::size_t size, const QuorumConfig& config, Instant now) noexcept;
+  void attach(std::size_t index, const Session& session, const ClientConfig& config) noexcept {
+    voters_[index].session = &session;
+    voters_[index].config = &config;
   }
-  // Another server may answer there from now on.
-  void enter(std::size_t index, const Client& client) noexcept {
-    voters_[index] = Voter();
-    voters_[index].client = &client;
-  }
-  // The handshake is done: who is that? The nodes for which excluded() is to be looked at again.
+  // Where the node will be asked. What is known of an address goes with it. At another one than any of before somebody may have
+  // answered whom nobody here remembers, unless it is a server that was a node of the quorum already.
+  void enter(std::size_t index, const ClientConfig& config) noexcept;
+  // The handshake is done: who is that? The nodes for which QuorumMachine::meet() is to be called.
   [[nodiscard]] NodeSet introduce(std::size_t index, Instant now) noexcept;
+  // The server that was just introduced is another one than before.
+  [[nodiscard]] bool moved(std::size_t index) const noexcept { return voters_[index].moved; }
   // Its connection is gone. Of two that are one, each stays what it is.
   void leave(std::size_t index, Status why) noexcept {
     voters_[index].introduced = false;
@@ -78,18 +99,26 @@ class VoterRoll {
     voters_[index].introduced = false;
     voters_[index].twin = 0;
   }
+  // They have refused to write, as replicas do: no vote before they say that they are masters.
+  void demote(NodeSet nodes, Instant now) noexcept;
   // What the nodes said in what has just failed.
   void note(const QuorumMachine& machine) noexcept;
+  // Whether the quorum allows its lease: invalid_argument, and write_text() says why.
+  [[nodiscard]] Status permit(const QuorumMachine& machine) noexcept;
 
  private:
-  [[nodiscard]] bool guarded(const Voter& voter, Instant now) const noexcept {
-    return config_.restart_guard && voter.guard.verdict(now) != RestartGuard::Verdict::votes;
+  [[nodiscard]] RestartGuard::Verdict judge(const Voter& voter, Instant now) const noexcept {
+    return config_.restart_guard ? voter.place.guard.verdict(promise_, now) : RestartGuard::Verdict::votes;
   }
 
   Voter* voters_;
   std::size_t capacity_;
   std::size_t count_ = 0;
   QuorumConfig config_;
+  LeasePromise promise_;
+  Duration refused_lease_ = Duration::zero();  // Of the last lock, where that was too long.
+  bool promised_ = false;                      // Somebody has been introduced under this configuration.
+  bool strangers_ = false;                     // Who stands at a new address may have taken somebody's place.
 };
 
 }  // namespace holdfast

@@ -3,6 +3,23 @@
 // WaitPlan decides when one waiting acquire() tries again: when it is woken, when a subscription has just been confirmed,
 // when the hold in the way has run out, or when it has been long enough; and never before its floor. It does no I/O,
 // reads no clock and draws no random bytes.   Not thread-safe: one owner.   No heap.
+//
+// worth_waiting() says which outcomes of an attempt a waiting acquire() lives through, on every driver:
+//
+//     waited out   lock_busy; no_quorum
+//                  too_many_requests                 places are given back as replies come
+//                  not_connected, connect_failed, name_not_resolved, transport_closed, timed_out, outcome_unknown
+//                  read_only, loading, out_of_memory, busy_script, no_script, too_few_replicas, stale_replica, disk_error,
+//                  cluster_down, try_again, too_many_clients
+//                  system_error                      no descriptor, no memory: others give them back
+//     ends it      invalid_argument, not_held, already_held, buffer_too_small, lock_lost: the program's own
+//                  cancelled, forked
+//                  protocol_error                    no Redis speaks so
+//                  auth_required, auth_failed, no_permission, denied, wrong_type, moved, ask, cross_slot, unknown_command,
+//                  server_error, same_machine        somebody must change something first
+//                  no_entropy
+//
+// What is waited out is told when the time is over: acquire() answers with the outcome of its last attempt.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +27,64 @@
 #include "holdfast/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/lock_kind.hpp"
+#include "holdfast/status.hpp"
 
 namespace holdfast {
+
+// A bit for each Status; a switch over them, so that a new one is judged.
+consteval std::uint64_t outcomes_worth_waiting() noexcept {
+  static_assert(status_count <= 64);
+  std::uint64_t set = 0;
+  for (int index = 0; index < status_count; ++index) switch (static_cast<Status>(index)) {
+      case Status::lock_busy:
+      case Status::too_many_requests:
+      case Status::not_connected:
+      case Status::connect_failed:
+      case Status::name_not_resolved:
+      case Status::transport_closed:
+      case Status::timed_out:
+      case Status::read_only:
+      case Status::loading:
+      case Status::out_of_memory:
+      case Status::busy_script:
+      case Status::no_script:
+      case Status::too_few_replicas:
+      case Status::stale_replica:
+      case Status::disk_error:
+      case Status::cluster_down:
+      case Status::try_again:
+      case Status::too_many_clients:
+      case Status::no_quorum:
+      case Status::system_error:
+      case Status::outcome_unknown: set |= std::uint64_t{1} << index; break;
+      case Status::ok:
+      case Status::invalid_argument:
+      case Status::not_held:
+      case Status::already_held:
+      case Status::buffer_too_small:
+      case Status::cancelled:
+      case Status::forked:
+      case Status::protocol_error:
+      case Status::auth_required:
+      case Status::auth_failed:
+      case Status::no_permission:
+      case Status::wrong_type:
+      case Status::moved:
+      case Status::ask:
+      case Status::cross_slot:
+      case Status::denied:
+      case Status::unknown_command:
+      case Status::server_error:
+      case Status::lock_lost:
+      case Status::same_machine:
+      case Status::no_entropy: break;
+    }
+  return set;
+}
+// Whether an acquire() that may wait tries again after this outcome of an attempt: see the table above.
+[[nodiscard]] constexpr bool worth_waiting(Status status) noexcept {
+  return (outcomes_worth_waiting() >> static_cast<unsigned>(status) & 1U) != 0;
+}
 
 // Subscriptions that tell of every release from now on: a bit for each node.
 using ListenSet = std::uint16_t;
@@ -39,8 +112,10 @@ class WaitPlanOf {
   }
 
   // A. Questions.
-  // The next attempt would be the last: it is made at the deadline.
-  [[nodiscard]] bool last(Instant now) const noexcept { return now + timeout_min > settings_.deadline; }
+  // The next attempt would be the last: it is made at the deadline, or the driver cannot read its clock.
+  [[nodiscard]] bool last(Instant now) const noexcept {
+    return now + timeout_min > settings_.deadline || now == Instant::max();
+  }
   [[nodiscard]] bool due(Instant now, bool woken, ListenSet confirmed) const noexcept {
     return now >= floor_ && (wanted(woken, confirmed) || now >= next_try_ || now >= settings_.deadline);
   }

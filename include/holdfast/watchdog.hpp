@@ -26,6 +26,7 @@
 #include "holdfast/client.hpp"
 #include "holdfast/keeper.hpp"
 #include "holdfast/renewal_schedule.hpp"
+#include "holdfast/resolver.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
@@ -52,8 +53,7 @@ class Watchdog : public Keeper {
   // forked (it is the parent's: make another).
   [[nodiscard]] Status start(Client& client) noexcept;
   // Ends the thread: holds run out unless they are renewed otherwise, also those that its clients acquire later, unless they
-  // are detached by attach(nullptr). Waits for it: for a call of a KeepOptions function
-  // in progress, or an attempt to connect.
+  // are detached by attach(nullptr). Waits for it: for a call of a KeepOptions function in progress.
   void stop() noexcept;
 
   // Any thread.
@@ -68,24 +68,30 @@ class Watchdog : public Keeper {
   static Status enter(Keeper& keeper, HoldRecord& record) noexcept;
   static void sync(Keeper& keeper, HoldRecord& record) noexcept;
   static void leave(Keeper& keeper, HoldRecord& record) noexcept;
+  static void take_back(Keeper& keeper, Client& client) noexcept;
   static bool may_renew(void* holder, Instant now) noexcept;
   static void renewed(void* holder, Instant asked_at, Instant valid_until) noexcept;
 
   static void* run(void* self) noexcept;
   void loop() noexcept;
+  void look_and_transmit() noexcept;
   void give_up_place(HoldRecord& record) noexcept;
   [[nodiscard]] bool tell_one() noexcept;
   void send_due() noexcept;
   void take_replies() noexcept;
-  void connect(Instant urgent) noexcept;
-  void sleep_until(Instant until) noexcept;
+  void hand_over() noexcept;
+  void connect() noexcept;
+  [[nodiscard]] bool needed() const noexcept;
+  [[nodiscard]] Instant connection_timeout() const noexcept;
+  [[nodiscard]] bool sleep_until(Instant until) noexcept;
   void wake() noexcept;
   [[nodiscard]] bool inherited() const noexcept;
 
   struct Lock;
 
-  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;  // Guards all below but client_, which is the thread's.
-  pthread_cond_t told_ = PTHREAD_COND_INITIALIZER;     // A call has returned.
+  // Guards all below, but what the thread looks at as it falls asleep: the descriptors, and what is to be transmitted.
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t told_ = PTHREAD_COND_INITIALIZER;  // A call has returned.
   pthread_t thread_{};
   pid_t process_ = 0;
   SharedValue<bool> running_;
@@ -97,6 +103,7 @@ class Watchdog : public Keeper {
   char run_id_[run_id_size] = {};  // Of the server that we are connected to; NUL when unknown.
   RenewalSchedule schedule_;
   char transmit_[16 * 1024];  // A call of 100 keys of 100 bytes.
+  Resolver resolver_;
   Client client_;
 };
 static_assert(sizeof(Watchdog) <= 48 * 1024, "promised: a watchdog without its places");

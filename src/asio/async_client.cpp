@@ -42,10 +42,12 @@ void AsyncClient::start_close(Completion& completion) { core_->start_close(compl
 void AsyncClient::close() { core_->close(); }
 void AsyncClient::cancel() { core_->cancel_all(); }
 
-bool AsyncClient::connected() const noexcept { return core_->node().ready(); }
+bool AsyncClient::connected() const noexcept { return core_->node().ready() && !core_->forked(); }
 const ClientConfig& AsyncClient::config() const noexcept { return core_->node().config(); }
 const ServerIdentity& AsyncClient::server() const noexcept { return core_->node().session().identity(); }
-Status AsyncClient::failure() const noexcept { return connected() ? Status::ok : core_->node().failure(); }
+Status AsyncClient::failure() const noexcept {
+  return core_->forked() ? Status::forked : connected() ? Status::ok : core_->node().failure();
+}
 ByteView AsyncClient::error_text() const noexcept { return core_->node().session().failure_text(); }
 int AsyncClient::system_error_number() const noexcept { return core_->node().error_number(); }
 ConfigProblem AsyncClient::problem() const noexcept { return core_->problem(); }
@@ -77,7 +79,7 @@ void AsyncClientCore::start_connect(const ClientConfig& config, Completion& comp
   const Instant now = begin();
   if (connect_ != nullptr || close_ != nullptr) return complete(completion, Status::already_held);
   if (stopped()) return complete(completion, Status::cancelled);
-  if (forked()) return complete(completion, Status::forked);
+  if (status == Status::ok && now == Instant::max()) status = Status::system_error;  // The clock cannot be read.
   if (status == Status::ok) {
     problem_ = {};
     status = node_.prepare(config, now);
@@ -138,6 +140,7 @@ void AsyncClientCore::cancel_operation(Completion& completion) {
 }
 
 void AsyncClientCore::cancel_all() {
+  if (forked()) return leave_to_parent();
   (void)begin();
   tell_connect(Status::cancelled);
   if (close_ != nullptr) cancel_operation(*close_);
@@ -145,22 +148,23 @@ void AsyncClientCore::cancel_all() {
 }
 
 void AsyncClientCore::close() {
+  if (forked()) return leave_to_parent();
   (void)begin();
-  if (!forked()) cancel_all();
+  cancel_all();
   node_.close();
   tell_connect(Status::cancelled);
   disarm_timer();
-  if (!forked()) schedule_turn();
+  schedule_turn();
 }
 
 void AsyncClientCore::shut_down() {
+  sleep(*this, Instant::max());
+  if (forked()) return leave_to_parent();
   (void)begin();
-  if (!forked()) {
-    cancel_all();
-    for (AsyncLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
-      while (lock->post_release() == Status::ok) {}
-    node_.transmit();
-  }
+  cancel_all();
+  for (AsyncLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
+    while (lock->post_release() == Status::ok || (lock->owes() && lock->pay())) {}
+  node_.transmit();
   node_.close();
   tell_connect(Status::cancelled);
   sleep(*this, Instant::max());
@@ -200,7 +204,6 @@ void AsyncClientCore::node_down(AsyncNode& node) {
 // ---- Turns -------------------------------------------------------------------------------------------------------
 
 void AsyncClientCore::work() {
-  if (forked()) return;  // Not a word over the parent's connection.
   node_.work();
   serve_room();
   if (schedule_.size() != 0) {

@@ -29,6 +29,7 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void start_close(Completion& completion);
   [[nodiscard]] Status read_url(ByteView url, ClientConfig& config);
   void close();
+  // Of a client that is used: in a forked child nothing is cancelled, but completed with Status::forked.
   void cancel_all();
   // The client goes away.
   void shut_down();
@@ -56,12 +57,11 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void node_ready(AsyncNode& node) override;
   void node_down(AsyncNode& node) override;
   void work() override;
-  void await() override {
-    if (!forked()) node_.receive();
-  }
+  void await() override { node_.receive(); }
   void set_now(Instant now) noexcept override { node_.set_now(now); }
   [[nodiscard]] Instant next_timeout() const noexcept override;
   void judge_time() override;
+  void leave_connections() override { node_.close(); }
 
   void tell_connect(Status status);
   void work_close();

@@ -31,7 +31,6 @@ bool AsyncHold::at_risk() const noexcept {
 void AsyncHold::start_wait_lost(Completion& completion) {
   const Instant now = loop_.begin();
   if (configuration_ != Status::ok) return loop_.complete(completion, configuration_);
-  if (orphaned()) return loop_.complete(completion, Status::forked);
   if (lost_completion_ != nullptr) return loop_.complete(completion, Status::already_held);
   if (!held(now)) return loop_.complete(completion, Status::not_held);
   lost_completion_ = &completion;
@@ -44,6 +43,7 @@ void AsyncHold::set_lost_signal(asio::cancellation_signal* signal) {
 }
 
 void AsyncHold::cancel() {
+  if (orphaned()) return loop_.leave_to_parent();
   (void)loop_.begin();
   if (completion_ != nullptr) cancel_operation(*completion_);
   if (lost_completion_ != nullptr) cancel_operation(*lost_completion_);
@@ -73,7 +73,7 @@ Status AsyncHold::keep(const KeepOptions& options) noexcept {
 
 void AsyncHold::begin_hold(Instant granted_at) noexcept {
   granted_at_ = granted_at;
-  ticked_at_.store(granted_at.nanoseconds());
+  ticked_at_.set(granted_at);
   risk_told_ = loss_told_ = false;
   forget_untold();
 }
@@ -85,7 +85,7 @@ void AsyncHold::note_told(Told told) {
   loop_.await_telling(untold_place_);
 }
 
-// Last: whoever is called may destroy the lock.
+// Whoever is called may destroy the lock, and the signal with it.
 void AsyncHold::tell() {
   untold_place_.unlink();
   const Told told = untold_;
@@ -95,10 +95,15 @@ void AsyncHold::tell() {
   if (once) return;
   once = true;
   const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
-  void* const context = keep_.context;
-  asio::cancellation_signal* const signal = told == Told::lost ? signal_ : nullptr;
-  if (call != nullptr) call(context);
-  if (signal != nullptr) signal->emit(asio::cancellation_type::terminal);
+  if (call != nullptr) {
+    bool gone = false;
+    gone_ = &gone;
+    call(keep_.context);
+    if (gone) return;
+    gone_ = nullptr;
+  }
+  // Looked up only now: the callback may have taken it away.
+  if (told == Told::lost && signal_ != nullptr) signal_->emit(asio::cancellation_type::terminal);
 }
 
 }  // namespace holdfast

@@ -13,12 +13,18 @@ AsyncLock::AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const L
 }
 
 AsyncLock::~AsyncLock() {
-  if (!orphaned()) {
+  if (orphaned()) {
+    core_->leave_to_parent();
+  } else {
     (void)core_->begin();
     cancel();
     if (machine_.held(core_->now()) || letting_go_) {
       while (machine_.count() > 1) machine_.unwind_one();
       (void)post_release();
+    }
+    if (!pay()) {
+      core_->node().read_arrived();
+      (void)pay();  // Without a place its lease ends it.
     }
     stop_listening(false);
     stop_keeping();
@@ -40,6 +46,7 @@ Status AsyncLock::may_start() const noexcept {
 void AsyncLock::begin(Doing doing, Completion& completion, Instant deadline) {
   doing_ = doing;
   completion_ = &completion;
+  queued_.unlink();  // What is owed goes before what is asked for now.
   deadline_ = deadline;
   asked_again_ = false;
   only_ = doing != Doing::acquire;
@@ -73,7 +80,11 @@ void AsyncLock::start_renew(Duration timeout, Completion& completion) {
 
 void AsyncLock::start_query(Duration& remaining, Completion& completion) {
   const Instant now = core_->begin();
-  if (const Status refused = may_start(); refused != Status::ok) return core_->complete(completion, refused);
+  Status refused = may_start();
+  machine_.handle_timeout(now);
+  if (machine_.has_output()) settle();
+  if (refused == Status::ok && now == Instant::max()) refused = Status::system_error;
+  if (refused != Status::ok) return core_->complete(completion, refused);
   begin(Doing::query, completion, now + core_->node().config().request_timeout);
   remaining_out_ = &remaining;
   proceed();
@@ -95,20 +106,20 @@ void AsyncLock::start_release(Completion& completion) {
 Status AsyncLock::post_release() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;
+  AsyncNode& node = core_->node();
+  if (!node.room(true)) node.read_arrived();
   const bool outermost = machine_.count() <= 1;
-  const Instant deadline = now + core_->node().config().request_timeout;
+  const Instant deadline = now + node.config().request_timeout;
   if (outermost) stop_keeping();
-  const Status status = outermost
-                            ? machine_.release(core_->node().session().identity().native_delete, true, now, deadline)
-                            : machine_.step_down(true, now, deadline);
+  const Status status = outermost ? machine_.release(node.session().identity().native_delete, true, now, deadline)
+                                  : machine_.step_down(true, now, deadline);
   letting_go_ = false;
-  stranded_ = false;
   settle();
   if (outermost) forget_untold();  // Nobody is told behind a release: its status says what it found.
   if (outermost && status == Status::ok) tell_waiter(Status::ok);
   rest();
   core_->schedule_turn();
-  return status == Status::ok && stranded_ ? Status::too_many_requests : status;
+  return status == Status::ok && owes() ? Status::too_many_requests : status;
 }
 
 // ---- What is in progress -----------------------------------------------------------------------------------------
@@ -116,6 +127,7 @@ Status AsyncLock::post_release() {
 // One try of an acquire.
 void AsyncLock::attempt() {
   const Instant now = core_->now();
+  if (now == Instant::max()) return finish(Status::system_error);  // The clock cannot be read.
   last_ = only_ || plan_.last(now);
   was_woken_ = woken();
   if (!only_) plan_.begin_attempt(now, confirmed());
@@ -123,9 +135,13 @@ void AsyncLock::attempt() {
   proceed();
 }
 
-// As far as it goes: a connection, room on it, the request.
+// As far as it goes: a connection, room on it, the request. What is owed goes first.
 void AsyncLock::proceed() {
   AsyncNode& node = core_->node();
+  if (doing_ == Doing::nothing || step_ == Step::compensation) {
+    (void)pay();
+    return rest();
+  }
   const bool held_only = doing_ == Doing::renew || doing_ == Doing::release;
   if (held_only && !machine_.held(core_->now())) {
     // Refused without a word to the server, connected or not.
@@ -133,8 +149,9 @@ void AsyncLock::proceed() {
     if (node.connecting()) return wait_for(Step::connection);
     if (doing_ != Doing::release)
       return conclude(node.failure() == Status::ok ? Status::not_connected : node.failure());
-  } else if (core_->room_is_awaited() ? step_ != Step::room : !node.room(true)) {
-    return wait_for(Step::room);
+  } else {
+    const bool turn = step_ == Step::room || !core_->room_is_awaited();
+    if (!turn || !pay() || !node.room(true)) return wait_for(Step::room);
   }
   step_ = Step::reply;
   const Status status = ask();
@@ -157,7 +174,7 @@ Status AsyncLock::ask() {
       if (machine_.count() > 1) return machine_.step_down(false, now, deadline);
       return machine_.release(core_->node().session().identity().native_delete, false, now, deadline);
     }
-    case Doing::query: return core_->node().ask_remaining(machine_, this);
+    case Doing::query: return core_->node().ask_remaining(machine_, this, question_ += 2);
   }
   return Status::ok;
 }
@@ -165,12 +182,25 @@ Status AsyncLock::ask() {
 Status AsyncLock::ask_to_acquire() {
   const Instant now = core_->now();
   // Not cut short by the end of the wait: a reply that comes a little later is an answer, a deadline is none.
-  const Instant deadline = now + core_->node().config().request_timeout;
+  const Instant deadline = earlier(now + core_->node().config().request_timeout, acquire_end());
   const LockKind& kind = machine_.kind();
   if (kind.reentrant && machine_.held(now)) return machine_.reenter(now, deadline);
   Token token;
   const Status status = kind.reentrant ? core_->node().draw_ordinal(token) : core_->node().draw_token(token);
   return status == Status::ok ? machine_.acquire(token, now, deadline) : status;
+}
+
+Instant AsyncLock::acquire_end() const noexcept { return deadline_ + core_->node().config().request_timeout; }
+
+Instant AsyncLock::waits_until() const noexcept {
+  switch (doing_) {
+    case Doing::nothing: return Instant::max();
+    case Doing::acquire: return last_ ? acquire_end() : deadline_;
+    case Doing::renew: return earlier(deadline_, machine_.valid_until());
+    case Doing::release: return step_ == Step::room ? machine_.valid_until() : deadline_;
+    case Doing::query: return deadline_;
+  }
+  return Instant::max();
 }
 
 void AsyncLock::wait_for(Step step) {
@@ -209,8 +239,9 @@ void AsyncLock::conclude_acquire(Status status) {
   if (status == Status::ok) return finish(machine_.count() == 1 ? start_keeping() : status);
   if (asks_again(status)) return wait_for(Step::connection);
   AsyncNode& node = core_->node();
-  // Closed, or not yet told where to connect: nobody will.
-  if (last_ || !node.wanted() || !HoldRecord::worth_waiting(status)) return finish(status);
+  // An attempt that was on its way when the wait was over was the last one. Closed, or not yet told where to connect: nobody will.
+  const bool over = last_ || core_->now() >= deadline_;
+  if (over || !node.wanted() || !worth_waiting(status)) return finish(status);
   const bool busy = status == Status::lock_busy;
   if (busy) {
     busy_for_ = machine_.busy_for();
@@ -251,23 +282,17 @@ void AsyncLock::finish(Status status) {
   core_->complete(completion, status);
 }
 
-// When time alone gives us something to do.
+// When time alone gives us something to do, or room for what is owed.
 void AsyncLock::rest() {
   Instant at = Instant::max();
+  if (owes() && !queued_.linked() && (doing_ == Doing::nothing || step_ == Step::compensation))
+    core_->await_room(queued_);
   if (place_ == nullptr && watched()) at = machine_.poll_timeout();  // Else the schedule sees to it.
   switch (step_) {
     case Step::nothing:
     case Step::reply: break;
     case Step::connection:
-      if (!only_ || doing_ == Doing::release || doing_ == Doing::renew) at = earlier(at, deadline_);
-      if (doing_ == Doing::renew) at = earlier(at, machine_.valid_until());
-      break;
-    case Step::room:
-      if (doing_ == Doing::release)
-        at = earlier(at, machine_.valid_until());
-      else if (!only_)
-        at = earlier(at, deadline_);
-      break;
+    case Step::room: at = earlier(at, waits_until()); break;
     case Step::retry: at = earlier(at, plan_.next(woken(), confirmed())); break;
     case Step::compensation: at = earlier(at, deadline_); break;
   }
@@ -281,12 +306,11 @@ void AsyncLock::wake(Instant now) {
     case Step::nothing:
     case Step::reply: break;
     case Step::connection:
-      if (doing_ == Doing::renew && !machine_.held(now)) {
-        queued_.unlink();
-        return proceed();
-      }
-      if (now < deadline_) break;
+    case Step::room: {
+      if (now < waits_until()) break;
       queued_.unlink();
+      if (doing_ == Doing::renew && !machine_.held(now)) return proceed();
+      const bool unconnected = step_ == Step::connection;
       if (doing_ == Doing::release) {
         step_ = Step::reply;
         const Status status = ask();  // Refused for want of a connection; its compensation waits for the next one.
@@ -294,17 +318,9 @@ void AsyncLock::wake(Instant now) {
         release_status_ = status == Status::ok ? machine_.status() : status;
         return finish(release_status_);
       }
-      last_ = true;
-      return conclude(core_->node().failure() == Status::ok ? Status::not_connected : core_->node().failure());
-    case Step::room:
-      if (doing_ == Doing::release ? machine_.held(now) : now < deadline_) break;
-      queued_.unlink();
-      last_ = true;
-      if (doing_ != Doing::release) return conclude(Status::too_many_requests);
-      step_ = Step::reply;
-      release_status_ = ask();
-      settle();
-      return finish(release_status_);
+      if (!unconnected) return finish(Status::too_many_requests);
+      return finish(core_->node().failure() == Status::ok ? Status::not_connected : core_->node().failure());
+    }
     case Step::retry:
       if (plan_.due(now, woken(), confirmed())) return attempt();
       break;
@@ -345,20 +361,21 @@ void AsyncLock::cancel_doing() {
 
 void AsyncLock::handle_reply(const Reply& reply) {
   if (reply.tag.operation == Operation::query) return take_query(reply);
-  const bool deleted = reply.tag.operation == Operation::compensate && reply.tag.generation == machine_.generation() &&
-                       reply.outcome == Status::ok && reply.value.is_integer(1);
+  // That of an earlier hold says nothing of this one.
+  const bool compensated =
+      reply.tag.operation == Operation::compensate && reply.tag.generation == machine_.generation();
+  const bool deleted = compensated && reply.outcome == Status::ok && reply.value.is_integer(1);
   machine_.handle_reply(reply, core_->now());
   if (machine_.only_said_what_was_asked())
     publish();
   else
     settle();
-  if (step_ == Step::compensation && reply.tag.operation == Operation::compensate)
-    return finish(deleted ? Status::ok : release_status_);
+  if (step_ == Step::compensation && compensated) return finish(deleted ? Status::ok : release_status_);
   advance();
 }
 
 void AsyncLock::take_query(const Reply& reply) {
-  if (doing_ == Doing::query && step_ == Step::reply) {
+  if (doing_ == Doing::query && step_ == Step::reply && reply.tag.generation == question_) {
     Status status = reply.outcome;
     if (status == Status::ok && !reply.value.is(RespKind::integer)) {
       status = Status::protocol_error;
@@ -375,7 +392,7 @@ void AsyncLock::take_query(const Reply& reply) {
   }
   // Of an attempt whose refusal did not tell the remaining time.
   if (reply.outcome != Status::ok || !reply.value.is(RespKind::integer)) return;
-  if (reply.tag.generation != machine_.generation()) return;
+  if (reply.tag.generation != 2 * machine_.generation()) return;
   busy_for_ = reply.value.integer();
   if (step_ != Step::retry) return;
   plan_.plan(core_->now(), true, confirmed(), busy_for_, core_->node().random());
@@ -384,21 +401,15 @@ void AsyncLock::take_query(const Reply& reply) {
 
 // After every input: what the machine has to say.
 void AsyncLock::settle() {
-  ReplyTag tag;
-  Compensation compensation;
   if (machine_.wants_request()) {
     const bool acquires = machine_.state() == LockState::acquiring;
     core_->node().submit(machine_, this);
     // The first try behind a wake-up is likely to be granted, and asks for nothing else.
     const LockKind& kind = machine_.kind();
     if (acquires && waiter_ != nullptr && !was_woken_ && !kind.reentrant && !kind.fenced)
-      (void)core_->node().ask_remaining(machine_, this);
+      (void)core_->node().ask_remaining(machine_, this, 2 * machine_.generation());
   }
-  if (machine_.poll_compensation(tag, compensation)) {
-    tag.requester = this;
-    stranded_ = core_->node().session().compensate(tag, compensation) != Status::ok;
-    core_->schedule_turn();
-  }
+  (void)pay();
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
     switch (event) {
       case LockEvent::at_risk: note_told(Told::at_risk); break;
@@ -418,6 +429,20 @@ void AsyncLock::settle() {
       case LockEvent::released: break;
     }
   publish();
+}
+
+// False: there is no place for what is owed.
+bool AsyncLock::pay() {
+  Session& session = core_->node().session();
+  if (!owes()) return true;
+  if (!session.may_compensate()) return false;
+  ReplyTag tag;
+  Compensation compensation;
+  (void)machine_.poll_compensation(tag, compensation);
+  tag.requester = this;
+  (void)session.compensate(tag, compensation);
+  core_->schedule_turn();
+  return true;
 }
 
 // The schedule says that it is not ours any more, or that its time has passed.

@@ -110,8 +110,7 @@ void AsyncLoop::drop_handlers() {
 
 // ---- Completions -------------------------------------------------------------------------------------------------
 
-Completion& AsyncLoop::take_free() {
-  HOLDFAST_ASSERT(free_ != nullptr);  // More operations at a time than AsyncLimits::operations.
+Completion& AsyncLoop::take_free() noexcept {
   Completion& completion = *free_;
   free_ = completion.next_;
   completion.next_ = nullptr;
@@ -126,10 +125,28 @@ void AsyncLoop::put_back(Completion& completion) noexcept {
 }
 
 void AsyncLoop::cancel(Completion& completion, std::uint64_t serial) {
+  if (forked()) return leave_to_parent();
   if (completion.serial_ != serial || completion.call_ == nullptr || completion.owner_ == nullptr) return;
   (void)begin();
   completion.owner_->cancel_operation(completion);
   schedule_turn();
+}
+
+// A child that never runs its copy of the loop never comes so far: what waits there goes with the child.
+void AsyncLoop::leave_to_parent() {
+  leave_all();
+  schedule_turn();
+}
+
+void AsyncLoop::leave_all() {
+  if (left_) return;
+  left_ = true;
+  for (std::size_t index = 0; index < completion_count_; ++index) {
+    Completion& completion = completions_[index];
+    if (completion.call_ != nullptr && completion.owner_ != nullptr) decide(completion, Status::forked);
+  }
+  leave_connections();
+  stop();
 }
 
 // ---- Turns -------------------------------------------------------------------------------------------------------
@@ -158,6 +175,7 @@ void AsyncLoop::turn(bool posted) {
   TurnEnd end{*this};
   in_turn_ = true;
   turn_follows_ = turn_again_ = false;
+  if (forked()) leave_all();
   read_clock();
   if (judging_ && posted && !stopped_) {
     if (heard_ && ++hops_ < hops_max) {

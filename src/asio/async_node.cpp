@@ -18,8 +18,6 @@ namespace {
 constexpr std::size_t receive_size = 16 * 1024;
 // A request and its token, and a text now and then.
 constexpr std::size_t transmit_size_each = 192;
-// With several addresses, a silent one must leave time for the next.
-constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -31,6 +29,7 @@ struct AsyncNode::Buffers {
         transmit(new char[transmit_size]),
         in_flight(new Session::InFlight[in_flight_count]),
         compensations(new Session::CompensationSlot[in_flight_count / 2]()),
+        compensation_keys(new char[in_flight_count / 2 * key_size_max]),
         waiters(new Subscriber::Waiter[waiter_count]) {}
 
   [[nodiscard]] Session::Storage session() noexcept {
@@ -41,7 +40,8 @@ struct AsyncNode::Buffers {
             .in_flight = in_flight.get(),
             .in_flight_count = in_flight_count,
             .compensations = compensations.get(),
-            .compensation_count = in_flight_count / 2};
+            .compensation_count = in_flight_count / 2,
+            .compensation_keys = {compensation_keys.get(), in_flight_count / 2 * key_size_max}};
   }
   [[nodiscard]] Subscriber::Storage subscriber() noexcept {
     return {.receive = {push_receive, sizeof push_receive},
@@ -58,6 +58,7 @@ struct AsyncNode::Buffers {
   std::unique_ptr<char[]> transmit;
   std::unique_ptr<Session::InFlight[]> in_flight;
   std::unique_ptr<Session::CompensationSlot[]> compensations;
+  std::unique_ptr<char[]> compensation_keys;
   std::unique_ptr<Subscriber::Waiter[]> waiters;
   char receive[receive_size];
   RespValue nodes[elements_max];
@@ -94,105 +95,126 @@ Status AsyncNode::prepare(const ClientConfig& config, Instant now) {
   wanted_ = status == Status::ok;
   if (!wanted_) return status;
   subscriber_->configure(push_settings());
-  exhausted_ = false;
+  client_.push_dialer_.start(config.connect_timeout, 1, false);
   return Status::ok;
 }
 
 void AsyncNode::close() {
   wanted_ = false;
-  disconnect();
+  if (client_.forked())
+    forget();
+  else
+    disconnect();
+}
+
+// Everything is the parent's: it is not touched, and nobody is told anything.
+void AsyncNode::forget() {
+  client_.dialer_.stop();
+  client_.push_dialer_.stop();
+  push_used_ = push_heard_ = false;
+  wire_.close(true);
+  push_wire_.close(true);
+  client_.socket_ = -1;
+  session().forget();
+  subscriber_->forget();
 }
 
 void AsyncNode::disconnect() {
   ++resolving_;
   if (resolver_) resolver_->cancel();
-  if (client_.socket_ >= 0 && state_ == State::open && !client_.forked()) client_.transmit();
+  // Before it is introduced, what would be sent may be for another server.
+  if (ready()) {
+    while (session().wants_look() && client_.look() == Client::Received::bytes) dispatch();
+    client_.transmit();
+  }
   close_session();
+  client_.dialer_.abandon();
   close_push();
+  client_.push_dialer_.abandon();
 }
 
 // What was in flight is answered.
 void AsyncNode::close_session() {
-  state_ = State::closed;
-  introduced_ = false;
-  wire_.close(client_.forked());
+  const bool was_open = open();
+  wire_.close();
   client_.socket_ = -1;
+  if (was_open) client_.note_ready();  // It may have failed in the same moment.
   session().handle_closed();
+  if (was_open)
+    client_.dialer_.handle_closed(session().failure(), client_.last_used_ != client_.ready_at_, now(), random());
   dispatch();
 }
 
-void AsyncNode::start_connect() {
-  const bool named = config().socket_path.empty() && !client_.take_literal();
-  if (named && (client_.address_count_ == 0 || exhausted_))
-    start_resolve();
-  else
-    open_first();
+bool AsyncNode::due(const Dialer& dialer, bool judging) const noexcept {
+  const DialState state = dialer.state();
+  const bool under_way = state == DialState::dialling || state == DialState::resolving;
+  return dialer.poll_timeout() == Instant() || (now() >= dialer.poll_timeout() && (judging || !under_way));
 }
 
-// One attempt goes over all addresses, the one that worked last first.
-void AsyncNode::open_first() {
-  const bool several = config().socket_path.empty() && client_.address_count_ > 1;
-  untried_ = several ? static_cast<std::uint8_t>(client_.address_count_ - 1) : 0;
-  open_wire();
+// What is due of connecting. The host hears when an attempt has failed.
+void AsyncNode::dial(bool judging) {
+  if (now() == Instant::max()) return;  // The clock cannot be read.
+  Dialer& dialer = client_.dialer_;
+  for (bool more = true; more && due(dialer, judging);) {
+    const DialAction action = dialer.poll_action(now(), random());
+    if (action != DialAction::none || dialer.connecting()) attempted_ = true;
+    switch (action) {
+      case DialAction::none: more = false; break;
+      case DialAction::resolve: ask_name(); break;
+      case DialAction::dial: open_wire(); break;
+      case DialAction::hang_up:
+        client_.error_number_ = ETIMEDOUT;
+        wire_.close();
+        client_.socket_ = -1;
+        break;
+    }
+  }
+  if (!attempted_ || dialer.state() != DialState::waiting) return;
+  attempted_ = false;
+  host_.node_down(*this);
 }
 
 // A thread of Asio's asks libc, so that the loop goes on; and the heap is used, as by libc itself.
-void AsyncNode::start_resolve() {
+void AsyncNode::ask_name() {
   if (!resolver_) resolver_.emplace(loop_.executor());
-  state_ = State::resolving;
-  exhausted_ = false;
-  untried_ = 0;
-  connect_deadline_ = now() + config().connect_timeout;
   char port[8] = {};
   (void)std::snprintf(port, sizeof port, "%u", static_cast<unsigned>(config().port));
   resolver_->async_resolve(config().host.c_str(), port,
                            asio::ip::resolver_base::address_configured | asio::ip::resolver_base::numeric_service,
                            [this, alive = loop_.shared_from_this(), serial = ++resolving_](
                                const asio::error_code& error, const asio::ip::tcp::resolver::results_type& found) {
-                             if (serial != resolving_ || state_ != State::resolving) return;
+                             if (serial != resolving_) return;
+                             SocketAddress addresses[addresses_max];
                              std::uint8_t count = 0;
                              for (const auto& entry : found) {
                                const asio::ip::tcp::endpoint endpoint = entry.endpoint();
                                if (error || count == addresses_max) break;
-                               Client::SocketAddress& address = client_.addresses_[count];
+                               SocketAddress& address = addresses[count];
                                if (endpoint.size() > sizeof address.bytes) continue;
                                std::memcpy(address.bytes, endpoint.data(), endpoint.size());
                                address.size = static_cast<std::uint8_t>(endpoint.size());
                                address.family = static_cast<std::uint8_t>(endpoint.protocol().family());
                                ++count;
                              }
-                             (void)loop_.begin();
-                             if (count != 0) {
-                               client_.address_count_ = count;
-                               client_.address_index_ = 0;
-                             }
-                             if (client_.address_count_ == 0)
-                               finish_connect(Status::name_not_resolved, 0);
-                             else
-                               open_first();
-                             loop_.turn();
+                             loop_.take([&] {
+                               (void)loop_.begin();
+                               client_.take_addresses(addresses, count);
+                             });
                            });
 }
 
 void AsyncNode::open_wire() {
   bool connected = false;
-  int descriptor = -1;
-  const Status status = client_.begin_connect(descriptor, connected);
+  const Status status = client_.begin_connect(client_.socket_, connected);
   if (status != Status::ok) return finish_connect(status, errno);
-  const int family = client_.address_family();
-  client_.socket_ = descriptor;
-  state_ = State::connecting;
-  Duration share = config().connect_timeout;
-  if (client_.address_count_ > 1 && config().socket_path.empty()) share = share / client_.address_count_;
-  if (share < address_timeout_min) share = address_timeout_min;
-  connect_deadline_ = earlier(now() + share, now() + config().connect_timeout);
-  if (const int error = wire_.start_connect(descriptor, family); error != 0)
+  if (const int error = wire_.start_connect(client_.socket_, client_.address_family()); error != 0)
     finish_connect(Status::system_error, error);
 }
 
 void AsyncNode::wire_connected(AsyncWire& wire, int error) {
   (void)loop_.begin();
-  if (&wire == &push_wire_) return finish_push(error == 0 && Client::connect_outcome(wire.descriptor()) == Status::ok);
+  if (&wire == &push_wire_)
+    return finish_push(error == 0 ? Client::connect_outcome(wire.descriptor()) : Status::system_error);
   Status status = error == 0 ? Client::connect_outcome(wire.descriptor()) : Status::system_error;
   if (status != Status::ok && error == 0) error = errno;
   finish_connect(status, error);
@@ -205,55 +227,45 @@ void AsyncNode::finish_connect(Status status, int error) {
     if (error != 0) status = Status::system_error;
   }
   if (status == Status::ok) {
-    state_ = State::open;
-    session().handle_connected(now(), now() + config().connect_timeout);
+    session().handle_connected(now(), client_.dialer_.attempt_deadline());
+    client_.dialer_.handle_dialled();
     return;
   }
   client_.error_number_ = error;
-  state_ = State::closed;
   wire_.close();
   client_.socket_ = -1;
-  if (client_.address_count_ != 0 && ++client_.address_index_ == client_.address_count_) client_.address_index_ = 0;
-  if (untried_ != 0) {
-    --untried_;
-    state_ = State::next_address;
-    return;
-  }
-  exhausted_ = client_.address_count_ != 0;
-  (void)client_.note_connect(status);
-  host_.node_down(*this);
+  client_.dialer_.handle_dial_failed(status, now(), random());
 }
 
 // ---- Moving bytes ------------------------------------------------------------------------------------------------
 
-void AsyncNode::wire_received(AsyncWire& wire, std::size_t count) {
-  const Instant now = loop_.begin();
-  loop_.note_heard();
-  if (&wire == &wire_) {
-    session().handle_received(count, now);
-    client_.last_used_ = now;
-    dispatch();
-    return;
+void AsyncNode::wire_readable(AsyncWire& wire) {
+  (void)loop_.begin();
+  if (&wire == &wire_)
+    take(client_.look());
+  else
+    receive_push();
+}
+
+void AsyncNode::take(Client::Received received) {
+  switch (received) {
+    case Client::Received::nothing:
+    case Client::Received::interrupted: return;
+    case Client::Received::bytes:
+      loop_.note_heard();
+      dispatch();
+      break;
+    case Client::Received::closed: wire_closed(wire_, 0); break;
   }
-  push_delay_ = Duration::zero();  // It is alive: the next loss is a new one.
-  subscriber_->handle_received(count, now);
-  push_heard_ = true;
+  loop_.turn_again();  // This one may be past what has come of it.
 }
 
 void AsyncNode::wire_closed(AsyncWire& wire, int error) {
   (void)loop_.begin();
   if (&wire == &push_wire_) return close_push();
   if (error != 0) client_.error_number_ = error;
-  const Status before = session().failure();
-  const bool was_ready = introduced_;
   close_session();
-  const Status why = before == Status::ok ? Status::transport_closed : before;
-  if (was_ready) {
-    client_.failure_ = why;
-    client_.next_connect_at_ = now() + client_.jittered(reconnect_delay_min);
-  } else {
-    (void)client_.note_connect(why);
-  }
+  attempted_ = false;
   host_.node_down(*this);
 }
 
@@ -263,18 +275,32 @@ void AsyncNode::dispatch() {
 }
 
 void AsyncNode::transmit() {
-  if (state_ != State::open) return;
+  while (open() && session().wants_look()) take(client_.look());
+  if (!open()) return;
   client_.transmit();
   if (session().unsent()) wire_.await_writable();
 }
 
 bool AsyncNode::make_room(bool compensated) {
-  if (!introduced_) return false;
-  transmit();  // As much as goes.
+  if (!ready()) return false;
+  client_.transmit();                              // As much as goes without a look: replies cannot be told here.
+  if (session().wants_look()) loop_.turn_again();  // The end of this one makes room.
   return session().has_room(compensated, template_size_max);
 }
 
-Status AsyncNode::ask_remaining(const LockMachine& machine, void* requester) {
+void AsyncNode::read_arrived() {
+  constexpr int receives_max = 16;  // A server that never stops sending must not keep a release from its end.
+  if (!open()) return;
+  loop_.schedule_turn();  // For what follows of it.
+  transmit();
+  for (int left = receives_max; open() && left != 0; --left) {
+    const Client::Received received = client_.look();
+    if (received == Client::Received::nothing) return;
+    take(received);
+  }
+}
+
+Status AsyncNode::ask_remaining(const LockMachine& machine, void* requester, std::uint32_t number) {
   const Session::Place place = session().open(false);
   CommandLine line;
   const LockKind& kind = machine.kind();
@@ -285,7 +311,7 @@ Status AsyncNode::ask_remaining(const LockMachine& machine, void* requester) {
   std::size_t size = 0;
   if (place.request == nullptr || encode_command(place.space, line.view(), size) != Status::ok)
     return Status::too_many_requests;
-  *place.request = {.tag = {.requester = requester, .generation = machine.generation()},
+  *place.request = {.tag = {.requester = requester, .generation = number},
                     .deadline = now() + config().request_timeout};
   session().commit(*place.request, size, now());
   return Status::ok;
@@ -298,62 +324,40 @@ void AsyncNode::give_up(const void* requester, Status why) {
 
 void AsyncNode::work() {
   if (!wanted_) return;
-  if (state_ == State::closed && now() >= client_.next_connect_at_) start_connect();
-  while (state_ == State::next_address) open_wire();
-  if (state_ == State::open) {
+  dial(false);
+  if (session().ready() && !ready()) {
+    client_.note_ready();
+    attempted_ = false;
+    host_.node_ready(*this);
+  }
+  if (open()) {
     transmit();
     if (session().state() == SessionState::failed) wire_closed(wire_, 0);
-  }
-  if (session().ready() && !introduced_) {
-    introduced_ = true;
-    (void)client_.note_connect(Status::ok);
-    host_.node_ready(*this);
-    transmit();
   }
   if (push_used_) work_push();
 }
 
 void AsyncNode::receive() {
   if (session().state() == SessionState::failed) return loop_.turn_again();  // Found out by the last send.
-  if (state_ == State::open && !wire_.receiving()) wire_.receive(session().receive_space());
-  if (push_state_ == State::open && !push_wire_.receiving()) push_wire_.receive(subscriber_->receive_space());
+  if (open()) wire_.await_readable();
+  if (push_open()) push_wire_.await_readable();
 }
 
 Instant AsyncNode::next_timeout() const noexcept {
-  Instant next = Instant::max();
-  if (wanted_) {
-    switch (state_) {
-      case State::closed: next = client_.next_connect_at_; break;
-      case State::next_address: next = now(); break;
-      case State::resolving:
-      case State::connecting: next = connect_deadline_; break;
-      case State::open: next = session().poll_timeout(); break;
-    }
-  }
-  if (!push_used_) return next;
-  switch (push_state_) {
-    case State::closed: return subscriber_->has_waiters() && introduced_ ? earlier(next, push_connect_at_) : next;
-    case State::resolving:
-    case State::next_address:
-    case State::connecting: return earlier(next, push_deadline_);
-    case State::open: return earlier(next, subscriber_->poll_timeout());
-  }
-  return next;
+  const Instant next = wanted_ ? client_.connection_timeout() : Instant::max();
+  if (!push_used_ || (!push_open() && client_.push_dialer_.state() != DialState::dialling && !push_wanted()))
+    return next;
+  return earlier(next, earlier(client_.push_dialer_.poll_timeout(), subscriber_->poll_timeout()));
 }
 
 void AsyncNode::judge_time() {
-  if ((state_ == State::connecting || state_ == State::resolving) && now() >= connect_deadline_) {
-    const bool resolving = state_ == State::resolving;
-    ++resolving_;
-    finish_connect(resolving ? Status::name_not_resolved : Status::connect_failed, ETIMEDOUT);
-  }
+  if (wanted_) dial(true);
+  if (client_.push_dialer_.state() == DialState::dialling) dial_push(true);
   if (now() >= session().poll_timeout()) {
     session().handle_timeout(now());
     dispatch();
   }
-  if (!push_used_) return;
-  if (push_state_ == State::connecting && now() >= push_deadline_) finish_push(false);
-  subscriber_->handle_timeout(now());
+  if (push_used_) subscriber_->handle_timeout(now());
 }
 
 // ---- Subscriptions -----------------------------------------------------------------------------------------------
@@ -377,33 +381,58 @@ void AsyncNode::leave(Subscriber::Waiter& waiter, bool with_lock) {
   if (!with_lock) push_heard_ = true;  // It may have passed its wake on.
 }
 
-void AsyncNode::connect_push() {
-  push_address_ = client_.address_index_;
-  push_delay_ *= 2;
-  if (push_delay_ < reconnect_delay_min) push_delay_ = reconnect_delay_min;
-  if (push_delay_ > reconnect_delay_max) push_delay_ = reconnect_delay_max;
-  push_connect_at_ = now() + client_.jittered(push_delay_);
-  bool connected = false;
-  int descriptor = -1;
-  if (client_.begin_connect(descriptor, connected) != Status::ok) return;
-  push_deadline_ = now() + config().connect_timeout;
-  if (push_wire_.start_connect(descriptor, client_.address_family()) == 0) push_state_ = State::connecting;
+void AsyncNode::receive_push() {
+  const MutableBytes space = subscriber_->receive_space();
+  if (space.size == 0) return;  // It has failed.
+  const ssize_t count = ::recv(push_wire_.descriptor(), space.data, space.size, MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (count <= 0) return close_push();
+  loop_.note_heard();
+  subscriber_->handle_received(static_cast<std::size_t>(count), now());
+  // Only a subscription that was granted is a success: a server that refuses it is left alone for longer and longer.
+  if (subscriber_->established() && !client_.push_dialer_.ready()) client_.push_dialer_.handle_ready(now());
+  push_heard_ = true;
 }
 
-void AsyncNode::finish_push(bool good) {
-  if (good && client_.set_up_socket(push_wire_.descriptor()) == Status::ok && push_wire_.start_use() == 0) {
-    push_state_ = State::open;
+void AsyncNode::dial_push(bool judging) {
+  Dialer& dialer = client_.push_dialer_;
+  while (due(dialer, judging)) switch (dialer.poll_action(now(), random())) {
+      case DialAction::none:
+      case DialAction::resolve: return;  // It goes where the client goes, and asks for no name.
+      case DialAction::dial: open_push(); break;
+      case DialAction::hang_up: push_wire_.close(); break;
+    }
+}
+
+void AsyncNode::open_push() {
+  push_address_ = client_.dialer_.address();
+  bool connected = false;
+  int descriptor = -1;
+  Status status = client_.begin_connect(descriptor, connected);
+  if (status == Status::ok && push_wire_.start_connect(descriptor, client_.address_family()) != 0)
+    status = Status::system_error;
+  if (status != Status::ok) finish_push(status);
+}
+
+void AsyncNode::finish_push(Status status) {
+  if (status == Status::ok) status = client_.set_up_socket(push_wire_.descriptor());
+  if (status == Status::ok && push_wire_.start_use() == 0) {
     subscriber_->handle_connected(now());
-  } else {
-    push_state_ = State::closed;
-    push_wire_.close();
+    client_.push_dialer_.handle_dialled();
+    return;
   }
+  push_wire_.close();
+  client_.push_dialer_.handle_dial_failed(status == Status::ok ? Status::system_error : status, now(), random());
 }
 
 void AsyncNode::close_push() {
-  push_state_ = State::closed;
-  push_wire_.close(client_.forked());
+  push_wire_.close();
   subscriber_->handle_closed();
+  Dialer& dialer = client_.push_dialer_;
+  if (push_open())
+    dialer.handle_closed(subscriber_->failure(), dialer.lasted(now()), now(), random());
+  else
+    dialer.abandon();
   push_heard_ = true;
 }
 
@@ -424,12 +453,10 @@ void AsyncNode::transmit_push() {
 
 void AsyncNode::work_push() {
   // Where the client went on to another address, releases are announced there.
-  const bool elsewhere = push_state_ == State::open && push_address_ != client_.address_index_;
+  const bool elsewhere = push_open() && push_address_ != client_.dialer_.address();
   if (elsewhere || subscriber_->state() == SubscriberState::failed) close_push();
-  if (push_state_ == State::closed && introduced_ && subscriber_->has_waiters() && now() >= push_connect_at_)
-    connect_push();
-  if (push_state_ != State::open) return;
-  transmit_push();
+  if (push_wanted() || client_.push_dialer_.state() == DialState::dialling) dial_push(false);
+  if (push_open()) transmit_push();
 }
 
 }  // namespace holdfast

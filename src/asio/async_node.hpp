@@ -25,6 +25,7 @@ class AsyncNode final : private AsyncWire::Host {
   class Host {
    public:
     virtual void node_reply(AsyncNode& node, const Reply& reply) = 0;
+    // The handshake is done, and nothing has been sent since.
     virtual void node_ready(AsyncNode& node) = 0;
     // An attempt to connect has failed, or the connection has ended: failure() says why.
     virtual void node_down(AsyncNode& node) = 0;
@@ -40,7 +41,8 @@ class AsyncNode final : private AsyncWire::Host {
 
   // Takes the configuration; the next work() connects. What was connected is closed.
   [[nodiscard]] Status prepare(const ClientConfig& config, Instant now);
-  // Ends both connections; what is in flight is answered by its Status. It connects no more.
+  // Ends both connections; what is in flight is answered by its Status. It connects no more. In a forked child it is forgotten
+  // without a word, and the connections stay the parent's.
   void close();
   // The connection is given up, with what has just been found out about it, and made anew.
   void fail(Status why, ByteView text) noexcept { session().fail(why, text); }
@@ -49,29 +51,28 @@ class AsyncNode final : private AsyncWire::Host {
   [[nodiscard]] const Session& session() const noexcept { return client_.session_; }
   [[nodiscard]] Client& client() noexcept { return client_; }
   [[nodiscard]] const ClientConfig& config() const noexcept { return client_.config_; }
-  [[nodiscard]] bool ready() const noexcept { return introduced_; }
-  // On its way to be ready.
-  // Also behind a loss, as long as no attempt has failed.
-  [[nodiscard]] bool connecting() const noexcept {
-    return wanted_ && !introduced_ && (state_ != State::closed || client_.reconnect_delay_ == Duration::zero());
-  }
+  [[nodiscard]] bool ready() const noexcept { return client_.dialer_.ready(); }
+  // On its way to be ready; also after a loss, as long as no attempt has failed.
+  [[nodiscard]] bool connecting() const noexcept { return wanted_ && !ready() && client_.dialer_.hopeful(now()); }
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
   // prepare() was called; without it there are no random bytes.
   [[nodiscard]] bool configured() const noexcept { return client_.configured_; }
-  [[nodiscard]] Status failure() const noexcept { return client_.failure_; }
+  [[nodiscard]] Status failure() const noexcept { return client_.dialer_.failure(); }
   [[nodiscard]] int error_number() const noexcept { return client_.error_number_; }
   [[nodiscard]] bool forked() const noexcept { return client_.forked(); }
 
   // Room for one more request, with its compensation where it has one. Sends what stands in the way of it.
   [[nodiscard]] bool room(bool compensated) {
-    if (introduced_ && session().has_room(compensated, template_size_max)) [[likely]]
+    if (ready() && session().has_room(compensated, template_size_max)) [[likely]]
       return true;
     return make_room(compensated);
   }
+  // Takes in what has arrived by now, ahead of its event: it may be what makes room. Its replies are handed on at once.
+  void read_arrived();
   // The machine's request; refused, the machine is told.
   void submit(LockMachine& machine, void* requester) noexcept { client_.submit(machine, requester); }
-  // Asks for the remaining time of what is in the machine's way; the reply is a query's, to the requester.
-  [[nodiscard]] Status ask_remaining(const LockMachine& machine, void* requester);
+  // Asks for the remaining time of what is in the machine's way; the reply is a query's, to the requester, with this number.
+  [[nodiscard]] Status ask_remaining(const LockMachine& machine, void* requester, std::uint32_t number);
   // Gives up what this requester asked for; it hears of it at once.
   void give_up(const void* requester, Status why);
   [[nodiscard]] Status draw_token(Token& token) noexcept { return client_.draw_token(token); }
@@ -81,6 +82,7 @@ class AsyncNode final : private AsyncWire::Host {
   // Moves bytes, connects where that is due.
   void set_now(Instant now) noexcept { client_.now_ = now; }
   void work();
+  // Behind a look at the socket where one is wanted, whose replies are told. REQUIRES: no reply is being told.
   void transmit();
   // At the end of a turn, when all that it asks for has been sent: waits for what comes.
   void receive();
@@ -100,26 +102,33 @@ class AsyncNode final : private AsyncWire::Host {
   }
 
  private:
-  enum class State : std::uint8_t { closed, resolving, next_address, connecting, open };
   struct Buffers;
 
   void wire_connected(AsyncWire& wire, int error) override;
-  void wire_received(AsyncWire& wire, std::size_t count) override;
+  void wire_readable(AsyncWire& wire) override;
   void wire_closed(AsyncWire& wire, int error) override;
 
   [[nodiscard]] Instant now() const noexcept { return client_.now_; }
   [[nodiscard]] bool make_room(bool compensated);
-  void start_connect();
-  void start_resolve();
-  void open_first();
+  [[nodiscard]] bool open() const noexcept { return client_.dialer_.state() >= DialState::handshaking; }
+  [[nodiscard]] bool push_open() const noexcept { return client_.push_dialer_.state() >= DialState::handshaking; }
+  // With `judging` also what has taken too long, which is found out only after all that had arrived was taken in.
+  [[nodiscard]] bool due(const Dialer& dialer, bool judging) const noexcept;
+  void dial(bool judging);
+  void ask_name();
   void open_wire();
   void finish_connect(Status status, int error);
   void disconnect();
+  void forget();
   void close_session();
   void dispatch();
+  void take(Client::Received received);
+  void receive_push();
   void work_push();
-  void connect_push();
-  void finish_push(bool good);
+  [[nodiscard]] bool push_wanted() const noexcept { return ready() && subscriber_->has_waiters(); }
+  void dial_push(bool judging);
+  void open_push();
+  void finish_push(Status status);
   void close_push();
   void transmit_push();
   [[nodiscard]] SubscriberSettings push_settings() const noexcept;
@@ -133,19 +142,11 @@ class AsyncNode final : private AsyncWire::Host {
   std::optional<Subscriber> subscriber_;
   std::optional<asio::ip::tcp::resolver> resolver_;  // Made for the first host name: Asio's resolver has a thread.
   std::uint64_t resolving_ = 0;
-  State state_ = State::closed;
-  State push_state_ = State::closed;
   bool wanted_ = false;
-  bool introduced_ = false;
-  bool exhausted_ = false;  // Every address has failed.
+  bool attempted_ = false;  // The host has not heard yet what has become of the attempt.
   bool push_used_ = false;
   bool push_heard_ = false;
   std::uint8_t push_address_ = 0;
-  std::uint8_t untried_ = 0;  // Addresses that this attempt to connect may still go on to.
-  Instant connect_deadline_;
-  Instant push_deadline_;
-  Instant push_connect_at_;
-  Duration push_delay_ = Duration::zero();
 };
 
 }  // namespace holdfast

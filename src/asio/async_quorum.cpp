@@ -48,7 +48,7 @@ void AsyncQuorum::cancel() { core_->cancel_all(); }
 std::size_t AsyncQuorum::size() const noexcept { return core_->size(); }
 std::size_t AsyncQuorum::majority() const noexcept { return majority_of(core_->size()); }
 const QuorumConfig& AsyncQuorum::config() const noexcept { return core_->roll().config(); }
-bool AsyncQuorum::connected() const noexcept { return core_->roll().connected(); }
+bool AsyncQuorum::connected() const noexcept { return core_->roll().connected() && !core_->forked(); }
 NodeSet AsyncQuorum::voters() const noexcept { return core_->roll().voters(Client::now()); }
 Status AsyncQuorum::node_status(std::size_t index) const noexcept { return core_->roll().status(index, Client::now()); }
 std::uint64_t AsyncQuorum::seconds_until_vote(std::size_t index) const noexcept {
@@ -57,7 +57,7 @@ std::uint64_t AsyncQuorum::seconds_until_vote(std::size_t index) const noexcept 
 ByteView AsyncQuorum::error_text() noexcept { return core_->error_text(); }
 ConfigProblem AsyncQuorum::problem() const noexcept { return core_->problem(); }
 std::size_t AsyncQuorum::problem_node() const noexcept { return core_->problem_node(); }
-std::size_t AsyncQuorum::compensations_pending() const noexcept { return core_->roll().compensations_pending(); }
+std::size_t AsyncQuorum::compensations_pending() const noexcept { return core_->compensations_pending(); }
 
 // ---- Its core ----------------------------------------------------------------------------------------------------
 
@@ -69,10 +69,10 @@ AsyncQuorumCore::AsyncQuorumCore(executor_type executor, std::size_t nodes, cons
   AsyncLoop& loop = *this;
   AsyncNode::Host& host = *this;
   for (std::size_t index = 0; index < nodes; ++index) {
-    AsyncNode& node = nodes_.emplace_back(loop, host, each);
-    roll_.enter(index, node.client());
+    const AsyncNode& node = nodes_.emplace_back(loop, host, each);
+    roll_.attach(index, node.session(), node.config());
   }
-  roll_.configure(nodes, {});
+  roll_.begin(nodes, {}, Instant());
 }
 
 AsyncQuorumCore::~AsyncQuorumCore() {
@@ -104,6 +104,11 @@ NodeSet AsyncQuorumCore::roomy() {
     if (nodes_[index].room(true)) with_room = static_cast<NodeSet>(with_room | node_bit(index));
   crowded_ = static_cast<NodeSet>(crowded_ & ~with_room);
   return with_room;
+}
+
+void AsyncQuorumCore::read_arrived() {
+  for (AsyncNode& node : nodes_)
+    if (!node.room(true)) node.read_arrived();
 }
 
 void AsyncQuorumCore::clear_texts() noexcept {
@@ -144,7 +149,7 @@ void AsyncQuorumCore::start_connect_to(const Source& source, std::size_t count, 
   const Instant now = begin();
   if (connect_ != nullptr || close_ != nullptr) return complete(completion, Status::already_held);
   if (stopped()) return complete(completion, Status::cancelled);
-  if (forked()) return complete(completion, Status::forked);
+  if (now == Instant::max()) return complete(completion, Status::system_error);  // The clock cannot be read.
   if (const Status status = prepare(source, count, config); status != Status::ok) return complete(completion, status);
   Duration longest = timeout_min;
   for (const AsyncNode& node : nodes_)
@@ -174,12 +179,12 @@ Status AsyncQuorumCore::prepare(const Source& source, std::size_t count, const Q
     return Status::invalid_argument;
   }
   close();
-  roll_.configure(count, config);
+  roll_.begin(count, config, now());
   configured_ = true;
   for (; problem_node_ < count; ++problem_node_) {
     AsyncNode& node = nodes_[problem_node_];
-    roll_.enter(problem_node_, node.client());
     (void)source(problem_node_, configuration);
+    roll_.enter(problem_node_, configuration);
     if (const Status status = node.prepare(configuration, now()); status != Status::ok) {
       problem_ = node.client().problem();
       close();
@@ -230,6 +235,7 @@ void AsyncQuorumCore::work_close() {
         session.compensations_pending() != 0 || (node.ready() && (session.in_flight() != 0 || session.unsent()));
     if (open && (node.ready() || node.connecting())) return;
   }
+  if (owing_ && connected()) return;
   tell_close();
 }
 
@@ -258,13 +264,22 @@ void AsyncQuorumCore::cancel_operation(Completion& completion) {
 }
 
 void AsyncQuorumCore::cancel_all() {
+  if (forked()) return leave_to_parent();
   (void)begin();
   tell_connect(Status::cancelled);
   if (close_ != nullptr) cancel_operation(*close_);
   for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();
 }
 
+void AsyncQuorumCore::leave_connections() {
+  for (std::size_t index = 0; index < size(); ++index) {
+    nodes_[index].close();
+    roll_.forget(index);
+  }
+}
+
 void AsyncQuorumCore::close() {
+  if (forked()) return leave_to_parent();
   (void)begin();
   for (std::size_t index = 0; index < size(); ++index) {
     nodes_[index].close();
@@ -276,12 +291,12 @@ void AsyncQuorumCore::close() {
 }
 
 void AsyncQuorumCore::shut_down() {
+  sleep(*this, Instant::max());
+  if (forked()) return leave_to_parent();
   (void)begin();
-  if (!forked()) {
-    cancel_all();
-    for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
-      while (lock->post_release() == Status::ok) {}
-  }
+  cancel_all();
+  for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
+    while (lock->post_release() == Status::ok) {}
   close();  // Which sends what waits to be sent.
   sleep(*this, Instant::max());
   stop();
@@ -294,14 +309,15 @@ void AsyncQuorumCore::node_reply(AsyncNode&, const Reply& reply) {
   static_cast<AsyncQuorumLock*>(vote.owner)->take_reply(vote, reply);
 }
 
-// Every lock learns whether the node is one of its own.
+// Every lock learns who answers there.
 void AsyncQuorumCore::node_ready(AsyncNode& node) {
   voters_changed_ = true;
-  for (NodeSet left = roll_.introduce(index_of(node), now()); left != 0;
-       left = static_cast<NodeSet>(left & (left - 1))) {
+  const std::size_t ready = index_of(node);
+  const NodeSet changed = roll_.introduce(ready, now());
+  if (roll_.moved(ready)) node.session().forget_compensations();
+  for (NodeSet left = changed; left != 0; left = static_cast<NodeSet>(left & (left - 1))) {
     const auto index = static_cast<std::size_t>(__builtin_ctz(left));
-    for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
-      lock->exclude(index, roll_.excluded(index));
+    for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->meet(index);
   }
 }
 
@@ -317,12 +333,10 @@ void AsyncQuorumCore::set_now(Instant now) noexcept {
 }
 
 void AsyncQuorumCore::await() {
-  if (forked()) return;
   for (AsyncNode& node : nodes_) node.receive();
 }
 
 void AsyncQuorumCore::work() {
-  if (forked()) return;  // Not a word over the parent's connections.
   for (std::size_t index = 0; index < size(); ++index) {
     // It did not say who it is; it may have been busy.
     if (now() >= roll_.introduction_due(index)) nodes_[index].fail(Status::transport_closed, {});
@@ -330,6 +344,7 @@ void AsyncQuorumCore::work() {
   }
   serve_voters();
   serve_stirred();
+  serve_owing();
   serve_room();
   serve_listening();
   serve_stirred();
@@ -363,6 +378,21 @@ void AsyncQuorumCore::serve_room() {
     lock->queued_.unlink();
     lock->take_room();
   }
+}
+
+// What has found no place on a node may have one by now, before anybody else.
+void AsyncQuorumCore::serve_owing() {
+  if (!owing_) return;
+  owing_ = false;
+  for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
+    if (lock->machine_.owed() != 0) lock->pay();
+}
+
+std::size_t AsyncQuorumCore::compensations_pending() noexcept {
+  std::size_t pending = roll_.compensations_pending();
+  for (const AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
+    pending += static_cast<std::size_t>(__builtin_popcount(lock->machine_.owed()));
+  return pending;
 }
 
 void AsyncQuorumCore::serve_listening() {

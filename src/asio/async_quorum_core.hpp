@@ -33,6 +33,12 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   // A node is on its way to be ready.
   [[nodiscard]] bool connecting() const noexcept;
   [[nodiscard]] Instant request_deadline() const noexcept { return now() + nodes_.front().config().request_timeout; }
+  // When an acquire that waits until then is over.
+  [[nodiscard]] Instant end_of_wait(Instant deadline) const noexcept {
+    return deadline + nodes_.front().config().request_timeout;
+  }
+  [[nodiscard]] bool connected() const noexcept { return roll_.connected(); }
+  [[nodiscard]] std::size_t compensations_pending() noexcept;
   [[nodiscard]] Duration random_delay(Duration most) noexcept {
     return retry_delay_min + most * nodes_.front().random() / UINT16_MAX;
   }
@@ -50,6 +56,8 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
 
   // Nodes with room for one more request and its compensation.
   [[nodiscard]] NodeSet roomy();
+  // Where there is none, what has arrived is taken in: it may make room.
+  void read_arrived();
   // Of these nodes, the ones whose room is worth waiting for: they have none, and were not waited for in vain before.
   [[nodiscard]] NodeSet room_awaited(NodeSet nodes, NodeSet with_room) const noexcept {
     return static_cast<NodeSet>(nodes & ~with_room & ~crowded_);
@@ -63,6 +71,8 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void await_room(LinkedPlace<AsyncQuorumLock>& place) noexcept { await_room_.push_back(place); }
   // Who comes first waits longest.
   [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
+  // What some lock has to take back has found no place.
+  void note_owing() noexcept { owing_ = true; }
   void await_message(LinkedPlace<AsyncQuorumLock>& place) noexcept { listening_.push_back(place); }
   void stir(LinkedPlace<AsyncQuorumLock>& place) {
     if (!place.linked()) stirred_.push_back(place);
@@ -80,6 +90,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void set_now(Instant now) noexcept override;
   [[nodiscard]] Instant next_timeout() const noexcept override;
   void judge_time() override;
+  void leave_connections() override;
 
   [[nodiscard]] std::size_t index_of(const AsyncNode& node) const noexcept;
   template <class Source>
@@ -93,6 +104,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void serve_voters();
   void serve_room();
   void serve_stirred();
+  void serve_owing();
   void serve_listening();
 
   std::deque<AsyncNode> nodes_;
@@ -110,6 +122,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   bool enough_ = false;  // A majority is there; the rest is given a moment.
   bool configured_ = false;
   bool voters_changed_ = false;
+  bool owing_ = false;
   ConfigProblem problem_;
   std::size_t problem_node_ = 0;
   char text_[320];

@@ -13,11 +13,6 @@ constexpr Duration busy_poll = std::chrono::seconds(1);
 // A hold whose holder gives no sign of life is looked at again so often.
 constexpr int liveness_divisor = 30;
 
-[[nodiscard]] bool worth_waiting(Status status) noexcept {
-  return status == Status::lock_busy || status == Status::no_quorum || status == Status::timed_out ||
-         status == Status::too_many_requests;
-}
-
 [[nodiscard]] std::size_t count_of(NodeSet nodes) noexcept {
   return static_cast<std::size_t>(__builtin_popcount(nodes));
 }
@@ -34,7 +29,7 @@ AsyncQuorumLock::AsyncQuorumLock(AsyncQuorum& quorum, const LockKind& kind, Quor
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     votes[node]->owner = this;
     votes[node]->node = static_cast<std::uint8_t>(node);
-    machine_.exclude(node, core_->roll().excluded(node));
+    machine_.meet(node, core_->roll().server(node), core_->roll().excluded(node));
   }
   configuration_ = machine_.configure(key, timing);
   if (core_->size() > places) configuration_ = Status::invalid_argument;
@@ -42,9 +37,12 @@ AsyncQuorumLock::AsyncQuorumLock(AsyncQuorum& quorum, const LockKind& kind, Quor
 }
 
 AsyncQuorumLock::~AsyncQuorumLock() {
-  if (!orphaned()) {
+  if (orphaned()) {
+    core_->leave_to_parent();
+  } else {
     const Instant now = core_->begin();
     cancel();
+    core_->read_arrived();
     while (machine_.count() != 0) (void)machine_.release(now);
     settle();
     stop_listening(false);
@@ -58,8 +56,8 @@ AsyncQuorumLock::~AsyncQuorumLock() {
 
 Status AsyncQuorumLock::may_start() const noexcept {
   if (configuration_ != Status::ok) return configuration_;
-  if (!core_->usable()) return Status::not_connected;
   if (orphaned()) return Status::forked;
+  if (!core_->usable()) return Status::not_connected;
   return doing_ == Doing::nothing ? Status::ok : Status::too_many_requests;
 }
 
@@ -74,11 +72,15 @@ void AsyncQuorumLock::begin(Doing doing, Completion& completion, Instant deadlin
   renewal_waits_ = false;
 }
 
+Instant AsyncQuorumLock::end() const noexcept {
+  return doing_ == Doing::acquire ? core_->end_of_wait(deadline_) : deadline_;
+}
+
 void AsyncQuorumLock::start_acquire(Duration wait, Completion& completion) {
   const Instant now = core_->begin();
   Status refused = may_start();
-  const bool longer = machine_.timing().lock().effective_lease() > core_->roll().config().max_lease;
-  if (refused == Status::ok && (wait < Duration::zero() || longer)) refused = Status::invalid_argument;
+  if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
+  if (refused == Status::ok) refused = core_->roll().permit(machine_);
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(Doing::acquire, completion, now + wait);
   only_ = now + timeout_min > deadline_;
@@ -94,6 +96,7 @@ void AsyncQuorumLock::start_renew(Duration timeout, Completion& completion) {
   Status refused = may_start();
   if (refused == Status::ok && timeout < Duration::zero()) refused = Status::invalid_argument;
   if (refused != Status::ok) return core_->complete(completion, refused);
+  (void)core_->roll().permit(machine_);  // So that error_text() has the reason, where it is refused.
   begin(Doing::renew, completion, timeout == Duration::zero() ? core_->request_deadline() : now + timeout);
   proceed();
 }
@@ -112,6 +115,7 @@ void AsyncQuorumLock::start_release(Completion& completion) {
 Status AsyncQuorumLock::post_release() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;
+  core_->read_arrived();
   const Status status = machine_.release(now);
   settle();
   machine_.end_release(Status::outcome_unknown);
@@ -119,7 +123,7 @@ Status AsyncQuorumLock::post_release() {
     forget_untold();
     tell_waiter(status == Status::lock_lost ? status : Status::ok);
   }
-  return status;
+  return status == Status::ok && machine_.release_owed() != 0 ? Status::too_many_requests : status;
 }
 
 // ---- What is in progress -----------------------------------------------------------------------------------------
@@ -127,6 +131,7 @@ Status AsyncQuorumLock::post_release() {
 // One try of an acquire.
 void AsyncQuorumLock::attempt() {
   const Instant now = core_->now();
+  if (now == Instant::max()) return finish(Status::system_error);  // The clock cannot be read.
   last_ = only_ || plan_.last(now);
   plan_.begin_attempt(now, confirmed(), core_->random_delay(retry_delay_min));
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
@@ -146,17 +151,16 @@ void AsyncQuorumLock::proceed() {
     const Status verdict = core_->roll().verdict(now);
     const bool may_come = verdict == Status::no_quorum && core_->connecting();
     if (may_come && step_ != Step::voters) {
-      Instant until = now + core_->node(0).config().connect_timeout;
-      if (last_ && !only_) until = earlier(until, core_->request_deadline());
-      if (!last_) until = earlier(until, deadline_);
-      return wait_for(Step::voters, until);
+      const Instant until = now + core_->node(0).config().connect_timeout;
+      return wait_for(Step::voters, earlier(until, last_ ? end() : deadline_));
     }
     if (may_come && now < until_) return wait_for(Step::voters, until_);
     if (verdict != Status::ok) return conclude(verdict);
+    if (now >= end()) return conclude(Status::timed_out);
   }
   const bool turn = step_ == Step::room || !core_->room_is_awaited();
   if (!roomy_ && (!turn || !room_is_there()))
-    return wait_for(Step::room, now + machine_.timing().effective_node_timeout());
+    return wait_for(Step::room, earlier(now + machine_.timing().effective_node_timeout(), end()));
   step_ = Step::answer;
   until_ = Instant::max();
   const Status status = ask();
@@ -212,7 +216,7 @@ Status AsyncQuorumLock::ask_to_acquire() {
   const bool reentrant = machine_.kind().reentrant;
   reentering_ = reentrant && machine_.held(now);
   if (reentering_) {
-    const Instant deadline = core_->request_deadline();
+    const Instant deadline = earlier(core_->request_deadline(), end());
     const Status status = open_round(deadline);
     until_ = status == Status::ok ? Instant::max() : deadline;
     return status == Status::too_many_requests ? Status::ok : status;
@@ -223,7 +227,8 @@ Status AsyncQuorumLock::ask_to_acquire() {
     votes_[node]->native_delete = core_->node(node).session().identity().native_delete;
   Token token;
   const Status status = reentrant ? core_->node(0).draw_ordinal(token) : core_->node(0).draw_token(token);
-  return status == Status::ok ? machine_.acquire(token, now, voters) : status;
+  if (status != Status::ok) return status;
+  return machine_.acquire(token, now, {voters, core_->roll().config().max_lease}, end());
 }
 
 Status AsyncQuorumLock::open_round(Instant deadline) {
@@ -267,7 +272,8 @@ void AsyncQuorumLock::conclude_acquire(Status status) {
   if (status == Status::ok) return finish(status);
   reentering_ = false;
   spread(status);
-  if (last_ || !worth_waiting(status)) return finish(status);
+  // An attempt that was on its way when the wait was over was the last one.
+  if (last_ || core_->now() >= deadline_ || !worth_waiting(status)) return finish(status);
   if (status == Status::lock_busy)
     for (std::size_t node = 0; node < machine_.nodes(); ++node)
       if (waiters_[node] != nullptr) core_->node(node).subscriber().end_try(*waiters_[node]);
@@ -364,6 +370,7 @@ void AsyncQuorumLock::cancel_doing() {
     forget_untold();
   }
   if (doing_ == Doing::release) {
+    core_->read_arrived();
     if (step_ == Step::room) (void)ask();
     machine_.end_release(Status::cancelled);
   }
@@ -373,13 +380,18 @@ void AsyncQuorumLock::cancel_doing() {
 // ---- The machine's mouth and ear ---------------------------------------------------------------------------------
 
 void AsyncQuorumLock::take_reply(QuorumVote& vote, const Reply& reply) {
-  vote.machine.handle_reply(reply, core_->now());
+  machine_.handle_reply(vote.node, reply, core_->now());
   settle(node_bit(vote.node));
 }
 
-void AsyncQuorumLock::exclude(std::size_t node, bool excluded) {
+void AsyncQuorumLock::meet(std::size_t node) {
   if (node >= machine_.nodes()) return;
-  machine_.exclude(node, excluded);
+  machine_.meet(node, core_->roll().server(node), core_->roll().excluded(node));
+  settle();
+}
+
+void AsyncQuorumLock::pay() {
+  machine_.retry_owed();
   settle();
 }
 
@@ -402,14 +414,20 @@ void AsyncQuorumLock::hand_over() {
       LockMachine& machine = votes_[node]->machine;
       ReplyTag tag;
       Compensation compensation;
+      Session& session = core_->node(node).session();
+      // Who answers over a new connection must be known before anything is asked over it.
+      if (machine.wants_request() && session.ready() && !core_->roll().introduced(node))
+        machine.refuse_request(Status::not_connected, now);
       if (machine.wants_request()) core_->node(node).submit(machine, votes_[node]);
-      if (machine.poll_compensation(tag, compensation)) {
+      if (machine_.poll_compensation(node, session.may_compensate(), tag, compensation)) {
         tag.requester = votes_[node];
-        (void)core_->node(node).session().compensate(tag, compensation);  // Without a slot its lease ends it.
+        (void)session.compensate(tag, compensation);
       }
     }
     machine_.settle(nodes, now);
   }
+  if (machine_.owed() != 0) core_->note_owing();
+  core_->roll().demote(machine_.poll_demoted(), now);
   // That a reply was given up is known at once, and the node may be asked again.
   for (NodeSet nodes = machine_.poll_give_up(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1))) {
     const auto node = static_cast<std::size_t>(__builtin_ctz(nodes));
@@ -498,6 +516,7 @@ void AsyncQuorumLock::hear() {
 Instant AsyncQuorumLock::renewal_wanted_at() const noexcept {
   const Instant now = core_->now();
   if (!kept() || doing_ == Doing::release || too_old(now)) return Instant::max();
+  if (!machine_.permitted(core_->roll().config().max_lease)) return Instant::max();
   const Instant due = machine_.renewal_due();
   if (due > now || alive(now)) return due;
   const Duration pause = machine_.timing().lock().effective_lease() / liveness_divisor;
@@ -505,7 +524,9 @@ Instant AsyncQuorumLock::renewal_wanted_at() const noexcept {
 }
 
 void AsyncQuorumLock::renew_if_due() {
-  if (renewal_waits_ || renewal_wanted_at() > core_->now()) return;
+  const Instant wanted = renewal_wanted_at();
+  // At Instant::max() nothing is wanted, whatever the time is.
+  if (renewal_waits_ || wanted > core_->now() || wanted == Instant::max()) return;
   const bool turn = !core_->room_is_awaited() && room_is_there();
   if (turn || step_ != Step::nothing) {
     (void)open_round(core_->request_deadline());

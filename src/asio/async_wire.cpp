@@ -4,8 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <asio/buffer.hpp>
-
 namespace holdfast {
 
 // Asio's reactor takes memory for each descriptor that it has at the same time, and keeps it for the next: it is taken here, and
@@ -44,18 +42,18 @@ int AsyncWire::start_use() {
   return error.value();
 }
 
-void AsyncWire::receive(MutableBytes space) {
-  receiving_ = true;
-  socket_.async_receive(asio::buffer(space.data, space.size),
-                        loop_.own([this, serial = serial_](const asio::error_code& failed, std::size_t count) {
-                          if (serial != serial_) return;
-                          receiving_ = false;
-                          loop_.take([&] {
-                            if (!failed) return host_.wire_received(*this, count);
-                            const bool known = failed.category() == asio::error::get_system_category();
-                            host_.wire_closed(*this, known ? failed.value() : 0);
-                          });
-                        }));
+void AsyncWire::await_readable() {
+  if (reading_) return;
+  reading_ = true;
+  socket_.async_wait(asio::socket_base::wait_read, loop_.own([this, serial = serial_](const asio::error_code& failed) {
+    if (serial != serial_) return;
+    reading_ = false;
+    loop_.take([&] {
+      if (!failed) return host_.wire_readable(*this);
+      const bool known = failed.category() == asio::error::get_system_category();
+      host_.wire_closed(*this, known ? failed.value() : 0);
+    });
+  }));
 }
 
 void AsyncWire::await_writable() {
@@ -70,7 +68,7 @@ void AsyncWire::await_writable() {
 
 void AsyncWire::close(bool forked) noexcept {
   ++serial_;
-  receiving_ = writing_ = false;
+  reading_ = writing_ = false;
   // The child shares the parent's epoll as well, and Asio would take the descriptor out of it: not one that is closed.
   if (forked && descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = -1;

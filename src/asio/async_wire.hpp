@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// AsyncWire is one socket of a loop: it connects, receives and says when it can be written again, and never waits. Sends
-// are its owner's, straight to the descriptor.
+// AsyncWire is one socket of a loop: it connects, and says when it can be read and written, and never waits. Receives and
+// sends are its owner's, straight to the descriptor: so no byte is in the hands of Asio, and who is about to send sees all
+// that has arrived.
 #pragma once
 
 #include <asio/generic/stream_protocol.hpp>
 #include <cstdint>
 
 #include "holdfast/async_loop.hpp"
-#include "holdfast/bytes.hpp"
 
 namespace holdfast {
 
@@ -19,7 +19,7 @@ class AsyncWire {
    public:
     // The outcome of start_connect(): system error 0 is success.
     virtual void wire_connected(AsyncWire& wire, int error) = 0;
-    virtual void wire_received(AsyncWire& wire, std::size_t count) = 0;
+    virtual void wire_readable(AsyncWire& wire) = 0;
     virtual void wire_closed(AsyncWire& wire, int error) = 0;
 
    protected:
@@ -33,14 +33,13 @@ class AsyncWire {
   // Behind wire_connected(): the descriptor has been set up for its use. It is not waited for writing any more, which
   // Asio does for good once it was asked, and which would wake the loop for each send. 0, or errno.
   [[nodiscard]] int start_use();
-  // REQUIRES: start_use(), and the space stays as it is until wire_received() or close().
-  void receive(MutableBytes space);
+  // Once, for what comes from here on or lies there already. REQUIRES: start_use().
+  void await_readable();
   // A turn follows when the socket takes bytes again.
   void await_writable();
   // Nothing is told of what was in progress. In a forked child the connection stays the parent's.
   void close(bool forked = false) noexcept;
 
-  [[nodiscard]] bool receiving() const noexcept { return receiving_; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
  private:
@@ -50,7 +49,7 @@ class AsyncWire {
   int descriptor_ = -1;
   int family_ = 0;
   std::uint64_t serial_ = 0;  // Of the socket: what an earlier one says is not heard.
-  bool receiving_ = false;
+  bool reading_ = false;
   bool writing_ = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// ChildProcess is the command: the leader of a process group of its own, whose number stays taken until reap(), so that
-// a signal to it never reaches a stranger.
+// The command's own process, up to its first instruction: the leader of a process group of its own, with the signals and the
+// descriptors that we were started with.
 #pragma once
 
 #include <sys/types.h>
@@ -14,41 +14,12 @@
 
 namespace holdfast::cli {
 
-enum class CommandChange { none, stopped, ended };
-
-class ChildProcess {
- public:
-  ChildProcess() = default;
-  // REQUIRES: reaped, or never started.
-  ~ChildProcess();
-  ChildProcess(const ChildProcess&) = delete;
-  ChildProcess& operator=(const ChildProcess&) = delete;
-
-  // Forks and executes. The kernel kills the command should this process die. False, with errno, if there is no new
-  // process; that it cannot be executed shows as its end, see exec_error().
-  // REQUIRES: signals are held; `words` is not empty.
-  [[nodiscard]] bool start(const std::vector<std::string>& words, const SignalRelay& relay, Terminal& terminal);
-
-  // What has happened since the last call, without waiting.
-  [[nodiscard]] CommandChange poll_change() noexcept;
-  [[nodiscard]] int stop_signal() const noexcept { return stop_signal_; }
-
-  [[nodiscard]] pid_t group() const noexcept { return pid_; }
-  [[nodiscard]] bool ended() const noexcept { return ended_; }
-  // As a shell has it: the exit status, or 128 and the signal. REQUIRES: ended().
-  [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
-  // errno of the exec that failed, or 0. REQUIRES: ended().
-  [[nodiscard]] int exec_error() noexcept;
-
-  // Waits for the zombie: the group's number may be anybody's from here on. REQUIRES: ended().
-  void reap() noexcept;
-
- private:
-  pid_t pid_ = -1;
-  int exec_error_pipe_ = -1;
-  int stop_signal_ = 0;
-  int exit_code_ = 0;
-  bool ended_ = false;
-};
+// Forks and executes. The kernel kills the command should this process die. Where it cannot be executed, errno is written to
+// `error_pipe`, which an execution closes, and the process ends as shells have it. -1, with errno, if there is no new
+// process.
+// `terminal` is what the command gets from the start; nullptr: none.
+// REQUIRES: all signals are blocked; `words` is not empty; this process has no other thread.
+[[nodiscard]] pid_t start_child(const std::vector<std::string>& words, const SignalRelay& relay, Terminal* terminal,
+                                int error_pipe);
 
 }  // namespace holdfast::cli

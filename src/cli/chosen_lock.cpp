@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "chosen_lock.hpp"
 
+#include <algorithm>
+#include <vector>
+
+#include "exit_codes.hpp"
 #include "failure_text.hpp"
 #include "holdfast/limits.hpp"
 
@@ -17,12 +21,11 @@ Status ChosenLock::connect() {
   const Status status =
       one_ != nullptr ? one_->client.connect(options_.servers.front())
                       : several_->quorum.connect(options_.servers.data(), options_.servers.size(), options_.quorum);
-  if (status != Status::ok) return status;
   if (one_ != nullptr)
     make_lock(*one_);
   else
     make_lock(*several_);
-  return Status::ok;
+  return status;
 }
 
 void ChosenLock::make_lock(OneServer& one) {
@@ -126,8 +129,62 @@ void ChosenLock::move() noexcept {
   (void)lock_->is_locked(locked);
 }
 
-std::string ChosenLock::failure_text(Status status) {
+Status ChosenLock::inspect(LockInfo& info) {
+  const Key key{ByteView(options_.name)};
+  if (one_ != nullptr) return holdfast::inspect(one_->client, key, info);
+  // Connections of their own, which are no part of the quorum and are not waited for long.
+  constexpr Duration patience = std::chrono::milliseconds(150);
+  const Instant until = Client::now() + std::chrono::seconds(1) - 2 * patience;
+  const QuorumClient& quorum = several_->quorum;
+  std::vector<LockInfo> answers;
+  std::size_t most = 0;
+  for (std::size_t node = 0; node < quorum.nodes() && Client::now() < until && most < quorum.majority(); ++node) {
+    ClientConfig config = quorum.node(node).config();
+    config.connect_timeout = patience;
+    config.request_timeout = patience;
+    Client client;
+    LockInfo answer;
+    if (client.connect(config) != Status::ok || holdfast::inspect(client, key, answer) != Status::ok) continue;
+    answers.push_back(answer);
+    const auto votes = static_cast<std::size_t>(std::count_if(answers.begin(), answers.end(), [&](const LockInfo& it) {
+      return it.form == answer.form && it.owner.view() == answer.owner.view();
+    }));
+    if (votes <= most) continue;
+    most = votes;
+    info = answer;
+  }
+  return most == 0 ? Status::no_quorum : Status::ok;
+}
+
+// ---- What a failure means ----------------------------------------------------------------------------------------
+
+Status ChosenLock::verdict(Status status) const {
+  if (one_ != nullptr || status != Status::no_quorum) return status;
+  const QuorumClient& quorum = several_->quorum;
+  std::size_t left = quorum.nodes();
+  for (std::size_t node = 0; node < quorum.nodes(); ++node) {
+    const Status said = quorum.node_status(node);
+    if (said != Status::ok && !heals(said) && --left < quorum.majority()) return said;
+  }
+  return status;
+}
+
+std::string ChosenLock::failure_text(Status status) const {
   return one_ != nullptr ? cli::failure_text(status, one_->client) : cli::failure_text(status, several_->quorum);
+}
+
+int ChosenLock::exit_code_of(Status status, int not_acquired) const noexcept {
+  return one_ != nullptr ? cli::exit_code_of(status, one_->client, not_acquired)
+                         : cli::exit_code_of(status, not_acquired);
+}
+
+std::string ChosenLock::reason_of(Status status) const {
+  const auto named = [](Status it) { return std::string(is_absence(it) ? "absent" : to_string(it)); };
+  std::string reason = named(status);
+  if (one_ != nullptr || status == Status::lock_busy) return reason;
+  const QuorumClient& quorum = several_->quorum;
+  for (std::size_t node = 0; node < quorum.nodes(); ++node) reason += " " + named(quorum.node_status(node));
+  return reason;
 }
 
 }  // namespace holdfast::cli

@@ -12,6 +12,7 @@
 
 #include "holdfast/client.hpp"
 #include "holdfast/fenced_lock.hpp"
+#include "holdfast/inspection.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/owner.hpp"
@@ -29,8 +30,8 @@ class ChosenLock {
   ChosenLock(const ChosenLock&) = delete;
   ChosenLock& operator=(const ChosenLock&) = delete;
 
-  // Connects and makes the lock. Errors: as Client::connect() and QuorumClient::connect(). REQUIRES: called once, and for all
-  // that follows that it was ok.
+  // Connects and makes the lock. Errors: as Client::connect() and QuorumClient::connect(). REQUIRES: called once, before all
+  // that follows; where it failed, that connects by itself.
   [[nodiscard]] Status connect();
 
   // A. As BlockingLock and QuorumLock have them.
@@ -55,8 +56,17 @@ class ChosenLock {
   [[nodiscard]] bool settled() const noexcept;
   // Moves on what settled() asks for.
   void move() noexcept;
+  // Who has it, as a server says, or most of a quorum's nodes. Takes a second at most. Errors: as inspect().
+  [[nodiscard]] Status inspect(LockInfo& info);
+
+  // B. What a failure means.
+  // Where no quorum comes together for a reason that waiting cannot heal, that reason.
+  [[nodiscard]] Status verdict(Status status) const;
   // Sentences: what happened, and which servers have to do with it; what to do.
-  [[nodiscard]] std::string failure_text(Status status);
+  [[nodiscard]] std::string failure_text(Status status) const;
+  [[nodiscard]] int exit_code_of(Status status, int not_acquired) const noexcept;
+  // Equal texts are no news to who waits: that a server is away shows in several ways.
+  [[nodiscard]] std::string reason_of(Status status) const;
 
  private:
   struct OneServer {

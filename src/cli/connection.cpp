@@ -11,7 +11,7 @@ int connect(Client& client, const ClientConfig& server) {
   const Status status = client.connect(server);
   if (status == Status::ok) return exit_ok;
   say("no connection to " + address_text(server) + ": " + failure_text(status, client));
-  return exit_code_of(status, exit_no_server);
+  return exit_code_of(status, client, exit_no_server);
 }
 
 }  // namespace holdfast::cli

@@ -4,6 +4,7 @@
 // have theirs: the numbers of sysexits.h, and those that shells use for what cannot be executed.
 #pragma once
 
+#include "holdfast/client.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast::cli {
@@ -29,5 +30,14 @@ inline constexpr int exit_code_max = 255;
 
 // What a failure to connect, to acquire or to ask ends with. REQUIRES: status is not ok.
 [[nodiscard]] int exit_code_of(Status status, int not_acquired) noexcept;
+// The same, where it is known who failed: a database that the server has not is the URL's mistake.
+[[nodiscard]] int exit_code_of(Status status, const Client& client, int not_acquired) noexcept;
+
+// Time may bring an end to it.
+[[nodiscard]] bool heals(Status status) noexcept;
+// There is no server, or none that answers.
+[[nodiscard]] bool is_absence(Status status) noexcept;
+// The server refused the database of the configuration.
+[[nodiscard]] bool is_wrong_database(Status status, const Client& client) noexcept;
 
 }  // namespace holdfast::cli

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <system_error>
 
+#include "exit_codes.hpp"
 #include "messages.hpp"
+#include "run_list.hpp"
 
 namespace holdfast::cli {
 
@@ -18,6 +20,16 @@ bool gives_away(ByteView text, ByteView password) noexcept {
   return text.find(password.slice(0, std::min(password.size(), telling_size))) != SIZE_MAX;
 }
 
+// Where more is known here than in the library.
+std::string remedy_of(Status status) {
+  std::string text = remedy(status);
+  if (status == Status::unknown_command)
+    text = "A Sentinel has no locks: then give the address of the server that it watches. Otherwise: " + text;
+  if (status == Status::auth_required && !RunList::inherited().runs().empty())
+    text += " The run that this one is inside of takes passwords out of the environment, but for --keep-env.";
+  return text;
+}
+
 }  // namespace
 
 std::string address_text(const ClientConfig& server) {
@@ -27,8 +39,15 @@ std::string address_text(const ClientConfig& server) {
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(server.port);
 }
 
+std::string database_text(const ClientConfig& server) {
+  return address_text(server) + "/" + std::to_string(server.database);
+}
+
 std::string failure_text(Status status, const Client& client) {
-  std::string text = cause(status);
+  const bool wrong_database = is_wrong_database(status, client);
+  std::string text = wrong_database
+                         ? "The server has no database " + std::to_string(client.config().database) + " for us."
+                         : std::string(cause(status));
   // That somebody else has the lock is no error of the server's: what it said, it said to an earlier request.
   const ByteView words = status == Status::lock_busy ? ByteView() : client.error_text();
   if (gives_away(words, client.config().password.view()))
@@ -38,7 +57,8 @@ std::string failure_text(Status status, const Client& client) {
   const int number = client.system_error_number();
   if ((status == Status::connect_failed || status == Status::system_error) && number != 0)
     text += " (" + std::generic_category().message(number) + ")";
-  return text + " " + remedy(status);
+  if (wrong_database) return text + " Check the number in the URL.";
+  return text + " " + remedy_of(status);
 }
 
 std::string failure_text(Status status, QuorumClient& quorum) {
@@ -51,7 +71,7 @@ std::string failure_text(Status status, QuorumClient& quorum) {
     text += " (What the servers said is not shown: it has a password in it.)";
   else if (!words.empty())
     text += " (" + escaped(words) + ")";
-  return text + " " + remedy(status);
+  return text + " " + remedy_of(status);
 }
 
 }  // namespace holdfast::cli

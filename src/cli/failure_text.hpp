@@ -13,6 +13,8 @@ namespace holdfast::cli {
 
 // "host:port" or the socket's path: never the user or the password.
 [[nodiscard]] std::string address_text(const ClientConfig& server);
+// The same, and which database.
+[[nodiscard]] std::string database_text(const ClientConfig& server);
 
 // Sentences. Never contains the password: servers repeat the arguments of commands that they do not know, so words of
 // theirs that hold the beginning of it are left out.

@@ -68,7 +68,7 @@ int ask(const ClientConfig& server, const std::string& name, LockInfo& found) {
   const Status status = inspect(client, Key(ByteView(name)), found);
   if (status == Status::ok) return exit_ok;
   say("cannot say who holds " + escaped(name) + ": " + failure_text(status, client));
-  return exit_code_of(status, exit_software);
+  return exit_code_of(status, client, exit_software);
 }
 
 // How many nodes say what this one says: the same owner, or the same lack of one.

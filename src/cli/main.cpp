@@ -4,8 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <exception>
+#include <optional>
+#include <string>
 #include <variant>
 
 #include "exit_codes.hpp"
@@ -14,6 +15,7 @@
 #include "options.hpp"
 #include "release_command.hpp"
 #include "run_command.hpp"
+#include "secrets.hpp"
 
 namespace {
 
@@ -29,17 +31,29 @@ void occupy_standard_descriptors() {
 }
 
 int execute(const Answered& answered) { return answered.exit_code; }
-int execute(const RunOptions& options) { return run(options); }
+int execute(RunOptions& options) { return run(options); }
 int execute(const InfoOptions& options) { return info(options); }
 int execute(const ReleaseOptions& options) { return release(options); }
+
+// What it says is in the invocation by now.
+Invocation take_invocation(int argument_count, char** arguments) {
+  Environment environment = Environment::inherited();
+  Invocation invocation = read_command_line(argument_count, arguments, environment);
+  for (std::optional<std::string>* const text : {&environment.urls, &environment.password})
+    if (*text) wipe(**text);
+  conceal_arguments(argument_count, arguments);
+  const RunOptions* const options = std::get_if<RunOptions>(&invocation);
+  if (options == nullptr || !options->keep_environment) conceal_environment();
+  return invocation;
+}
 
 }  // namespace
 
 int main(int argument_count, char** arguments) {
   occupy_standard_descriptors();
   try {
-    const Invocation invocation = read_command_line(argument_count, arguments, std::getenv("HOLDFAST_URL"));
-    return std::visit([](const auto& chosen) { return execute(chosen); }, invocation);
+    Invocation invocation = take_invocation(argument_count, arguments);
+    return std::visit([](auto& chosen) { return execute(chosen); }, invocation);
   } catch (const std::exception& error) {
     say(std::string("a mistake of ours, please report it: ") + error.what());
     return exit_software;

@@ -37,10 +37,10 @@ bool print(std::string_view text) {
   return true;
 }
 
-std::string escaped(ByteView bytes) {
+std::string escaped(BytesArgument bytes) {
   constexpr char digits[] = "0123456789abcdef";
   std::string text;
-  for (const char byte : bytes) {
+  for (const char byte : bytes.view()) {
     const auto value = static_cast<unsigned char>(byte);
     if (byte == '\\') {
       text += "\\\\";

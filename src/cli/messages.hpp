@@ -19,6 +19,6 @@ void say(std::string_view line);
 
 // Printable ASCII as it is, a backslash doubled, every other byte as \xNN: a name or a server's text must not steer
 // the terminal.
-[[nodiscard]] std::string escaped(ByteView bytes);
+[[nodiscard]] std::string escaped(BytesArgument bytes);
 
 }  // namespace holdfast::cli

@@ -13,6 +13,7 @@
 #include "holdfast/lock_machine.hpp"
 #include "holdfast/url.hpp"
 #include "messages.hpp"
+#include "run_list.hpp"
 #include "seconds.hpp"
 
 namespace holdfast::cli {
@@ -25,23 +26,31 @@ struct UsageError {
 };
 
 // The words in front of the first "--", and those behind it. CLI11 sees only the former, so that no byte of a command
-// is ever taken for an option.
+// is ever taken for an option; and in the place of URLs it sees their numbers, so that it keeps no copy of a password.
 struct SplitArguments {
   std::vector<std::string> words;
   std::vector<std::string> rest;
+  std::vector<std::string> urls;
   bool marked = false;
 };
 
 SplitArguments split_at_mark(int count, char** arguments) {
+  constexpr char url_option[] = "--url";
+  const std::string url_prefix = std::string(url_option) + "=";
   SplitArguments split;
   for (int index = 1; index < count; ++index) {
-    const std::string word = arguments[index];
+    const std::string_view word = arguments[index];
+    const bool is_url = index > 1 && !split.marked && arguments[index - 1] == std::string_view(url_option);
     if (split.marked)
-      split.rest.push_back(word);
+      split.rest.emplace_back(word);
     else if (word == "--")
       split.marked = true;
-    else
-      split.words.push_back(word);
+    else if (is_url || word.substr(0, url_prefix.size()) == url_prefix) {
+      split.words.push_back((is_url ? "" : url_prefix) + std::to_string(split.urls.size()));
+      split.urls.emplace_back(is_url ? word : word.substr(url_prefix.size()));
+    } else {
+      split.words.emplace_back(word);
+    }
   }
   return split;
 }
@@ -56,12 +65,15 @@ struct Texts {
   std::optional<std::string> exit_code;
   std::optional<std::string> grace;
   std::optional<std::string> max_lease;
-  std::vector<std::string> urls;
+  std::optional<std::string> password_file;
+  std::vector<std::size_t> urls;  // By their place in SplitArguments.
   bool fence = false;
   bool force = false;
   bool no_restart_guard = false;
   bool no_wait = false;
   bool verbose = false;
+  bool quiet = false;
+  bool keep_environment = false;
 };
 
 void keep_in(CLI::App& app, const std::string& names, const std::function<void(const std::string&)>& keep) {
@@ -79,7 +91,8 @@ void keep_in(CLI::App& app, const std::string& names, std::optional<std::string>
 // What every subcommand has.
 void declare_all(CLI::App& app, Texts& texts) {
   keep_in(app, "NAME", texts.name);
-  keep_in(app, "--url", [&texts](const std::string& given) { texts.urls.push_back(given); });
+  keep_in(app, "--url", [&texts](const std::string& given) { texts.urls.push_back(std::stoul(given)); });
+  keep_in(app, "--password-file", texts.password_file);
 }
 
 void declare_run(CLI::App& app, Texts& texts) {
@@ -92,7 +105,9 @@ void declare_run(CLI::App& app, Texts& texts) {
   keep_in(app, "--max-lease", texts.max_lease);
   app.add_flag("--no-restart-guard", texts.no_restart_guard);
   app.add_flag("-n,--no-wait", texts.no_wait);
+  app.add_flag("-q,--quiet", texts.quiet);
   app.add_flag("-v,--verbose", texts.verbose);
+  app.add_flag("--keep-env", texts.keep_environment);
 }
 
 void declare_info(CLI::App& /*app*/, Texts& /*texts*/) {}
@@ -177,14 +192,11 @@ Duration max_poll_of(Kind kind) noexcept {
   return kind == Kind::mutex ? unannounced : max_poll_default;
 }
 
-// Where URLs come from, for a message.
-const char* source_of(const Texts& texts) { return texts.urls.empty() ? "HOLDFAST_URL" : "--url"; }
+// ---- Servers -----------------------------------------------------------------------------------------------------
 
 // URLs have no spaces: in them these are %20.
-std::vector<std::string> urls_from(const Texts& texts, const char* urls_of_environment) {
-  if (!texts.urls.empty() || urls_of_environment == nullptr) return texts.urls;
+std::vector<std::string> split_urls(const std::string& text) {
   std::vector<std::string> urls;
-  const std::string text = urls_of_environment;
   for (std::size_t end = 0, begin = 0; (begin = text.find_first_not_of(' ', end)) != std::string::npos;) {
     end = std::min(text.find(' ', begin), text.size());
     urls.push_back(text.substr(begin, end - begin));
@@ -193,25 +205,100 @@ std::vector<std::string> urls_from(const Texts& texts, const char* urls_of_envir
   return urls;
 }
 
-Servers servers_from(const Texts& texts, const char* urls_of_environment) {
-  const std::vector<std::string> urls = urls_from(texts, urls_of_environment);
-  const std::string source = source_of(texts);
+// What may have been meant, where that can be told. Never the text itself: it may be a password that went astray.
+std::string advice_on(const std::string& url) {
+  const auto begins_with = [&url](std::string_view text) {
+    return std::string_view(url).substr(0, text.size()) == text;
+  };
+  constexpr char host_bytes[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+  if (begins_with("/") || begins_with("unix:")) return "; a socket is written unix:///PATH";
+  if (begins_with("redis:") || begins_with("valkey:") || url.find("://") != std::string::npos || url.empty()) return "";
+  const std::size_t host_end = std::min(url.find_first_not_of(host_bytes), url.size());
+  if (host_end == url.size()) return "; a host is written redis://HOST, as redis://localhost";
+  if (url[host_end] == ':') return "; a host and its port are written redis://HOST:PORT, as redis://localhost:6379";
+  return "";
+}
+
+// The one for servers whose URL has none.
+std::optional<std::string> password_from(const Texts& texts, const Environment& environment) {
+  const char* source = "--password-file";
+  const std::optional<std::string>* file = &texts.password_file;
+  if (!*file) {
+    source = "HOLDFAST_PASSWORD_FILE";
+    file = &environment.password_file;
+    if (*file && environment.password)
+      throw UsageError{"HOLDFAST_PASSWORD and HOLDFAST_PASSWORD_FILE exclude each other"};
+    if (!*file && environment.password && environment.password->size() > password_size_max)
+      throw UsageError{"HOLDFAST_PASSWORD: a password has at most " + std::to_string(password_size_max) + " bytes"};
+    if (!*file) return environment.password;
+  }
+  PasswordRead read = read_password(**file);
+  if (!read.error.empty()) throw UsageError{std::string(source) + ": '" + escaped(**file) + "': " + read.error};
+  return std::move(read.password);
+}
+
+// A URL with a user waits for the password that comes from elsewhere.
+std::string with_place_for_password(const std::string& url) {
+  const std::size_t scheme = url.find("://");
+  if (scheme == std::string::npos) return url;
+  const std::size_t begin = scheme + 3;
+  const std::size_t end = url.substr(0, url.find('/', begin)).rfind('@');
+  if (end == std::string::npos || end <= begin || url.find(':', begin) < end) return url;
+  return url.substr(0, end) + ":x" + url.substr(end);
+}
+
+void read_server(const std::string& url, const std::string& which, const std::optional<std::string>& password,
+                 ClientConfig& server) {
+  const bool without = password_in(url).empty();
+  std::string completed = without && password ? with_place_for_password(url) : url;
+  // Never the URL itself: it may hold a password.
+  const char* reason = nullptr;
+  if (parse_url(ByteView(std::string_view(completed)), server, &reason) != Status::ok)
+    throw UsageError{which + ": " + reason + advice_on(url)};
+  wipe(completed);
+  if (without && password) server.password.assign(ByteView(std::string_view(*password)));
+  if (const ConfigProblem problem = validate(server); problem.found())
+    throw UsageError{which + ": " + problem.field + ": " + problem.reason};
+}
+
+// Where nobody names a server, it is the default one. But not by accident: the run that we are inside of may have had one by a
+// HOLDFAST_URL that it took away.
+void expect_default_server() {
+  const RunList outer = RunList::inherited();
+  if (!outer.runs().empty() && outer.runs().back().url_taken)
+    throw UsageError{
+        "no server is given: the run that this one is inside of has taken HOLDFAST_URL out of the environment, since "
+        "there "
+        "is a password in it; give one, or give that run --keep-env"};
+}
+
+Servers servers_from(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  std::vector<std::string> urls;
+  for (const std::size_t place : texts.urls) urls.push_back(split.urls.at(place));
+  const std::string source = urls.empty() ? "HOLDFAST_URL" : "--url";
+  if (urls.empty() && environment.urls) urls = split_urls(*environment.urls);
+  if (urls.empty()) expect_default_server();
   if (urls.size() > nodes_max)
     throw UsageError{source + ": a quorum has at most " + std::to_string(nodes_max) + " nodes, and these are " +
                      std::to_string(urls.size())};
+  std::optional<std::string> password = password_from(texts, environment);
+  const auto has_password = [](const std::string& url) { return !password_in(url).empty(); };
+  if (texts.password_file && !urls.empty() && std::all_of(urls.begin(), urls.end(), has_password))
+    throw UsageError{"--password-file: there is a password in the URL already"};
+
   Servers servers(std::max<std::size_t>(urls.size(), 1));
+  if (urls.empty() && password) servers[0].password.assign(ByteView(std::string_view(*password)));
   for (std::size_t index = 0; index < urls.size(); ++index) {
-    // Never the URL itself: it may hold a password.
     const std::string which = urls.size() == 1 ? source : source + ", number " + std::to_string(index + 1);
-    const char* reason = nullptr;
-    if (parse_url(urls[index], servers[index], &reason) != Status::ok) throw UsageError{which + ": " + reason};
-    if (const ConfigProblem problem = validate(servers[index]); problem.found())
-      throw UsageError{which + ": " + problem.field + ": " + problem.reason};
+    read_server(urls[index], which, password, servers[index]);
     for (std::size_t other = 0; other < index; ++other)
       if (address_text(servers[other]) == address_text(servers[index]))
         throw UsageError{source + ": nodes " + std::to_string(other + 1) + " and " + std::to_string(index + 1) +
                          " are both " + address_text(servers[index]) + "; a quorum needs a server for each"};
   }
+  for (std::vector<std::string>* const copies : {&urls, &split.urls})
+    for (std::string& url : *copies) wipe(url);
+  if (password) wipe(*password);
   return servers;
 }
 
@@ -239,7 +326,7 @@ void check_name(const std::string& name) {
 }
 
 // NAME alone: in front of a "--", or behind it, so that it may begin with a dash.
-std::string take_name(const Texts& texts, SplitArguments&& split) {
+std::string take_name(const Texts& texts, SplitArguments& split) {
   std::vector<std::string> names = std::move(split.rest);
   if (texts.name) names.push_back(*texts.name);
   if (names.empty()) throw UsageError{"NAME is missing"};
@@ -249,7 +336,7 @@ std::string take_name(const Texts& texts, SplitArguments&& split) {
 }
 
 // NAME stands in front of the "--", or, so that it may begin with a dash, behind it and in front of another one.
-void take_name_and_command(RunOptions& options, const Texts& texts, SplitArguments&& split) {
+void take_name_and_command(RunOptions& options, const Texts& texts, SplitArguments& split) {
   auto command = split.rest.begin();
   if (texts.name) {
     options.name = *texts.name;
@@ -264,10 +351,10 @@ void take_name_and_command(RunOptions& options, const Texts& texts, SplitArgumen
   if (options.command.empty()) throw UsageError{"there is no command behind the --"};
 }
 
-Invocation read_run(const Texts& texts, SplitArguments&& split, const char* urls_of_environment) {
+Invocation read_run(const Texts& texts, SplitArguments& split, const Environment& environment) {
   RunOptions options;
-  take_name_and_command(options, texts, std::move(split));
-  options.servers = servers_from(texts, urls_of_environment);
+  take_name_and_command(options, texts, split);
+  options.servers = servers_from(texts, split, environment);
   options.choice = choice_from(texts, options.servers.size());
   if (texts.no_wait && texts.wait) throw UsageError{"-n and -w exclude each other"};
   if (texts.no_wait) options.wait = no_wait;
@@ -280,20 +367,23 @@ Invocation read_run(const Texts& texts, SplitArguments&& split, const char* urls
     server.request_timeout = request_timeout_for(options.lease);
     server.max_poll = max_poll_of(options.choice.kind);
   }
+  if (texts.verbose && texts.quiet) throw UsageError{"-q and -v exclude each other"};
   options.verbose = texts.verbose;
+  options.quiet = texts.quiet;
+  options.keep_environment = texts.keep_environment;
   return options;
 }
 
-Invocation read_info(const Texts& texts, SplitArguments&& split, const char* urls_of_environment) {
-  return InfoOptions{.name = take_name(texts, std::move(split)), .servers = servers_from(texts, urls_of_environment)};
+Invocation read_info(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  return InfoOptions{.name = take_name(texts, split), .servers = servers_from(texts, split, environment)};
 }
 
-Invocation read_release(const Texts& texts, SplitArguments&& split, const char* urls_of_environment) {
-  ReleaseOptions options = {.name = take_name(texts, std::move(split)), .servers = {}};
+Invocation read_release(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  ReleaseOptions options = {.name = take_name(texts, split), .servers = {}};
   if (!texts.force)
     throw UsageError{"only its holder can release a lock, and a run does so by itself; --force takes " +
                      escaped(options.name) + " from whoever holds it, who is not asked"};
-  options.servers = servers_from(texts, urls_of_environment);
+  options.servers = servers_from(texts, split, environment);
   return options;
 }
 
@@ -302,7 +392,7 @@ struct Subcommand {
   const char* help;
   void (*declare)(CLI::App& app, Texts& texts);
   // Throws UsageError.
-  Invocation (*read)(const Texts& texts, SplitArguments&& split, const char* urls_of_environment);
+  Invocation (*read)(const Texts& texts, SplitArguments& split, const Environment& environment);
 };
 constexpr Subcommand subcommands[] = {
     {"run", run_help_text, declare_run, read_run},
@@ -326,7 +416,7 @@ Answered complain(const std::string& text, const Subcommand* about) {
 
 }  // namespace
 
-Invocation read_command_line(int argument_count, char** arguments, const char* urls_of_environment) {
+Invocation read_command_line(int argument_count, char** arguments, const Environment& environment) {
   SplitArguments split = split_at_mark(argument_count, arguments);
   CLI::App app("", "holdfast");
   app.set_help_flag("-h,--help", "");
@@ -343,7 +433,7 @@ Invocation read_command_line(int argument_count, char** arguments, const char* u
     // CLI11 takes the words from the back.
     app.parse(std::vector<std::string>(split.words.rbegin(), split.words.rend()));
     chosen = parsed_of(app);
-    return chosen->read(texts, std::move(split), urls_of_environment);
+    return chosen->read(texts, split, environment);
   } catch (const CLI::CallForHelp&) {
     chosen = parsed_of(app);
     return answer(chosen == nullptr ? help_text : chosen->help);

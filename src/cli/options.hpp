@@ -13,6 +13,7 @@
 #include "holdfast/instant.hpp"
 #include "holdfast/quorum.hpp"
 #include "lock_choice.hpp"
+#include "secrets.hpp"
 
 namespace holdfast::cli {
 
@@ -34,6 +35,8 @@ struct RunOptions {
   Servers servers;
   QuorumConfig quorum;  // Where there are several.
   bool verbose = false;
+  bool quiet = false;
+  bool keep_environment = false;  // Passwords stay in what the command gets.
 
   [[nodiscard]] Duration request_timeout() const noexcept { return servers.front().request_timeout; }
 };
@@ -58,7 +61,7 @@ struct Answered {
 // One alternative a subcommand.
 using Invocation = std::variant<Answered, RunOptions, InfoOptions, ReleaseOptions>;
 
-// `urls_of_environment` is HOLDFAST_URL, or nullptr where it is not set.
-[[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const char* urls_of_environment);
+// The copies that it makes of passwords are wiped, but for those of the servers.
+[[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const Environment& environment);
 
 }  // namespace holdfast::cli

@@ -12,6 +12,9 @@
 #include <optional>
 #include <string_view>
 
+#include "run_list.hpp"
+#include "warden.hpp"
+
 namespace holdfast::cli {
 
 namespace {
@@ -64,24 +67,26 @@ std::vector<pid_t> all_processes() {
 std::optional<Process> read_stat(pid_t pid) {
   const std::string text = read_whole("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t bracket = text.rfind(')');
-  if (bracket == std::string::npos) return std::nullopt;
+  if (bracket == std::string::npos || text.find('(') >= bracket) return std::nullopt;
   std::string_view rest = std::string_view(text).substr(bracket + 1);
+  const std::size_t open = text.find('(');
+  const std::string_view name = std::string_view(text).substr(open + 1, bracket - open - 1);
   const std::string_view state = take_word(rest);
   const std::optional<pid_t> parent = number_of(take_word(rest));
   const std::optional<pid_t> group = number_of(take_word(rest));
   if (!parent || !group) return std::nullopt;
   const bool zombie = state == "Z" || state == "X" || state == "x";
-  return Process{.pid = pid, .parent = *parent, .group = *group, .zombie = zombie};
+  return Process{.pid = pid, .parent = *parent, .group = *group, .zombie = zombie, .warden = name == warden_name};
 }
 
 }  // namespace
 
-std::vector<Process> descendants_of(pid_t root, pid_t spared) {
+std::vector<Process> descendants_of(pid_t root) {
   std::vector<Process> others;
   for (const pid_t pid : all_processes())
-    if (const std::optional<Process> process = read_stat(pid); process && pid != spared) others.push_back(*process);
+    if (const std::optional<Process> process = read_stat(pid)) others.push_back(*process);
 
-  // Generation by generation. What a race with a dying parent hides now is our own child at the next look.
+  // Generation by generation.
   std::vector<Process> found;
   std::vector<pid_t> parents = {root};
   while (!parents.empty()) {
@@ -99,18 +104,31 @@ std::vector<Process> descendants_of(pid_t root, pid_t spared) {
   return found;
 }
 
-std::vector<pid_t> bearers_of(const std::string& entry) {
-  std::vector<pid_t> found;
+bool alone_in_group() {
+  bool seen = false;
+  for (const pid_t pid : all_processes()) {
+    const std::optional<Process> process = read_stat(pid);
+    if (!process || process->zombie || process->group != ::getpgrp()) continue;
+    if (pid != ::getpid()) return false;
+    seen = true;
+  }
+  return seen;
+}
+
+std::vector<Process> bearers_of(const std::string& token) {
+  const std::string variable = std::string(run_list_variable) + "=";
+  std::vector<Process> found;
   for (const pid_t pid : all_processes()) {
     const std::string environment = read_whole("/proc/" + std::to_string(pid) + "/environ");
     std::size_t begin = 0;
     while (begin < environment.size()) {
       const std::size_t end = std::min(environment.find('\0', begin), environment.size());
-      if (std::string_view(environment).substr(begin, end - begin) == entry) {
-        found.push_back(pid);
-        break;
-      }
+      const std::string entry = environment.substr(begin, end - begin);
       begin = end + 1;
+      if (entry.compare(0, variable.size(), variable) != 0) continue;
+      if (RunList(entry.substr(variable.size())).find_token(token) == nullptr) continue;
+      if (const std::optional<Process> process = read_stat(pid)) found.push_back(*process);
+      break;
     }
   }
   return found;

@@ -26,7 +26,7 @@ int release_on(const ClientConfig& server, const std::string& name, const std::s
   }
   if (status != Status::ok) {
     say("the release of " + what + " was not confirmed: " + failure_text(status, client));
-    return exit_code_of(status, exit_software);
+    return exit_code_of(status, client, exit_software);
   }
   if (!released) {
     say(what + " was free: there was nothing to release");

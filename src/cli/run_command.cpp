@@ -2,9 +2,7 @@
 #include "run_command.hpp"
 
 #include <stdlib.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
+#include <string.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,14 +12,15 @@
 #include <string>
 #include <system_error>
 
-#include "child_process.hpp"
 #include "chosen_lock.hpp"
 #include "failure_text.hpp"
 #include "messages.hpp"
+#include "run_list.hpp"
 #include "seconds.hpp"
 #include "signal_relay.hpp"
 #include "supervision.hpp"
 #include "terminal.hpp"
+#include "waiting.hpp"
 #include "warden.hpp"
 
 namespace holdfast::cli {
@@ -30,50 +29,29 @@ namespace {
 
 // How long a server that does not answer may keep us from going, while the lock's own end is as near.
 constexpr Duration patience_max = std::chrono::seconds(2);
+// The same of who asks for the end. What is to be taken back has been sent by then, if there is a connection.
+constexpr Duration patience_after_signal = std::chrono::milliseconds(400);
 constexpr Duration patience_step = std::chrono::milliseconds(10);
 
 std::string system_text(int error) { return std::generic_category().message(error); }
 
-// Waits until the server has confirmed that what may be ours is taken back, or until patience or the lease is over.
-void settle(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, Instant lease_end) {
-  const Instant until = std::min(Client::now() + patience_max, lease_end);
+// Until then what may be ours is taken back, so long as a server does not confirm it. `what` is said where none does.
+void settle(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, const char* what, Instant until,
+            Instant lease_end) {
+  relay.limit_calls(lock, until);
   while (!lock.settled()) {
     const Instant now = Client::now();
     if (now >= until) {
       if (now < lease_end)
         say(std::string(options.servers.size() == 1 ? "the server has" : "a majority of the nodes have") +
-            " not confirmed the release of " + escaped(options.name) + "; it ends by itself in " +
+            " not confirmed " + what + " " + escaped(options.name) + "; it ends by itself in " +
             seconds_text(lease_end - now) + " seconds at the latest");
-      return;
+      break;
     }
     lock.move();
-    if (!lock.settled()) relay.sleep_until(now + patience_step);
+    if (!lock.settled()) relay.sleep_until(std::min(now + patience_step, until));
   }
-}
-
-// Takes the lock, with signals held from then on. `status` is ok only if it is held with enough of its lease left to
-// start something.
-Status acquire(ChosenLock& lock, const RunOptions& options, SignalRelay& relay) {
-  const Instant deadline = Client::now() + options.wait;
-  for (;;) {
-    Status status = Status::ok;
-    if (options.wait == no_wait)
-      status = lock.try_acquire();
-    else if (options.wait == wait_forever)
-      status = lock.acquire(wait_forever);
-    else
-      status = lock.acquire(std::max(deadline - Client::now(), no_wait));
-    relay.hold_signals();
-    if (relay.ending_signal() != 0 || status != Status::ok) return status;
-    // We may have been stopped in the middle.
-    if (lock.remaining() > options.lease / 2) return Status::ok;
-    status = lock.renew(options.request_timeout());
-    if (status == Status::ok) return status;
-    // A hold that ran out before it was of use was none: even without waiting the lock is asked for again.
-    if (options.wait == no_wait && status != Status::lock_lost) return status;
-    (void)lock.release();
-    relay.release_signals();
-  }
+  relay.end_limit();
 }
 
 // The server has said no to a release, so that the lock may stay until its lease is over. What got no answer at all is
@@ -96,16 +74,13 @@ bool set_variable(const char* name, const std::string& value) noexcept { return 
 // What the command finds in its environment. A fence that we inherited is another run's, and must not pass for ours.
 bool set_environment(const ChosenLock& lock, const RunOptions& options, const std::string& token) {
   const std::optional<std::uint64_t> fence = lock.fence();
-  return set_variable("HOLDFAST_NAME", options.name) && set_variable("HOLDFAST_TOKEN", token) &&
+  OuterRun inner = {.token = token, .name = options.name, .servers = {}};
+  if (!options.keep_environment) inner.url_taken = take_secrets_from_environment();
+  for (const ClientConfig& server : options.servers) inner.servers.push_back(database_text(server));
+  return set_variable(run_list_variable, RunList::inherited().text_with(inner)) &&
+         set_variable("HOLDFAST_NAME", options.name) && set_variable("HOLDFAST_TOKEN", token) &&
          set_variable("HOLDFAST_KIND", to_string(options.choice.kind)) &&
          (fence ? set_variable("HOLDFAST_FENCE", std::to_string(*fence)) : ::unsetenv("HOLDFAST_FENCE") == 0);
-}
-
-// Orphans of the command become our children instead of init's, so that none is lost from sight.
-void adopt_orphans() noexcept {
-#ifdef __linux__
-  (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
-#endif
 }
 
 // Runs the command under the lock. REQUIRES: the lock is held, and signals are.
@@ -115,67 +90,59 @@ int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay,
     say("cannot set the command's environment: " + system_text(errno));
     return exit_system;
   }
-  adopt_orphans();
   Terminal terminal;
   Warden warden;
-  ChildProcess command;
-  bool started = warden.start("HOLDFAST_TOKEN=" + token);
-  if (started) {
-    // We may be stopped right after the fork: from its first instant on the command is guarded.
-    warden.instruct(0, lock.valid_until() - margin_of(options.lease) / 2);
-    started = command.start(options.command, relay, terminal);
-  }
-  if (!started) {
+  // We may be stopped right after the fork: from its first instant on the command is guarded.
+  if (!warden.start(options.command, relay, terminal, token, lock.valid_until() - margin_of(options.lease) / 2)) {
     say("cannot start a process: " + system_text(errno));
-    warden.dismiss();
     return exit_system;
   }
-  relay.begin_running(command.group());
+  relay.begin_running(warden.command(), warden.descriptor());
   relay.release_signals();
 
-  Supervision supervision(lock, options, relay, terminal, command, warden);
+  Supervision supervision(lock, options, relay, terminal, warden, token);
   supervision.run();
   lost = supervision.lost();
 
-  terminal.take_back_from(command.group());
-  if (const int error = command.exec_error(); error != 0)
+  terminal.take_back_from(warden.command());
+  relay.end();
+  if (const int error = warden.exec_error(); error != 0)
     say("cannot execute '" + escaped(options.command[0]) + "': " + system_text(error));
-  relay.end_running();
-  command.reap();
   warden.dismiss();
-  return command.exit_code();
+  return warden.exit_code();
 }
 
 }  // namespace
 
-int run(const RunOptions& options) {
+int run(RunOptions& options) {
+  const RunList outer = RunList::inherited();
+  const std::string name = escaped(options.name);
+  if (options.wait != no_wait && is_own_lock(options, outer)) return tell_own_lock(options);
   SignalRelay relay;
   if (!relay.opened()) {
     say("cannot open a pipe: " + system_text(errno));
     return exit_system;
   }
   ChosenLock lock(options);
-  if (const Status status = lock.connect(); status != Status::ok) {
-    const bool one = options.servers.size() == 1;
-    say((one ? "no connection to " + address_text(options.servers.front()) : "no quorum") + ": " +
-        lock.failure_text(status));
-    return exit_code_of(status, exit_no_server);
-  }
-  const std::string name = escaped(options.name);
-
-  relay.begin_waiting(lock);
-  if (options.verbose && options.wait != no_wait) say("waiting for " + name);
   const Instant begin = Client::now();
-  const Status acquired = acquire(lock, options, relay);
+  Waiting waiting(lock, options, relay, outer);
+  const Status acquired = waiting.run();
+  for (ClientConfig& server : options.servers) ::explicit_bzero(&server.password, sizeof server.password);
+
   if (const int signal = relay.ending_signal(); signal != 0) {
+    const Instant until = Client::now() + patience_after_signal;
+    relay.limit_calls(lock, until);
+    relay.release_signals();
     if (lock.held(Client::now())) (void)lock.release();
-    settle(lock, options, relay, Client::now() + options.lease);
+    settle(lock, options, relay, "that nothing is left of", until, Client::now() + options.lease);
     return exit_signal_base + signal;
   }
   if (acquired != Status::ok) {
-    say("did not get the lock " + name + ": " + lock.failure_text(acquired));
-    settle(lock, options, relay, Client::now() + options.lease);
-    return exit_code_of(acquired, options.not_acquired);
+    const int exit_code = waiting.tell_failure(acquired);
+    relay.release_signals();
+    settle(lock, options, relay, "that nothing is left of", std::min(waiting.limit(), Client::now() + patience_max),
+           Client::now() + options.lease);
+    return exit_code;
   }
   if (options.verbose) {
     const std::optional<std::uint64_t> fence = lock.fence();
@@ -188,6 +155,8 @@ int run(const RunOptions& options) {
 
   // When the server has dropped it by itself.
   const Instant lease_end = lock.valid_until() + drift_of(options.lease);
+  const Instant until = std::min(Client::now() + patience_max, lease_end);
+  relay.limit_calls(lock, until);
   const Status released = lock.held(Client::now()) ? lock.release() : Status::not_held;
   if (released == Status::lock_lost && !lost) {
     say("the lock " + name + " was lost while the command ran: " + cause(released));
@@ -195,7 +164,7 @@ int run(const RunOptions& options) {
   }
   if (released == Status::ok && options.verbose) say("released " + name);
   if (refused(released)) say("the release of " + name + " was not confirmed: " + lock.failure_text(released));
-  settle(lock, options, relay, lease_end);
+  settle(lock, options, relay, "the release of", until, lease_end);
   return lost ? exit_lost : exit_code;
 }
 

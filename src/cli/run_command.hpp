@@ -7,7 +7,7 @@
 
 namespace holdfast::cli {
 
-// Returns the exit code of this process.
-[[nodiscard]] int run(const RunOptions& options);
+// Returns the exit code of this process. The passwords in the options are wiped as soon as the client has them.
+[[nodiscard]] int run(RunOptions& options);
 
 }  // namespace holdfast::cli

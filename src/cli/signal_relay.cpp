@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 
 #include "chosen_lock.hpp"
 #include "exit_codes.hpp"
@@ -18,7 +20,7 @@ namespace holdfast::cli {
 
 namespace {
 
-enum class Phase : int { connecting, waiting, running, over };
+enum class Phase : int { connecting, waiting, running, ending, over };
 
 // A handler has no other way to its state than through statics.
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<ChosenLock*>::is_always_lock_free);
@@ -27,15 +29,21 @@ constinit std::atomic<ChosenLock*> waiting_lock{nullptr};
 constinit std::atomic<ChosenLock*> renewing_lock{nullptr};
 constinit std::atomic<pid_t> command{0};
 constinit std::atomic<int> ending{0};
+constinit std::atomic<int> passed_on{0};
 constinit std::atomic<bool> continued{false};
+constinit std::atomic<int> news_of_command{-1};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+// Calls are cancelled from then on, and the process is ended where they do not end.
+constinit std::atomic<std::int64_t> cancel_from{Instant::max().nanoseconds()};
 constinit std::atomic<int> wake_read{-1};
 constinit std::atomic<int> wake_write{-1};
 
 constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 // Without a command these do by default what they should.
 constexpr int running_signals[] = {SIGWINCH, SIGTSTP};
-// SIGTTOU: to print, and to take the terminal back, while the command has it.
-constexpr int ignored_signals[] = {SIGPIPE, SIGTTOU};
+// What the terminal stops a group by that is not in its foreground. We print, and take the terminal back, while the command has
+// it; and others of our group may be stopped, which we only want to know.
+constexpr int terminal_signals[] = {SIGTTOU, SIGTTIN};
 
 // What was there before us, by number.
 constexpr int signal_count = NSIG;
@@ -45,15 +53,70 @@ bool inherited_ignored(int signal) noexcept { return inherited[signal].sa_handle
 
 // The command has ended or stopped, and that is still to be noticed.
 bool command_changed() noexcept {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(command.load()), &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid != 0;
+  pollfd entry = {.fd = news_of_command.load(), .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, 0) == 1;
 }
 
 bool asks_for_the_end(int signal) noexcept {
   for (const int it : ending_signals)
     if (it == signal) return true;
   return false;
+}
+
+// ---- The limit of calls ------------------------------------------------------------------------------------------
+
+timer_t limit_timer;
+constinit bool limit_timer_made = false;
+// No other use of it is known. SIGALRM may have been asked for by who executed us, to end us.
+int limit_signal() noexcept { return SIGRTMIN; }
+
+// Once more and more: a call that has a cancel() behind it may still have another wait in front of it.
+constexpr Duration cancel_interval = std::chrono::milliseconds(20);
+// A call that does not end by then does not hear of it: a resolver, which asks for as long as it likes.
+constexpr Duration obedience_max = std::chrono::milliseconds(700);
+
+timespec timespec_of(Duration duration) noexcept {
+  return {.tv_sec = static_cast<time_t>(duration.count() / 1'000'000'000),
+          .tv_nsec = static_cast<long>(duration.count() % 1'000'000'000)};
+}
+
+// Async-signal-safe. The clock of the timer need not be ours: the handler looks at ours.
+void arm_timer(Instant at) noexcept {
+  if (!limit_timer_made) return;
+  itimerspec times{};
+  const Instant now = Client::now();
+  if (at != Instant::max()) {
+    times.it_value = timespec_of(now < at ? at - now : Duration(1));
+    times.it_interval = timespec_of(cancel_interval);
+  }
+  ::timer_settime(limit_timer, 0, &times, nullptr);
+}
+
+void cancel_from_now_on() noexcept {
+  const Instant now = Client::now();
+  if (now.nanoseconds() < cancel_from.load()) cancel_from.store(now.nanoseconds());
+  arm_timer(now);
+}
+
+// At its end. Before the command is started nothing of the process needs tidying up.
+void handle_limit() noexcept {
+  const Instant from = Instant::from_nanoseconds(cancel_from.load());
+  const Instant now = Client::now();
+  if (now < from) return;
+  if (ChosenLock* const lock = waiting_lock.load()) lock->cancel();
+  const Phase present = phase.load();
+  if (now - from < obedience_max || (present != Phase::connecting && present != Phase::waiting)) return;
+  constexpr char text[] =
+      "holdfast: a call did not end in time, and is ended with the process; what a server may have "
+      "granted meanwhile ends by its lease\n";
+  if (::write(STDERR_FILENO, text, sizeof text - 1) < 0) ::_exit(exit_no_server);
+  const int signal = ending.load();
+  ::_exit(signal != 0 ? exit_signal_base + signal : exit_no_server);
+}
+
+// Those that mean nothing else.
+bool is_end(int signal) noexcept {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
 // Async-signal-safe, all of it.
@@ -64,6 +127,8 @@ void handle_signal(int signal) noexcept {
     if (lock != nullptr && command_changed()) lock->cancel();
   } else if (signal == SIGCONT) {
     continued.store(true);
+  } else if (signal == limit_signal()) {
+    handle_limit();
   } else {
     switch (phase.load()) {
       case Phase::connecting:
@@ -73,10 +138,16 @@ void handle_signal(int signal) noexcept {
         if (asks_for_the_end(signal)) {
           ending.store(signal);
           waiting_lock.load()->cancel();
+          cancel_from_now_on();
         }
         break;
-      // The group's number cannot be another's: its leader is not waited for before end_running().
-      case Phase::running: ::kill(-command.load(), signal); break;
+      // The group's number cannot be another's: its leader is not waited for before begin_ending().
+      case Phase::running:
+        if (command.load() <= 0) break;
+        ::kill(-command.load(), signal);
+        if (is_end(signal)) ::kill(-command.load(), SIGCONT);
+        break;
+      case Phase::ending: passed_on.store(signal); break;
       case Phase::over: break;
     }
   }
@@ -91,6 +162,13 @@ void install(int signal, void (*handler)(int), const sigset_t& blocked) noexcept
   action.sa_mask = blocked;
   // Without SA_RESTART: a receive that waits must notice a cancel().
   ::sigaction(signal, &action, nullptr);
+}
+
+void block_terminal_signals() noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : terminal_signals) sigaddset(&set, signal);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
 }  // namespace
@@ -108,11 +186,18 @@ SignalRelay::SignalRelay() noexcept {
   sigaddset(&handled_, SIGCHLD);
   sigaddset(&handled_, SIGCONT);
 
-  for (const int signal : ignored_signals) install(signal, SIG_IGN, handled_);
+  install(SIGPIPE, SIG_IGN, handled_);
+  block_terminal_signals();
   for (const int signal : ending_signals)
     if (!inherited_ignored(signal)) install(signal, handle_signal, handled_);
   install(SIGCHLD, handle_signal, handled_);
   install(SIGCONT, handle_signal, handled_);
+  sigaddset(&handled_, limit_signal());
+  install(limit_signal(), handle_signal, handled_);
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = limit_signal();
+  limit_timer_made = ::timer_create(CLOCK_MONOTONIC, &event, &limit_timer) == 0;
   release_signals();
 }
 
@@ -129,14 +214,23 @@ SignalRelay::~SignalRelay() {
 
 bool SignalRelay::opened() const noexcept { return wake_read.load() >= 0; }
 
-void SignalRelay::begin_waiting(ChosenLock& lock) noexcept {
+void SignalRelay::limit_calls(ChosenLock& lock, Instant until) noexcept {
   waiting_lock = &lock;
-  phase = Phase::waiting;
+  cancel_from = until.nanoseconds();
+  arm_timer(until);
 }
+
+void SignalRelay::end_limit() noexcept {
+  cancel_from = Instant::max().nanoseconds();
+  arm_timer(Instant::max());
+}
+
+void SignalRelay::begin_waiting() noexcept { phase = Phase::waiting; }
 
 void SignalRelay::hold_signals() noexcept { ::sigprocmask(SIG_BLOCK, &handled_, nullptr); }
 
-void SignalRelay::begin_running(pid_t leader) noexcept {
+void SignalRelay::begin_running(pid_t leader, int news) noexcept {
+  news_of_command = news;
   command = leader;
   for (const int signal : running_signals)
     if (!inherited_ignored(signal)) install(signal, handle_signal, handled_);
@@ -145,14 +239,36 @@ void SignalRelay::begin_running(pid_t leader) noexcept {
 
 void SignalRelay::release_signals() noexcept { ::sigprocmask(SIG_UNBLOCK, &handled_, nullptr); }
 
-void SignalRelay::end_running() noexcept {
-  phase = Phase::over;
+void SignalRelay::begin_ending() noexcept {
+  phase = Phase::ending;
   command = 0;
+}
+
+void SignalRelay::end() noexcept {
+  phase = Phase::over;
+  news_of_command = -1;
 }
 
 int SignalRelay::ending_signal() const noexcept { return ending.load(); }
 
 bool SignalRelay::take_continued() noexcept { return continued.exchange(false); }
+
+int SignalRelay::take_passed_on() noexcept { return passed_on.exchange(0); }
+
+bool SignalRelay::take_terminal_wish() noexcept {
+  sigset_t pending;
+  bool wish = false;
+  sigpending(&pending);
+  for (const int signal : terminal_signals) {
+    if (sigismember(&pending, signal) != 1) continue;
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    constexpr timespec at_once = {.tv_sec = 0, .tv_nsec = 0};
+    wish = ::sigtimedwait(&one, nullptr, &at_once) == signal || wish;
+  }
+  return wish;
+}
 
 void SignalRelay::begin_renewal() noexcept { renewing_lock = waiting_lock.load(); }
 
@@ -164,10 +280,12 @@ void SignalRelay::sleep_until(Instant then) noexcept {
   if (left > sleep_max) left = sleep_max;
   // Rounded up: waking too early would turn the loop once more for nothing.
   const auto milliseconds = static_cast<int>((left.count() + 999'999) / 1'000'000);
-  pollfd entry = {.fd = wake_read.load(), .events = POLLIN, .revents = 0};
-  if (::poll(&entry, 1, milliseconds) <= 0) return;
+  // A descriptor below zero is passed over.
+  pollfd entries[] = {{.fd = wake_read.load(), .events = POLLIN, .revents = 0},
+                      {.fd = news_of_command.load(), .events = POLLIN, .revents = 0}};
+  if (::poll(entries, 2, milliseconds) <= 0) return;
   char drained[64];
-  while (::read(entry.fd, drained, sizeof drained) > 0) {}
+  while (::read(entries[0].fd, drained, sizeof drained) > 0) {}
 }
 
 bool SignalRelay::stop_ourselves(int signal, bool whole_group) noexcept {
@@ -176,7 +294,12 @@ bool SignalRelay::stop_ourselves(int signal, bool whole_group) noexcept {
   standard.sa_handler = SIG_DFL;
   ::sigaction(signal, &standard, &kept);
   (void)take_continued();
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  ::sigprocmask(SIG_UNBLOCK, &one, nullptr);
   ::kill(whole_group ? 0 : ::getpid(), signal);
+  block_terminal_signals();
   ::sigaction(signal, &kept, nullptr);
   // What was stopped has met a SIGCONT since.
   return take_continued();

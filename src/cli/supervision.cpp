@@ -31,13 +31,13 @@ Duration margin_of(Duration lease) noexcept {
 }
 
 Supervision::Supervision(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
-                         ChildProcess& command, Warden& warden) noexcept
+                         Warden& warden, std::string token) noexcept
     : lock_(lock),
       options_(options),
       relay_(relay),
       terminal_(terminal),
-      command_(command),
       warden_(warden),
+      token_(std::move(token)),
       name_(escaped(options.name)),
       margin_(margin_of(options.lease)),
       valid_until_(lock.valid_until()) {}
@@ -46,17 +46,17 @@ void Supervision::run() {
   instruct_warden();
   for (;;) {
     judge_hold(Client::now());
+    warden_.keep_awake();
     observe_command();
-    reap_orphans();
+    reap_strangers();
     if (relay_.take_continued()) go_on();
+    if (relay_.take_terminal_wish()) yield_terminal();
     // Only now: all of these take their time, and a stop may have taken hours.
     const Instant now = Client::now();
-    if (command_.ended()) {
+    nudge_again(now);
+    if (command_over()) {
       if (!anything_left()) return;
-      if (stage_ == Stage::running) {
-        if (options_.verbose) say("the command has ended; ending what it left behind");
-        end_command(now);
-      }
+      if (const int signal = relay_.take_passed_on(); signal != 0) signal_all(signal);
     }
     if (stage_ == Stage::ending && now >= kill_at()) kill_all();
     if (stage_ == Stage::killing) kill_again();
@@ -68,7 +68,7 @@ void Supervision::run() {
     }
     if (held_) lock_.tend();
     const Instant wake = held_ ? std::min(renewal, lock_.valid_until()) : Instant::max();
-    relay_.sleep_until(std::min(wake, next_deadline(now)));
+    relay_.sleep_until(std::min(std::min(wake, nudge_at_), next_deadline(now)));
   }
 }
 
@@ -156,57 +156,84 @@ Instant Supervision::kill_at() const noexcept {
 
 void Supervision::instruct_warden() noexcept {
   // Half of the margin later than we: it acts where we fail.
-  warden_.instruct(command_.group(), held_ ? lock_.valid_until() - margin_ / 2 : kill_at_ + margin_);
+  warden_.instruct(held_ ? lock_.valid_until() - margin_ / 2 : kill_at_ + margin_);
 }
 
 // ---- The command -------------------------------------------------------------------------------------------------
 
 void Supervision::observe_command() {
   for (;;) {
-    switch (command_.poll_change()) {
-      case CommandChange::none: return;
-      case CommandChange::stopped:
+    switch (warden_.poll_news()) {
+      case News::none: return;
+      case News::stopped:
         // Who is to end must be able to.
         if (stage_ != Stage::running)
-          ::kill(-command_.group(), SIGCONT);
+          (void)signal_group(SIGCONT);
         else
-          handle_stop(command_.stop_signal());
+          handle_stop(warden_.stop_signal());
         break;
-      case CommandChange::ended:
-        if (options_.verbose) say("the command has ended with " + std::to_string(command_.exit_code()));
+      case News::ended:
+        if (options_.verbose) say("the command has ended with " + std::to_string(warden_.exit_code()));
+        bury_command();
         break;
+      case News::left:
+        told_of_rest_ = true;
+        if (stage_ != Stage::running) break;
+        if (options_.verbose) say("the command has ended; ending what it left behind");
+        end_command(Client::now());
+        break;
+      case News::empty: told_of_rest_ = true; return;
+      case News::gone: lose_warden(); return;
     }
   }
 }
 
-// Orphans of the command become our children, and zombies when they end.
-void Supervision::reap_orphans() {
-  while (!command_.ended()) {
+// From here on its group has no number that is safe to use.
+void Supervision::bury_command() {
+  relay_.begin_ending();
+  terminal_.take_back_from(group());
+  buried_ = true;
+  warden_.bury();
+}
+
+// The command has died with it, or is about to. What it started may run on, unguarded.
+void Supervision::lose_warden() {
+  relay_.begin_ending();
+  terminal_.take_back_from(warden_.command());
+  if (warden_.empty()) return;
+  say("the process that guards the command, " + std::string(warden_name) + ", was killed" +
+      (warden_.ended() ? "" : ", and the command with it") + "; killing what is left");
+  kill_at_ = Client::now();
+  kill_all();
+}
+
+// Not of the command, but children that we had before, or whose orphans come to us as the first process of a container: they
+// run on, and are no zombies afterwards.
+void Supervision::reap_strangers() {
+  for (;;) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    if (info.si_pid == command_.group()) return;  // It ended just now: the next turn sees it.
-    if (info.si_pid == warden_.pid())
-      warden_.dismiss();
-    else
-      (void)::waitpid(info.si_pid, nullptr, 0);
+    if (info.si_pid == warden_.pid()) return;  // That it is gone is told by its news.
+    warden_.note_end_of(info.si_pid);
+    (void)::waitpid(info.si_pid, nullptr, 0);
   }
 }
 
 void Supervision::handle_stop(int signal) {
-  const pid_t group = command_.group();
   // Somebody has stopped it, and it alone: the lock is kept.
   if (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU) return;
   // It wants a terminal that is ours to give.
-  if (signal != SIGTSTP && terminal_.ours() && terminal_.give_to(group)) {
-    ::kill(-group, SIGCONT);
+  if (signal != SIGTSTP && terminal_.ours() && terminal_.give_to(group())) {
+    nudge(group());
     return;
   }
+  nudge_at_ = Instant::max();
   // Stopped by its keys, as part of a job: the rest of the job stops, too, so that the shell gets its terminal back.
   const bool whole_job = terminal_.given() || terminal_.ours();
-  terminal_.take_back_from(group);
+  terminal_.take_back_from(group());
   // Nobody could continue us, so the kernel did not let us stop, nor can anybody give the command a terminal. It gets
   // what the kernel has for a stopped group in that place: a hang-up.
-  if (!relay_.stop_ourselves(signal, whole_job) && signal != SIGTSTP) ::kill(-group, SIGHUP);
+  if (!relay_.stop_ourselves(signal, whole_job) && signal != SIGTSTP) (void)signal_group(SIGHUP);
 
   // A shell's fg or bg continues us here, perhaps much later.
   judge_hold(Client::now());
@@ -216,9 +243,47 @@ void Supervision::handle_stop(int signal) {
 }
 
 void Supervision::go_on() {
-  if (stage_ == Stage::killing) return;
-  if (terminal_.given_at_start()) (void)terminal_.give_to(command_.group());
-  ::kill(-command_.group(), SIGCONT);
+  if (stage_ == Stage::killing || group() == 0) return;
+  // After fg it is ours again; after bg it is not.
+  if (terminal_.wanted() && terminal_.ours()) (void)terminal_.give_to(group());
+  (void)signal_group(SIGCONT);
+}
+
+// ---- The terminal ------------------------------------------------------------------------------------------------
+
+// Somebody else of our group has been stopped since it is not in the foreground.
+void Supervision::yield_terminal() {
+  if (group() == 0) return;
+  if (terminal_.given()) {
+    terminal_.yield_from(group());
+    nudge(0);
+    return;
+  }
+  // A shell has put the job into the background and part of it has stopped: so does the rest.
+  (void)signal_group(SIGTSTP);
+}
+
+// Who got the terminal goes on; 0 is our own group. Once is not enough: one that catches the signal of the terminal, as ssh
+// does, stops itself by the same signal a moment later.
+void Supervision::nudge(pid_t group) noexcept {
+  nudged_ = group;
+  nudges_ = 0;
+  nudge_at_ = Instant();
+  nudge_again(Client::now());
+}
+
+void Supervision::nudge_again(Instant now) noexcept {
+  constexpr Duration delays[] = {std::chrono::milliseconds(20), std::chrono::milliseconds(100),
+                                 std::chrono::milliseconds(500)};
+  if (now < nudge_at_) return;
+  nudge_at_ = nudges_ < 3 ? now + delays[nudges_] : Instant::max();
+  ++nudges_;
+  if (nudged_ == 0) {
+    ::kill(0, SIGCONT);
+    (void)relay_.take_continued();  // That was our own.
+  } else {
+    (void)signal_group(SIGCONT);
+  }
 }
 
 // ---- The end -----------------------------------------------------------------------------------------------------
@@ -238,7 +303,7 @@ void Supervision::kill_all() {
   if (stage_ == Stage::killing) return;
   if (options_.verbose) say("killing what is left");
   stage_ = Stage::killing;
-  if (::kill(-command_.group(), SIGKILL) != 0 && errno == EPERM)
+  if (!signal_group(SIGKILL) && errno == EPERM)
     say("the command is another user's and cannot be killed; waiting for its end");
   signal_all(SIGKILL);
 }
@@ -249,22 +314,36 @@ void Supervision::kill_again() {
   signal_all(SIGKILL);
 }
 
-// To the group, and to those who left it.
-void Supervision::signal_all(int signal) {
-  const pid_t group = command_.group();
-  ::kill(-group, signal);
-  for (const Process& process : descendants_of(::getpid(), warden_.pid()))
-    if (!process.zombie && process.group != group) ::kill(process.pid, signal);
+// Without its warden the command's tree has fallen apart. Other wardens, of runs inside of this one, end by themselves what they
+// guard, as soon as their holdfast is killed.
+std::vector<Process> Supervision::processes() const {
+  return warden_.gone() ? bearers_of(token_) : descendants_of(warden_.pid());
 }
 
+// False, with errno, where there is no group or it cannot be signalled.
+bool Supervision::signal_group(int signal) const noexcept {
+  errno = ESRCH;
+  return group() > 0 && ::kill(-group(), signal) == 0;  // -0 would be our own.
+}
+
+// To the group, and to those who left it.
+void Supervision::signal_all(int signal) {
+  const pid_t whole = group();
+  (void)signal_group(signal);
+  for (const Process& process : processes()) {
+    const bool spared = warden_.gone() && process.warden;
+    if (!process.zombie && !spared && (whole == 0 || process.group != whole)) ::kill(process.pid, signal);
+  }
+}
+
+// REQUIRES: the command has ended.
 bool Supervision::anything_left() {
+  if (warden_.empty()) return false;
   bool left = false;
-  for (const Process& process : descendants_of(::getpid(), warden_.pid())) {
-    if (process.pid == command_.group()) continue;
-    if (process.zombie) {
-      if (process.parent == ::getpid()) (void)::waitpid(process.pid, nullptr, 0);
-      continue;
-    }
+  bool seen = false;
+  for (const Process& process : processes()) {
+    if (process.zombie) continue;
+    seen = true;
     if (given_up(process.pid)) continue;
     if (::kill(process.pid, 0) != 0 && errno == EPERM) {
       given_up_.push_back(process.pid);
@@ -273,7 +352,14 @@ bool Supervision::anything_left() {
     }
     left = true;
   }
-  return left;
+  if (left || seen) {
+    empty_looks_ = 0;
+    return left;
+  }
+  // A look may miss who is just being orphaned, so it is no proof while the warden says otherwise. But something may also be
+  // hidden from us for good.
+  const int empty_looks_max = warden_.gone() ? 2 : 8;
+  return ++empty_looks_ < empty_looks_max;
 }
 
 bool Supervision::given_up(pid_t pid) const noexcept {

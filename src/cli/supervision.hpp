@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "child_process.hpp"
 #include "chosen_lock.hpp"
 #include "holdfast/instant.hpp"
 #include "options.hpp"
@@ -32,9 +31,10 @@ namespace holdfast::cli {
 
 class Supervision {
  public:
+  // `token` is what the run list of the command has for this run.
   // REQUIRES: the command is started, the lock was acquired, and all of these outlive this.
-  Supervision(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal,
-              ChildProcess& command, Warden& warden) noexcept;
+  Supervision(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, Terminal& terminal, Warden& warden,
+              std::string token) noexcept;
   Supervision(const Supervision&) = delete;
   Supervision& operator=(const Supervision&) = delete;
 
@@ -48,9 +48,16 @@ class Supervision {
 
   // Things that happened to the command.
   void observe_command();
-  void reap_orphans();
+  void bury_command();
   void handle_stop(int signal);
   void go_on();
+  void lose_warden();
+  void reap_strangers();
+
+  // The terminal.
+  void yield_terminal();
+  void nudge(pid_t group) noexcept;
+  void nudge_again(Instant now) noexcept;
 
   // The lock.
   void judge_hold(Instant now);
@@ -65,18 +72,25 @@ class Supervision {
   void end_command(Instant now);
   void kill_all();
   void kill_again();
+  [[nodiscard]] bool signal_group(int signal) const noexcept;
   void signal_all(int signal);
   // Is anything left that we can end?
   [[nodiscard]] bool anything_left();
   [[nodiscard]] bool given_up(pid_t pid) const noexcept;
+  // Whatever came from the command, the command with it.
+  [[nodiscard]] std::vector<Process> processes() const;
+  // The command's group, as long as its number is nobody else's.
+  [[nodiscard]] pid_t group() const noexcept { return buried_ || warden_.gone() ? 0 : warden_.command(); }
+  // It is, and whether anything of it is left is known.
+  [[nodiscard]] bool command_over() const noexcept { return told_of_rest_ || warden_.gone(); }
 
   ChosenLock& lock_;
   const RunOptions& options_;
   SignalRelay& relay_;
   Terminal& terminal_;
-  ChildProcess& command_;
   Warden& warden_;
 
+  std::string token_;
   std::string name_;  // Printable.
   Duration margin_;
   Instant valid_until_;               // The last that was known while the lock was held.
@@ -88,7 +102,13 @@ class Supervision {
   Stage stage_ = Stage::running;
   bool held_ = true;  // Until the loss was noticed.
   bool lost_ = false;
-  std::vector<pid_t> given_up_;  // Another user's: we may not signal them.
+  bool buried_ = false;
+  bool told_of_rest_ = false;          // By the warden, after the burial.
+  int empty_looks_ = 0;                // In a row.
+  std::vector<pid_t> given_up_;        // Another user's: we may not signal them.
+  pid_t nudged_ = 0;                   // The group that got the terminal last,
+  int nudges_ = 0;                     // how often it was continued since,
+  Instant nudge_at_ = Instant::max();  // and when it is once more.
 };
 
 }  // namespace holdfast::cli

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Terminal is our controlling terminal, where standard input is one. One process group at a time is in its foreground:
-// it gets the keys, ^C and ^Z. REQUIRES, for all calls: SIGTTOU is ignored or blocked.
+// Terminal is our controlling terminal, wherever the standard descriptors go: who asks for a password opens it by its name.
+// One process group at a time is in its foreground: it gets the keys, ^C and ^Z, and whoever else reads is stopped.
+// REQUIRES, for all calls: SIGTTOU is blocked.
 #pragma once
 
 #include <sys/types.h>
@@ -11,24 +12,31 @@ namespace holdfast::cli {
 class Terminal {
  public:
   Terminal() noexcept;
+  ~Terminal();
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
 
   // Is our own group in the foreground?
   [[nodiscard]] bool ours() const noexcept;
-  // Should a command get the terminal before it asks? Not when our output goes through a pipe: a pager at its end is
-  // in our group, and reads keys, too.
-  [[nodiscard]] bool given_at_start() const noexcept { return interactive_ && ours(); }
+  // Should a command get the terminal before it asks? Not where somebody else in our group may want the keys, such as a pager
+  // at the end of a pipeline. Who does not get it is stopped by the kernel when it reads, and gets it then.
+  [[nodiscard]] bool given_at_start() const;
   // Was it given to a command and not taken back?
   [[nodiscard]] bool given() const noexcept { return given_; }
+  // Was it given to a command, and not taken from it for somebody else? Then the command gets it again when it goes on.
+  [[nodiscard]] bool wanted() const noexcept { return wanted_; }
 
   // Puts that group into the foreground. False when that is refused.
   bool give_to(pid_t group) noexcept;
   // Puts our own group back, if the foreground is `group` or nobody.
   void take_back_from(pid_t group) noexcept;
+  // The same for somebody else of our group: the command has to ask again.
+  void yield_from(pid_t group) noexcept;
 
  private:
   int descriptor_ = -1;
-  bool interactive_ = false;
   bool given_ = false;
+  bool wanted_ = false;
 };
 
 }  // namespace holdfast::cli

@@ -21,6 +21,12 @@ bool given_up(Status outcome) noexcept {
   return outcome == Status::timed_out || outcome == Status::transport_closed || outcome == Status::cancelled;
 }
 
+// A script that the server does not know is our business. That it was read too late to ask with its text is the caller's: the
+// time is over.
+Status refusal(const Reply& reply, RequestForm form) noexcept {
+  return reply.outcome == Status::no_script && form == RequestForm::by_sha ? Status::timed_out : reply.outcome;
+}
+
 bool refused_native(RequestForm form, Status outcome) noexcept {
   return (form == RequestForm::delex || form == RequestForm::delifeq) &&
          (outcome == Status::unknown_command || outcome == Status::no_permission);
@@ -80,11 +86,13 @@ Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
 
 Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) noexcept {
   if (!configured()) return Status::invalid_argument;
+  if (deadline <= now) return Status::system_error;  // At Instant::max(): the driver cannot read its clock.
   if (state_ == LockState::acquiring || state_ == LockState::held || state_ == LockState::at_risk)
     return Status::already_held;
-  if ((state_ == LockState::releasing && !posted_) || step_in_flight_) return Status::too_many_requests;
+  if ((state_ == LockState::releasing && !posted_) || step_in_flight_ || compensation_wanted_)
+    return Status::too_many_requests;
   if (count_ != 0) return Status::lock_lost;
-  HOLDFAST_ASSERT(!compensation_wanted_ && wanted_ == Wanted::nothing && !token.empty());
+  HOLDFAST_ASSERT(wanted_ == Wanted::nothing && !token.empty());
   move(LockInput::acquire);
   ++generation_;
   token_ = token;
@@ -255,6 +263,13 @@ Instant LockMachine::poll_timeout() const noexcept {
   if (first) push_event(LockEvent::at_risk);
 }
 
+// Nothing ran for want of the script: it goes once more, with its text.
+bool LockMachine::asks_by_text(const Reply& reply, RequestForm& form, Instant now) const noexcept {
+  if (reply.outcome != Status::no_script || form != RequestForm::by_sha || now >= deadline_) return false;
+  form = RequestForm::by_text;
+  return true;
+}
+
 inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexcept {
   if (reply.outcome == Status::ok) {
     switch (kind_->decode(*kind_, Operation::acquire, reply.value, facts_)) {
@@ -283,14 +298,13 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
         return;
     }
   }
-  if (reply.outcome == Status::no_script && form_ == RequestForm::by_sha && now < deadline_) {
-    form_ = RequestForm::by_text;
+  if (asks_by_text(reply, form_, now)) {
     asked_at_ = now;
     wanted_ = Wanted::acquire;
     return;
   }
   if (reply.nothing_ran)
-    deny(reply.outcome);
+    deny(refusal(reply, form_));
   else
     unclear(reply.outcome, !given_up(reply.outcome));
 }
@@ -299,6 +313,10 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   renewal_in_flight_ = false;
   if (now >= valid_until_) {  // Lost is final: what came after the end revives nothing.
     lose(LockInput::expired);
+    return;
+  }
+  if (reply.outcome == Status::cancelled) {  // Nobody wants to know, which is no doubt.
+    status_ = Status::cancelled;
     return;
   }
   if (reply.outcome == Status::ok) {
@@ -321,13 +339,12 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     lose(LockInput::disowned);
     return;
   }
-  if (reply.outcome == Status::no_script && renewal_form_ == RequestForm::by_sha && now < deadline_) {
-    renewal_form_ = RequestForm::by_text;
+  if (asks_by_text(reply, renewal_form_, now)) {
     renewal_asked_at_ = now;
     wanted_ = Wanted::renew;
     return;
   }
-  doubt(reply.outcome, now);
+  doubt(refusal(reply, renewal_form_), now);
 }
 
 // The hold goes on, whatever becomes of the step; only "not ours" and time end it.
@@ -338,7 +355,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     lose(LockInput::expired);
     return;
   }
-  status_ = reply.outcome;
+  status_ = refusal(reply, form_);
   if (reply.outcome == Status::ok) {
     switch (kind_->decode(*kind_, Operation::step, reply.value, facts_)) {
       case Verdict::granted:
@@ -358,8 +375,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   } else if (reply.outcome == Status::wrong_type) {
     lose(LockInput::disowned);
     return;
-  } else if (reply.outcome == Status::no_script && form_ == RequestForm::by_sha && now < deadline_) {
-    form_ = RequestForm::by_text;
+  } else if (asks_by_text(reply, form_, now)) {
     asked_at_ = now;
     wanted_ = Wanted::step;
     return;
@@ -459,7 +475,7 @@ void LockMachine::refuse_request(Status why, Instant now) noexcept {
       status_ = why;
       push_event(step_target_ > count_ ? LockEvent::denied : LockEvent::unclear);
       compensation_.count = count_;
-      compensation_wanted_ = step_target_ == count_;  // Let go of, and the server does not know.
+      if (step_target_ == count_) compensation_wanted_ = true;  // Let go of, and the server does not know.
       count_unsure_ = count_unsure_ || compensation_wanted_;
       return;
     case Wanted::release: unclear(why, true); return;
@@ -484,8 +500,9 @@ inline void LockMachine::describe(Request& request, Operation operation, Request
   request.repeatable = form >= RequestForm::delex;
   request.posted = posted_;
   request.compensation = &compensation_;
-  // A renewal has none, and leaves one that waits as it is.
+  // A renewal has none, and leaves one that waits as it is. What a step asks for is newer than a count that waits.
   if (operation != Operation::renew) compensation_.count = operation == Operation::step ? count_ : 0;
+  if (operation == Operation::step) compensation_wanted_ = false;
   wanted_ = Wanted::nothing;
 }
 

@@ -80,10 +80,28 @@ Status QuorumMachine::refusal() const noexcept {
   return busy != 0 && busy + others >= majority() ? Status::lock_busy : Status::no_quorum;
 }
 
+NodeSet QuorumMachine::owed() const noexcept {
+  NodeSet nodes = 0;
+  for (std::size_t node = 0; node < count_; ++node)
+    if (votes_[node]->owed) nodes = static_cast<NodeSet>(nodes | node_bit(node));
+  return nodes;
+}
+
+// The server that answers at this node is another node's, as far as this hold is concerned. It has given its word there, and
+// what is to be taken back may still be on its way to it from there: asked here, too, it would be counted twice.
+bool QuorumMachine::asked_elsewhere(std::size_t node) const noexcept {
+  const std::uint32_t server = votes_[node]->server;
+  if (server == 0) return votes_[node]->keeper != 0;  // Whoever that is, it is not known to be the one.
+  for (std::size_t other = 0; other < count_; ++other)
+    if (other != node && votes_[other]->keeper == server) return true;
+  return false;
+}
+
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
-Status QuorumMachine::acquire(const Token& token, Instant now, NodeSet voters) noexcept {
-  if (!votes_[0]->machine.configured()) return Status::invalid_argument;
+Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electorate, Instant deadline) noexcept {
+  if (!votes_[0]->machine.configured() || !permitted(electorate.max_lease)) return Status::invalid_argument;
+  if (now == Instant::max()) return Status::system_error;  // The driver cannot read its clock.
   switch (state_) {
     case QuorumState::acquiring:
     case QuorumState::fencing:
@@ -95,7 +113,7 @@ Status QuorumMachine::acquire(const Token& token, Instant now, NodeSet voters) n
   }
   if (depth_ != 0) return Status::lock_lost;
   HOLDFAST_ASSERT(give_up_ == 0 && !token.empty());
-  voters = static_cast<NodeSet>(voters & all());
+  const auto voters = static_cast<NodeSet>(electorate.nodes & all());
   if (static_cast<std::size_t>(__builtin_popcount(voters)) < majority()) return Status::no_quorum;
   state_ = QuorumState::acquiring;
   ++generation_;
@@ -105,24 +123,31 @@ Status QuorumMachine::acquire(const Token& token, Instant now, NodeSet voters) n
   changed_ = all();
   retry_renewal_at_ = Instant();
   loss_untold_ = false;
+  strayed_ = false;
   events_ = 0;
-  const Instant deadline = now + timing_.effective_node_timeout();
+  deadline_ = deadline;
   for (std::size_t node = 0; node < count_; ++node) {
     QuorumVote& vote = *votes_[node];
     vote.counts_until = Instant();
     vote.renewed = false;
     vote.repairing = false;
+    vote.status = Status::too_many_requests;
+    if (vote.machine.wants_compensation()) continue;  // It found no place: neither would this.
+    vote.keeper = 0;
     vote.status = Status::not_connected;
     if ((voters & node_bit(node)) == 0) continue;
     vote.status = Status::outcome_unknown;
-    if (const Status status = vote.machine.acquire(token, now, deadline); status != Status::ok) vote.status = status;
+    vote.keeper = vote.server;
+    if (const Status status = vote.machine.acquire(token, now, node_deadline(now)); status != Status::ok)
+      vote.status = status;
   }
   return Status::ok;
 }
 
-Status QuorumMachine::renew(Instant now, Instant deadline, NodeSet repairers) noexcept {
+Status QuorumMachine::renew(Instant now, Instant deadline, Electorate repairers) noexcept {
   settle(now);
   if (!holding()) return loss_untold_ ? Status::lock_lost : Status::not_held;
+  if (!permitted(repairers.max_lease)) return Status::invalid_argument;
   if (round_open_) return Status::too_many_requests;
   round_open_ = true;
   changed_ = all();
@@ -130,13 +155,14 @@ Status QuorumMachine::renew(Instant now, Instant deadline, NodeSet repairers) no
   for (std::size_t node = 0; node < count_; ++node) {
     QuorumVote& vote = *votes_[node];
     vote.renewed = false;
-    if (vote.excluded) continue;
+    if (vote.excluded || asked_elsewhere(node)) continue;
     if (vote.machine.held(now)) {
       (void)vote.machine.renew(now, deadline);  // Refused while one is on its way: that one counts.
       continue;
     }
-    if ((repairers & node_bit(node)) == 0 || vote.machine.state() == LockState::acquiring) continue;
+    if ((repairers.nodes & node_bit(node)) == 0 || vote.machine.state() == LockState::acquiring) continue;
     if (vote.machine.has_output()) continue;  // It has just ended there by time: that is taken back first.
+    vote.keeper = vote.server;
     vote.repairing = vote.machine.acquire(token_, now, now + timing_.effective_node_timeout()) == Status::ok;
   }
   return Status::ok;
@@ -183,6 +209,8 @@ void QuorumMachine::forget() noexcept {
     vote.counts_until = Instant();
     vote.renewed = false;
     vote.repairing = false;
+    vote.owed = false;
+    vote.keeper = 0;
   }
   state_ = QuorumState::idle;
   ++generation_;
@@ -195,6 +223,7 @@ void QuorumMachine::forget() noexcept {
   changed_ = 0;
   give_up_ = 0;
   doubted_ = 0;
+  demoted_ = 0;
 }
 
 // ---- Outcomes ----------------------------------------------------------------------------------------------------
@@ -217,6 +246,7 @@ void QuorumMachine::let_go_everywhere(Instant now) noexcept {
       missed_ = static_cast<NodeSet>(missed_ | node_bit(node));
     } else if (vote.machine.release(vote.native_delete, true, now, Instant::max()) == Status::ok) {
       released_ = static_cast<NodeSet>(released_ | node_bit(node));
+      if (moved(vote)) vote.machine.refuse_request(Status::not_connected, now);  // Who has it cannot be told.
     }
   }
 }
@@ -276,14 +306,15 @@ void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
   // A node that knows of a larger fence than ours must not count for it: that one was another grant's.
   const bool counts = vote.machine.fence() <= fence_;
   vote.machine.set_fence(fence_);
-  if (counts && state_ == QuorumState::fencing) (void)vote.machine.renew(now, now + timing_.effective_node_timeout());
+  if (counts && state_ == QuorumState::fencing) (void)vote.machine.renew(now, node_deadline(now));
 }
 
 void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
   QuorumVote& vote = *votes_[node];
   vote.machine.handle_timeout(now);
   if (!vote.machine.has_output()) return;
-  changed_ = static_cast<NodeSet>(changed_ | node_bit(node));
+  // What has found no place is no news.
+  if (!vote.owed || vote.machine.wants_request()) changed_ = static_cast<NodeSet>(changed_ | node_bit(node));
   for (LockEvent event = vote.machine.poll_event(); event != LockEvent::none; event = vote.machine.poll_event())
     switch (event) {
       case LockEvent::granted: take_grant(vote, now); break;
@@ -296,6 +327,7 @@ void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
         if (vote.excluded) break;
         vote.renewed = true;
         vote.status = Status::ok;
+        vote.keeper = vote.server;
         vote.counts_until = vote.machine.valid_until();
         break;
       case LockEvent::lost: {
@@ -311,6 +343,29 @@ void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
       case LockEvent::released: vote.status = vote.machine.status(); break;
       case LockEvent::protocol_doubt: doubted_ = static_cast<NodeSet>(doubted_ | node_bit(node)); break;
     }
+}
+
+// ---- What is to be taken back ------------------------------------------------------------------------------------
+
+bool QuorumMachine::poll_compensation(std::size_t node, bool room, ReplyTag& tag, Compensation& compensation) noexcept {
+  QuorumVote& vote = *votes_[node];
+  if (vote.owed || !vote.machine.wants_compensation()) return false;
+  vote.owed = !room && !moved(vote);
+  return !vote.owed && vote.machine.poll_compensation(tag, compensation) && !moved(vote);
+}
+
+void QuorumMachine::retry_owed() noexcept {
+  for (NodeSet nodes = owed(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1))) {
+    const auto node = static_cast<std::size_t>(__builtin_ctz(nodes));
+    votes_[node]->owed = false;
+    changed_ = static_cast<NodeSet>(changed_ | node_bit(node));
+  }
+}
+
+void QuorumMachine::handle_reply(std::size_t node, const Reply& reply, Instant now) noexcept {
+  if (reply.outcome == Status::read_only) demoted_ = static_cast<NodeSet>(demoted_ | node_bit(node));
+  votes_[node]->machine.handle_reply(reply, now);
+  settle(node_bit(node), now);
 }
 
 void QuorumMachine::settle(NodeSet nodes, Instant now) noexcept {
@@ -354,7 +409,7 @@ void QuorumMachine::judge_acquire(Instant now) noexcept {
       LockMachine& machine = votes_[node]->machine;
       if (!machine.held(now)) continue;
       machine.set_fence(fence_);
-      (void)machine.renew(now, now + timing_.effective_node_timeout());
+      (void)machine.renew(now, node_deadline(now));
     }
   }
 }
@@ -411,10 +466,8 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
       doubt(now);
     }
   }
-  if (state_ == QuorumState::held && now >= risky_from()) {
-    status_ = Status::timed_out;
-    doubt(now);
-  }
+  // Overdue is no outcome of anything: a grant that took long is one.
+  if (state_ == QuorumState::held && now >= risky_from()) doubt(now);
 }
 
 // Over when a majority has nothing of ours any more: released, taken back, or never granted. One that says "not yours" is a
@@ -448,7 +501,8 @@ void QuorumMachine::judge_release() noexcept {
       ++(vote.status == Status::lock_lost ? lost : confirmed);
     }
   }
-  if (confirmed >= majority() || (free >= majority() && lost == 0))
+  // A node that has nothing of ours says nothing of the servers that were asked, where names have moved meanwhile.
+  if (confirmed >= majority() || (free >= majority() && lost == 0 && !strayed_))
     why = Status::ok;
   else if (confirmed + possible < majority())
     why = Status::lock_lost;

@@ -67,7 +67,8 @@ bool transient(Status status) noexcept {
 Session::Session(const SessionSettings& settings, const Storage& storage) noexcept
     : storage_(storage), settings_(settings), parser_(storage.receive, storage.nodes, storage.node_count) {
   HOLDFAST_ASSERT(storage.compensation_count >= 1 && storage.compensation_count <= UINT16_MAX &&
-                  storage.in_flight_count >= 2 * storage.compensation_count &&
+                  storage.compensation_keys.size >= key_size_max &&
+                  storage.in_flight_count > storage.compensation_count &&
                   storage.in_flight_count >= handshake_places + 4 && storage.transmit.size >= transmit_size_max / 2);
 }
 
@@ -75,8 +76,6 @@ void Session::configure(const SessionSettings& settings) noexcept {
   HOLDFAST_ASSERT(state_ == SessionState::closed);
   settings_ = settings;
 }
-
-std::size_t Session::compensations_pending() const noexcept { return kept_; }
 
 void Session::note_text(ByteView text) noexcept {
   const std::size_t size = text.size() < sizeof failure_text_ ? text.size() : sizeof failure_text_;
@@ -97,6 +96,7 @@ inline MutableBytes Session::transmit_space() noexcept {
   if (transmit_begin_ != 0) {  // Only after a short write.
     std::memmove(storage_.transmit.data, storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_);
     transmit_end_ -= transmit_begin_;
+    guarded_end_ = guarded_end_ > transmit_begin_ ? guarded_end_ - transmit_begin_ : 0;
     transmit_begin_ = 0;
   }
   return {storage_.transmit.data + transmit_end_, storage_.transmit.size - transmit_end_};
@@ -128,6 +128,10 @@ Session::InFlight& Session::push_own(Purpose purpose, std::size_t size, Instant 
 
 void Session::commit(const Request& request, std::size_t size, Instant now) noexcept {
   InFlight& entry = push(Purpose::request, size, now);
+  if (!lets_go(request.tag.operation)) {
+    guarded_end_ = transmit_end_;
+    drained_ = false;
+  }
   if (request.compensation != nullptr) {
     ++reserved_;
     if (kept_ != 0 && request.compensation->count != 0) [[unlikely]]
@@ -143,7 +147,7 @@ void Session::commit(const Request& request, std::size_t size, Instant now) noex
 
 void Session::free_slot(CompensationSlot& slot) noexcept {
   slot.kind = nullptr;
-  --kept_;
+  if (--kept_ == 0) kept_bytes_ = 0;
 }
 
 // A hold's count is told by the newest alone: an older number that waits, or that has to be repeated, must not come
@@ -151,7 +155,7 @@ void Session::free_slot(CompensationSlot& slot) noexcept {
 [[gnu::noinline]] void Session::supersede(const Compensation& newer) noexcept {
   for (CompensationSlot& slot : slots()) {
     if (slot.kind != newer.kind || slot.token.bytes() != newer.token->bytes()) continue;
-    if (ByteView(slot.key, slot.key_size) != newer.key.bytes()) continue;
+    if (key_of(slot) != newer.key.bytes()) continue;
     slot.superseded = true;
     if (slot.in_flight) continue;
     --(slot.deferred ? deferred_ : unflushed_);
@@ -162,7 +166,7 @@ void Session::free_slot(CompensationSlot& slot) noexcept {
 Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept {
   if (kept_ != 0) [[unlikely]]
     supersede(compensation);
-  HOLDFAST_ASSERT(kept_ < storage_.compensation_count);  // Reserved before the request was sent.
+  HOLDFAST_ASSERT(may_compensate());  // Reserved before the request was sent.
   CompensationSlot* free = storage_.compensations;
   while (free->kind != nullptr) ++free;
   CompensationSlot& slot = *free;
@@ -177,7 +181,9 @@ Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const
   slot.deferred = false;
   slot.superseded = false;
   slot.key_size = static_cast<std::uint16_t>(compensation.key.bytes().size());
-  std::memcpy(slot.key, compensation.key.bytes().data(), slot.key_size);
+  slot.key_begin = kept_bytes_;
+  std::memcpy(storage_.compensation_keys.data + kept_bytes_, compensation.key.bytes().data(), slot.key_size);
+  kept_bytes_ += slot.key_size;
   slot.token = *compensation.token;
   ++kept_;
   ++unflushed_;
@@ -186,9 +192,17 @@ Session::CompensationSlot& Session::keep_compensation(const ReplyTag& tag, const
 
 Status Session::compensate(const ReplyTag& tag, const Compensation& compensation) noexcept {
   HOLDFAST_ASSERT(compensation.kind != nullptr && compensation.key.valid() && compensation.token != nullptr);
-  if (kept_ + reserved_ >= storage_.compensation_count) return Status::too_many_requests;
+  if (!may_compensate()) return Status::too_many_requests;
   keep_compensation(tag, compensation);
   return Status::ok;
+}
+
+void Session::take_back_for(const Session& other) noexcept {
+  for (const CompensationSlot& slot : other.slots()) {
+    // A hold that goes on by a smaller count is the other's to speak for.
+    if (slot.kind == nullptr || slot.count != 0) continue;
+    (void)compensate({}, {slot.kind, Key(other.key_of(slot)), &slot.token, 0, slot.lease_milliseconds});
+  }
 }
 
 // What is kept goes out before any other request, so that it cannot be overtaken by the next attempt.
@@ -202,15 +216,16 @@ Status Session::compensate(const ReplyTag& tag, const Compensation& compensation
       --deferred_;
       ++unflushed_;
     }
-    if (count_ == storage_.in_flight_count) return;
+    if (count_ == storage_.in_flight_count)
+      continue;  // The others that are due wait for room as well, and for no timer.
     std::size_t size = 0;
     CommandLine line;
     slot.kind->fill(line, *slot.kind, slot.count == 0 ? Operation::release : Operation::step, RequestForm::by_text,
-                    {.key = Key({slot.key, slot.key_size}),
+                    {.key = Key(key_of(slot)),
                      .token = &slot.token,
                      .lease = std::chrono::milliseconds(slot.lease_milliseconds),
                      .count = slot.count});
-    if (encode_command(transmit_space(), line.view(), size) != Status::ok) return;
+    if (encode_command(transmit_space(), line.view(), size) != Status::ok) continue;
     InFlight& entry = push_own(Purpose::compensation, size, now);
     entry.request.tag = slot.tag;
     carry(entry, slot);
@@ -243,6 +258,7 @@ void Session::handle_compensated(const InFlight& entry, const Reply& reply, Inst
     ++deferred_;
     return;
   }
+  if (reply.outcome != Status::ok) ++dropped_;
   free_slot(slot);
 }
 
@@ -298,10 +314,21 @@ void Session::abandon(const void* requester, Instant now) noexcept {
   flush_compensations(now);
 }
 
+void Session::forget_compensations() noexcept {
+  for (; count_ != 0 && is(at(count_ - 1), Purpose::compensation); --count_) {
+    const std::uint64_t size = stream_end_ - at(count_ - 1).first_byte;
+    HOLDFAST_ASSERT(size <= transmit_end_ - transmit_begin_);
+    transmit_end_ -= static_cast<std::uint32_t>(size);
+    stream_end_ -= size;
+  }
+  for (CompensationSlot& slot : slots()) slot.kind = nullptr;
+  kept_ = kept_bytes_ = unflushed_ = deferred_ = 0;
+}
+
 void Session::forget() noexcept {
   for (CompensationSlot& slot : slots()) slot.kind = nullptr;
-  first_ = count_ = reserved_ = kept_ = unflushed_ = deferred_ = notices_ = 0;
-  transmit_begin_ = transmit_end_ = 0;
+  first_ = count_ = reserved_ = kept_ = kept_bytes_ = unflushed_ = deferred_ = notices_ = 0;
+  clear_transmit();
   deadline_min_ = Instant::max();
   identity_ = {};
   previous_ = {};
@@ -316,8 +343,7 @@ void Session::forget() noexcept {
 void Session::handle_connected(Instant now, Instant handshake_deadline) noexcept {
   HOLDFAST_ASSERT(state_ == SessionState::closed && count_ == 0);
   parser_.reset();
-  transmit_begin_ = 0;
-  transmit_end_ = 0;
+  clear_transmit();
   stream_end_ = 0;
   note_predecessor();
   identity_ = {};
@@ -407,20 +433,24 @@ void Session::handshake_reply(Purpose purpose, const RespValue& value, Instant n
 }
 
 void Session::read_identity(const RespValue& value) noexcept {
-  if (!value.is(RespKind::array) || value.count() != 5) return;
-  ByteView fields[5];
-  for (std::uint32_t index = 0; index < 5; ++index) {
+  if (!value.is(RespKind::array) || value.count() != 6) return;
+  ByteView fields[6];
+  for (std::uint32_t index = 0; index < 6; ++index) {
     const RespValue& field = value.at(index);
     if (!field.is(RespKind::bulk)) return;
     fields[index] = field.text();
   }
-  const auto& [run_id, uptime, redis_version, valkey_version, replication_id] = fields;
+  const auto& [run_id, uptime, redis_version, valkey_version, replication_id, standing] = fields;
   if (run_id.size() == run_id_size) {
     std::memcpy(identity_.run_id, run_id.data(), run_id_size);
     identity_.run_id_known = true;
   }
   (void)read_decimal(uptime, UINT64_MAX / 2, identity_.uptime_seconds);
   if (replication_id.size() == run_id_size) identity_.replication_id = read_hexadecimal(replication_id);
+  if (!standing.empty()) {
+    identity_.standing_first = standing[0];
+    identity_.standing_last = standing.end()[-1];
+  }
   identity_.is_valkey = !valkey_version.empty();
   identity_.version = read_version(identity_.is_valkey ? valkey_version : redis_version);
   if (!settings_.native_delete) return;
@@ -478,8 +508,7 @@ void Session::handle_closed() noexcept {
       detach(entry, sent ? Status::transport_closed : Status::not_connected);
     }
   }
-  transmit_begin_ = 0;
-  transmit_end_ = 0;
+  clear_transmit();
   deadline_min_ = Instant::max();
   drop_silent();
 }
@@ -511,9 +540,10 @@ void Session::drop_silent() noexcept {
   return true;
 }
 
-// A native command that the server does not know, or the user may not run, is not used again on this connection.
+// A native command that the server does not know, or the user may not run, is not used again on this connection. That the
+// server does not know a script is nobody's failure: it is asked with its text.
 void Session::note_error(const InFlight& entry, const RespValue& value, Status status) noexcept {
-  note_text(value.text());
+  if (status != Status::no_script) note_text(value.text());
   if (entry.request.repeatable && (status == Status::unknown_command || status == Status::no_permission))
     identity_.native_delete = NativeDelete::none;
 }
@@ -529,12 +559,6 @@ void Session::note_error(const InFlight& entry, const RespValue& value, Status s
   return reply.tag.requester != nullptr;
 }
 
-// Before the oldest request has left as a whole, nothing can be a reply to it.
-inline bool Session::oldest_sent() noexcept {
-  const std::uint64_t end = count_ > 1 ? at(1).first_byte : stream_end_;
-  return count_ != 0 && end + (transmit_end_ - transmit_begin_) <= stream_end_;
-}
-
 // A reply to what is no request in force. True if somebody wants to know.
 [[gnu::noinline]] bool Session::take_other(const RespValue& value, Reply& reply, Instant now) noexcept {
   if (!oldest_sent()) {
@@ -542,7 +566,7 @@ inline bool Session::oldest_sent() noexcept {
     if (status == Status::too_many_clients || status == Status::denied)
       fail(status, value.text());
     else
-      fail(Status::protocol_error, "a reply that nobody asked for");
+      fail_unasked();
     return false;
   }
   InFlight& entry = at(0);
@@ -600,8 +624,8 @@ bool Session::poll_reply(Reply& reply, Instant now) noexcept {
 Instant Session::poll_timeout() const noexcept {
   if (state_ == SessionState::closed || state_ == SessionState::failed) return Instant::max();
   Instant next = earlier(earlier(deadline_min_, handshake_deadline_), stalled_at());
-  // What waits for room or for the handshake waits for no timer.
-  if (deferred_ != 0 && state_ == SessionState::ready)
+  // What waits for room or for the handshake waits for no timer; nor does what comes behind it.
+  if (deferred_ != 0 && unflushed_ == 0 && state_ == SessionState::ready)
     for (const CompensationSlot& slot : slots())
       if (slot.kind != nullptr && slot.deferred) next = earlier(next, slot.not_before);
   return next;

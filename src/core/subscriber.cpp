@@ -232,6 +232,7 @@ void Subscriber::settle(bool granted) noexcept {
   for (Waiter& waiter : waiters()) {
     if (waiter.asked != answered_) continue;
     if (granted) {
+      established_ = true;
       waiter.woken |= waiter.missed;
     } else {
       waiter.asked = 0;
@@ -245,6 +246,7 @@ void Subscriber::settle(bool granted) noexcept {
 // Nothing is subscribed, asked or to be sent.
 void Subscriber::clear() noexcept {
   state_ = SubscriberState::closed;
+  established_ = false;
   sent_ = answered_ = 0;
   transmit_begin_ = transmit_end_ = 0;
   for (Waiter& waiter : waiters()) waiter.asked = 0;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "addresses.hpp"
 #include "client_hot.hpp"
 #include "decimal.hpp"
 #include "holdfast/assert.hpp"
@@ -41,7 +42,7 @@ Client::Client(MutableBytes transmit) noexcept
 
 Client::~Client() {
   // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
-  if (!forked()) close();
+  if (!forked()) leave();
   close_if_open(socket_);
   close_if_open(push_socket_);
   close_if_open(wake_);
@@ -50,19 +51,34 @@ Client::~Client() {
   ::explicit_bzero(&config_.password, sizeof config_.password);
 }
 
+// Nobody waits for the answer any more. Only what is there at once is of use: a server on this machine.
+void Client::leave() noexcept {
+  receive_arrived();  // The connection may have ended.
+  if (compensations_pending() != 0 && socket_ < 0 && !dialer_.asks_first()) {
+    now_ = now();
+    dialer_.hurry();
+    dial_on();
+    (void)wait_until(now_, -1, 0);
+    session_.skip_handshake();
+  }
+  close();
+}
+
 Instant Client::now() noexcept {
-  timespec time{};
 #ifdef CLOCK_BOOTTIME
-  (void)::clock_gettime(CLOCK_BOOTTIME, &time);
+  constexpr clockid_t clock = CLOCK_BOOTTIME;
 #else
-  (void)::clock_gettime(CLOCK_MONOTONIC, &time);
+  constexpr clockid_t clock = CLOCK_MONOTONIC;
 #endif
+  timespec time;
+  if (::clock_gettime(clock, &time) != 0) [[unlikely]]
+    return Instant::max();
   return Instant::from_nanoseconds(static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec);
 }
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
 
-Status Client::connect(ByteView url) noexcept {
+Status Client::connect(BytesArgument url) noexcept {
   ClientConfig config;
   const char* reason = nullptr;
   if (const Status status = parse_url(url, config, &reason); status != Status::ok) {
@@ -74,7 +90,8 @@ Status Client::connect(ByteView url) noexcept {
 
 Status Client::connect(const ClientConfig& config) noexcept {
   if (const Status status = prepare(config); status != Status::ok) return status;
-  return connect_once(now_ + config_.connect_timeout);
+  const Status status = make_ready(Instant::max());
+  return conclude(status, status == Status::ok);
 }
 
 // All of connect() but the connection.
@@ -86,10 +103,9 @@ Status Client::prepare(const ClientConfig& config) noexcept {
   close();
   config_ = config;
   configured_ = true;
-  address_count_ = 0;
-  address_index_ = 0;
-  reconnect_delay_ = Duration::zero();
-  next_connect_at_ = Instant();
+  const bool local = !config_.socket_path.empty();
+  const bool known = local || literal_address(config_.host.c_str(), config_.port, addresses_[0]);
+  dialer_.start(config_.connect_timeout, known ? 1 : 0, !known);
   session_.configure(settings());
   now_ = now();
   return Status::ok;
@@ -98,14 +114,12 @@ Status Client::prepare(const ClientConfig& config) noexcept {
 Status Client::prepare_like(const Client& other) noexcept {
   if (const Status status = ensure_page(); status != Status::ok) return status;
   close();
-  (void)drain_cancel();
+  drain_wakes();
   config_ = other.config_;
   configured_ = true;
   std::memcpy(addresses_, other.addresses_, sizeof addresses_);
-  address_count_ = other.address_count_;
-  address_index_ = other.address_index_;
-  reconnect_delay_ = Duration::zero();
-  next_connect_at_ = Instant();
+  const Dialer& dialer = other.dialer_;
+  dialer_.start(config_.connect_timeout, dialer.address_count(), dialer.named(), dialer.address());
   session_.configure(settings());
   return Status::ok;
 }
@@ -121,60 +135,47 @@ SessionSettings Client::settings() const noexcept {
 
 void Client::close() noexcept {
   close_push(PushState::closed);
-  if (socket_ < 0) return;
-  now_ = now();
-  transmit();
-  close_transport();
-  dispatch();
+  if (socket_ >= 0) {
+    now_ = now();
+    look_and_transmit();
+    close_transport();
+    dispatch();
+  }
+  dialer_.abandon();
 }
 
 // The subscriber learns of it when it is needed next.
 void Client::close_push(PushState state) noexcept {
   close_if_open(push_socket_);
   if (push_state_ != PushState::absent) push_state_ = state;
-  push_connect_at_ = Instant();
-  push_delay_ = Duration::zero();
 }
 
 ByteView Client::error_text() const noexcept { return session_.failure_text(); }
 
 // Not ready, or idle for so long that it may not be any more.
 Status Client::make_ready(Instant deadline) noexcept {
+  if (now_ == Instant::max()) {
+    error_number_ = errno;  // Of the clock, which was read last.
+    return Status::system_error;
+  }
   if (session_.ready()) probe_idle_connection();
   if (session_.ready()) return Status::ok;
-  if (now_ < next_connect_at_) return failure_;  // Nobody hammers a server that is down.
-  const Instant connect_deadline = now_ + config_.connect_timeout;
-  return connect_once(connect_deadline < deadline ? connect_deadline : deadline);
+  // The pause before an attempt is part of its time, and the resolver's is not.
+  return bring_up(dialer_.named() ? deadline : earlier(deadline, now_ + config_.connect_timeout));
 }
 
-// One attempt.
-Status Client::connect_once(Instant deadline) noexcept {
-  Status status = connect_transport(deadline);
-  if (status == Status::ok) {
-    session_.handle_connected(now_, deadline);
-    pump(nullptr);
-    if (!session_.ready()) status = session_.failure();
+Status Client::bring_up(Instant until) noexcept {
+  for (;;) {
+    work_connection();
+    if (session_.ready()) return Status::ok;
+    if (!dialer_.hopeful(now_)) return dialer_.failure();  // Nobody hammers a server that is down.
+    if (cancelled()) return Status::cancelled;
+    if (now_ >= until) {
+      error_number_ = ETIMEDOUT;
+      return Status::connect_failed;
+    }
+    wait_until(earlier(until, connection_timeout()));
   }
-  now_ = now();
-  return note_connect(status);
-}
-
-// A failure keeps the next attempt away for a growing, jittered while.
-Status Client::note_connect(Status status) noexcept {
-  failure_ = status;
-  last_used_ = now_;
-  if (status == Status::ok) {
-    reconnect_delay_ = Duration::zero();
-    next_connect_at_ = Instant();
-    return Status::ok;
-  }
-  reconnect_delay_ *= 2;
-  if (reconnect_delay_ < reconnect_delay_min) reconnect_delay_ = reconnect_delay_min;
-  if (reconnect_delay_ > reconnect_delay_max) reconnect_delay_ = reconnect_delay_max;
-  next_connect_at_ = now_ + jittered(reconnect_delay_);
-  // It ends this call, and none of those that come before the next attempt.
-  if (status == Status::cancelled) failure_ = Status::not_connected;
-  return status;
 }
 
 // ---- Randomness and fork -----------------------------------------------------------------------------------------
@@ -218,11 +219,9 @@ void Client::start_anew_in_child() noexcept {
   keeper_ = nullptr;
   query_waiting_ = false;
   ttl_wanted_ = false;
-  tending_ = false;
-  cancelled_.store(false);
-  next_connect_at_ = Instant();
-  reconnect_delay_ = Duration::zero();
-  failure_ = Status::not_connected;
+  tending_since_ = Instant();
+  cancel_.take();
+  dialer_.abandon();
   incarnation_.store(incarnation_.load() + 1);
   const bool wiped = page_->owner == 0;
   page_->pool_left = 0;
@@ -281,33 +280,44 @@ Status Client::refill_pool() noexcept {
 
 void Client::cancel() noexcept {
   const int saved = errno;
-  cancelled_.store(true);
+  cancel_.raise();
   // A full pipe is readable, too.
   if (wake_write_ >= 0 && ::write(wake_write_, "", 1) < 0) errno = saved;
   errno = saved;
 }
 
-bool Client::drain_cancel() noexcept {
+void Client::drain_wakes() noexcept {
   char drained[64];
   while (wake_ >= 0 && ::read(wake_, drained, sizeof drained) > 0) {}
-  return cancelled_.exchange(false);
+}
+
+// What is left to be taken back is the keeper's, too: the next call may never come.
+Status Client::conclude(Status status, bool final) noexcept {
+  if (keeper_ != nullptr && compensations_pending() != 0) [[unlikely]]
+    keeper_->take_back(*this);
+  if (!cancelled()) [[likely]]
+    return status;
+  cancel_.take();
+  return final ? status : Status::cancelled;
 }
 
 bool Client::sleep_tending(Instant then) noexcept {
-  do {
-    if (!sleep_until(earlier(then, tend_next()))) return false;
-    tend_due();
-  } while (now_ < then);
-  return true;
+  for (;;) {
+    work();
+    if (cancelled()) return false;
+    if (now_ >= then) return true;
+    wait_until(earlier(then, next_timeout()));
+  }
 }
 
-bool Client::sleep_until(Instant then) noexcept {
-  for (now_ = now(); now_ < then; now_ = now()) {
-    if (take_cancel()) return false;
-    (void)wait_for(wake_, POLLIN, then - now_);  // Whatever it says, the clock is asked.
-  }
-  return !take_cancel();
+// What is due of the connection and of the holds that are kept. A call that waits comes by here before each of its sleeps.
+void Client::work() noexcept {
+  work_connection();
+  tend_due();
+  tell_tended();
 }
+
+Instant Client::next_timeout() const noexcept { return earlier(connection_timeout(), tend_next()); }
 
 // ---- Keeping holds alive without a thread ------------------------------------------------------------------------
 
@@ -322,43 +332,58 @@ Instant Client::tend_next() const noexcept {
   return next;
 }
 
-bool Client::tended_waiting() const noexcept {
+bool Client::tended_waiting(Instant due) const noexcept {
   for (const HoldRecord* record = tended_first_; record != nullptr; record = record->tended_next_)
-    if (record->machine_.renewing()) return true;  // Not a release that was posted: that may take what it takes.
+    if (record->machine_.renewing(due)) return true;  // Not a release that was posted: that may take what it takes.
   return false;
 }
 
 Instant Client::tend() noexcept {
   if (begin() != Status::ok) return Instant::max();
+  cancel_.begin_spared();
   tend_holds();
-  return tend_next();
+  cancel_.end_spared();
+  const Instant next = compensations_pending() == 0 ? tend_next() : next_timeout();
+  // A renewal that is on its way is due no more. Its answer is to be read in time.
+  return tended_waiting(now_) ? earlier(next, now_ + retry_delay_min) : next;
 }
 
-void Client::tend_due() noexcept {
-  if (tended_first_ != nullptr && tend_next() <= now_) tend_holds();
+// Sends the renewals that were due at `start`, at most so many. Their number.
+int Client::send_renewals(Instant start, int most) noexcept {
+  int sent = 0;
+  for (HoldRecord* record = tended_first_; record != nullptr && sent < most; record = record->tended_next_) {
+    if (record->incarnation_ != incarnation_.load()) continue;
+    record->catch_up();
+    LockMachine& machine = record->machine_;
+    if (!machine.held(now_) || machine.renewal_due() > start || !record->may_renew(now_)) continue;
+    if (machine.renew(now_, record->request_deadline()) != Status::ok) continue;
+    record->settle();  // Without a connection, too: the machine is told and tries again.
+    ++sent;
+  }
+  return sent;
 }
 
-// What was due at the start, in portions that find room in the session; their replies are waited for together.
+// What was due at the start, in portions that find room in the session; their replies are waited for together. What falls
+// due meanwhile is asked for and not waited for: of many holds, one always is.
 void Client::tend_holds() noexcept {
   constexpr int portion = in_flight_max / 2;
   const Instant start = now_;
-  for (int asked = portion; asked == portion;) {
-    asked = 0;
-    for (HoldRecord* record = tended_first_; record != nullptr && asked < portion; record = record->tended_next_) {
-      if (record->incarnation_ != incarnation_.load()) continue;
-      record->catch_up();
-      LockMachine& machine = record->machine_;
-      if (!machine.held(now_) || machine.renewal_due() > start || !record->may_renew(now_)) continue;
-      (void)ensure_ready(earlier(record->request_deadline(), machine.valid_until()));
-      if (machine.renew(now_, record->request_deadline()) != Status::ok) continue;
-      record->settle();  // Without a connection, too: the machine is told and tries again.
-      ++asked;
-    }
-    tending_ = asked != 0;
-    if (tending_) pump(nullptr);
-    tending_ = false;
-  }
-  // A callback may release, acquire or destroy any lock: after each, the list is read anew.
+  // What was to be taken back may have been, or waits for the next connection.
+  const bool owes = compensations_pending() != 0;
+  if (owes && session_.ready()) probe_idle_connection();
+  if (owes || tend_next() <= start) (void)ensure_ready(start + config_.request_timeout);
+  do {
+    tending_since_ = start;
+    const int sent = send_renewals(start, portion);
+    if (sent != 0 || tended_waiting(start)) pump(nullptr);  // Another call may have asked.
+    tending_since_ = Instant();
+    if (sent != portion || cancelled()) break;
+  } while (true);
+  tell_tended();
+}
+
+// A callback may release, acquire or destroy any lock: after each, the list is read anew.
+void Client::tell_tended() noexcept {
   for (HoldRecord* record = tended_first_; record != nullptr;) {
     HoldRecord* const next = record->tended_next_;
     const bool told = record->untold_ != HoldRecord::Told::nothing;

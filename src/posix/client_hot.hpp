@@ -29,6 +29,13 @@ inline Status Client::begin() noexcept {
   return Status::ok;
 }
 
+// Where places may be short, what has arrived is read before one is refused.
+inline void Client::make_room() noexcept {
+  constexpr std::size_t crowd_min = 8;  // So many compensations of the longest keys take all bytes.
+  if (session_.in_flight() >= crowd_min) [[unlikely]]
+    while (!receive_arrived()) {}
+}
+
 // A connection that may carry a request, or the reason why there is none. A server that went away while we were idle
 // is noticed before a request is lost to it.
 inline Status Client::ensure_ready(Instant deadline) noexcept {
@@ -53,12 +60,6 @@ inline Status Client::draw_token(Token& token) noexcept {
   if (status == Status::ok) [[likely]]
     token = Token::from_random(random);
   return status;
-}
-
-inline bool Client::take_cancel() noexcept {
-  if (!cancelled_.load()) [[likely]]
-    return false;
-  return drain_cancel();
 }
 
 }  // namespace holdfast

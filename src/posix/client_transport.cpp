@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The client's socket: a dumb mover of bytes and time for the session.
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -16,6 +14,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "addresses.hpp"
 #include "client_hot.hpp"
 #include "fast_paths.hpp"
 #include "holdfast/assert.hpp"
@@ -29,7 +28,7 @@ namespace {
 // No waiting for more to send; and keep-alive: a peer that vanished is noticed in about a minute, also when nothing is in
 // flight.
 constexpr struct {
-  short level, name, value;
+  unsigned short level, name, value;  // SOL_SOCKET of MIPS is 65535.
 } tcp_options[] = {
     {IPPROTO_TCP, TCP_NODELAY, 1},    {SOL_SOCKET, SO_KEEPALIVE, 1},
 #ifdef TCP_KEEPIDLE
@@ -38,9 +37,6 @@ constexpr struct {
     {IPPROTO_TCP, TCP_KEEPCNT, 3},     // and so many without an answer.
 #endif
 };
-
-// With several addresses, a silent one must leave time for the next.
-constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
 
 // Each miss of a spin doubles how many receives go without one.
 constexpr std::uint32_t spin_pause_first = 16;
@@ -52,68 +48,22 @@ void set_option(int socket, int level, int name, int value) noexcept {
 
 }  // namespace
 
-int Client::wait_for(int descriptor, short events, Duration timeout) noexcept {
+// No longer than sleep_max, since timers stand still where a lease does not.
+timespec to_timespec(Duration timeout) noexcept {
   const std::int64_t left = timeout < Duration::zero() ? 0 : timeout > sleep_max ? sleep_max.count() : timeout.count();
-  const timespec limit = {.tv_sec = static_cast<time_t>(left / 1'000'000'000),
-                          .tv_nsec = static_cast<long>(left % 1'000'000'000)};
+  return {.tv_sec = static_cast<time_t>(left / 1'000'000'000), .tv_nsec = static_cast<long>(left % 1'000'000'000)};
+}
+
+int Client::wait_for(int descriptor, short events, Duration timeout) noexcept {
+  const timespec limit = to_timespec(timeout);
   pollfd entry = {.fd = descriptor, .events = events, .revents = 0};
   return ::ppoll(&entry, 1, &limit, nullptr);
-}
-
-// ---- Addresses ---------------------------------------------------------------------------------------------------
-
-// Both kinds of address have the port in the same place.
-static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-static_assert(offsetof(sockaddr_in, sin_family) == offsetof(sockaddr_in6, sin6_family));
-
-// A literal address needs no resolver.
-bool Client::take_literal() noexcept {
-  SocketAddress& address = addresses_[0];
-  sockaddr_in6 v6{};
-  static_assert(sizeof v6 <= sizeof address.bytes && sizeof(sockaddr_in) <= sizeof v6);
-  address.family = AF_INET;
-  address.size = sizeof(sockaddr_in);
-  if (::inet_pton(AF_INET, config_.host.c_str(), reinterpret_cast<char*>(&v6) + offsetof(sockaddr_in, sin_addr)) != 1) {
-    if (::inet_pton(AF_INET6, config_.host.c_str(), &v6.sin6_addr) != 1) return false;
-    address.family = AF_INET6;
-    address.size = sizeof v6;
-  }
-  v6.sin6_family = address.family;
-  v6.sin6_port = htons(config_.port);
-  std::memcpy(address.bytes, &v6, sizeof v6);
-  address_count_ = 1;
-  address_index_ = 0;
-  return true;
-}
-
-// The one call that may use the heap and take its own time: libc's.
-Status Client::resolve() noexcept {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(config_.host.c_str(), nullptr, &hints, &found) != 0) return Status::name_not_resolved;
-  address_count_ = 0;
-  address_index_ = 0;
-  const in_port_t port = htons(config_.port);
-  for (const addrinfo* entry = found; entry != nullptr && address_count_ < addresses_max; entry = entry->ai_next) {
-    SocketAddress& address = addresses_[address_count_];
-    if (entry->ai_addrlen > sizeof address.bytes) continue;
-    std::memcpy(address.bytes, entry->ai_addr, entry->ai_addrlen);
-    std::memcpy(address.bytes + offsetof(sockaddr_in, sin_port), &port, sizeof port);
-    address.size = static_cast<std::uint8_t>(entry->ai_addrlen);
-    address.family = static_cast<std::uint8_t>(entry->ai_family);
-    ++address_count_;
-  }
-  ::freeaddrinfo(found);
-  return address_count_ == 0 ? Status::name_not_resolved : Status::ok;
 }
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
 
 int Client::address_family() const noexcept {
-  return config_.socket_path.empty() ? addresses_[address_index_].family : AF_UNIX;
+  return config_.socket_path.empty() ? addresses_[dialer_.address()].family : AF_UNIX;
 }
 
 // A socket on its way to the address in use. Where it fails there is none, and errno says why.
@@ -123,9 +73,9 @@ Status Client::begin_connect(int& socket, bool& connected) noexcept {
   const void* address = &path;
   socklen_t size = sizeof path;
   if (config_.socket_path.empty()) {
-    if (address_count_ == 0) return Status::not_connected;
-    address = addresses_[address_index_].bytes;
-    size = addresses_[address_index_].size;
+    if (dialer_.address_count() == 0) return Status::not_connected;
+    address = addresses_[dialer_.address()].bytes;
+    size = addresses_[dialer_.address()].size;
   } else {
     path.sun_family = AF_UNIX;
     std::memcpy(path.sun_path, config_.socket_path.c_str(), config_.socket_path.view().size() + 1);
@@ -154,66 +104,72 @@ Status Client::connect_outcome(int socket) noexcept {
   return Status::connect_failed;
 }
 
-Status Client::connect_again(Instant deadline, int& socket) noexcept {
-  int opened = -1;
-  bool connected = false;
-  Status status = begin_connect(opened, connected);
-  if (status == Status::ok && !connected) status = await_connect(opened, deadline);
-  if (status == Status::ok) status = set_up_socket(opened);
-  if (status == Status::ok) {
-    socket = opened;
-  } else {
-    error_number_ = errno;
-    if (opened >= 0) ::close(opened);
-  }
-  now_ = now();
-  return status;
-}
-
-Status Client::connect_transport(Instant deadline) noexcept {
-  HOLDFAST_ASSERT(socket_ < 0);
-  if (!config_.socket_path.empty()) return connect_again(deadline, socket_);
-  const bool cached = address_count_ != 0;
-  const bool literal = !cached && take_literal();
-  if (!cached && !literal)
-    if (const Status status = resolve(); status != Status::ok) return status;
-  const Status status = connect_cached(deadline);
-  if (status == Status::ok || !cached || take_literal()) return status;
-  // Every cached address has failed: the name may mean another one by now.
-  if (resolve() != Status::ok) return status;
-  return connect_cached(deadline);
-}
-
-// All cached addresses in turn, the one that worked last first.
-Status Client::connect_cached(Instant deadline) noexcept {
-  Status status = Status::connect_failed;
-  for (int left = address_count_; left != 0; --left) {
-    now_ = now();
-    Duration share = (deadline - now_) / left;
-    if (share < address_timeout_min) share = address_timeout_min;
-    status = connect_again(earlier(now_ + share, deadline), socket_);
-    if (status == Status::ok || status == Status::cancelled) return status;
-    if (++address_index_ == address_count_) address_index_ = 0;
-  }
-  return status;
-}
-
-// Where it fails, errno says why.
-inline Status Client::await_connect(int socket, Instant deadline) noexcept {
+[[gnu::noinline]] void Client::dial_on() noexcept {
   for (;;) {
-    now_ = now();
-    if (take_cancel()) {
-      errno = 0;
-      return Status::cancelled;
+    switch (dialer_.poll_action(now_, random())) {
+      case DialAction::none: return;
+      case DialAction::resolve: ask_name(); break;
+      case DialAction::hang_up:
+        error_number_ = ETIMEDOUT;
+        ::close(socket_);
+        socket_ = -1;
+        break;
+      case DialAction::dial: {
+        bool connected = false;
+        const Status status = begin_connect(socket_, connected);
+        if (status != Status::ok || connected) finish_dial(status);
+        break;
+      }
     }
-    if (now_ >= deadline) {
-      errno = ETIMEDOUT;
-      return Status::connect_failed;
-    }
-    const int ready = wait_for(socket, POLLOUT, deadline - now_);
-    if (ready > 0) return connect_outcome(socket);
-    if (ready < 0 && errno != EINTR) return Status::system_error;
   }
+}
+
+void Client::finish_dial(Status outcome) noexcept {
+  if (outcome == Status::ok) outcome = set_up_socket(socket_);
+  if (outcome == Status::ok) {
+    session_.handle_connected(now_, dialer_.attempt_deadline());
+    dialer_.handle_dialled();
+    return;
+  }
+  error_number_ = errno;
+  if (socket_ >= 0) ::close(socket_);
+  socket_ = -1;
+  dialer_.handle_dial_failed(outcome, now_, random());
+}
+
+void Client::ask_name() noexcept {
+  if (question_ != nullptr) {
+    if (!question_->ask(*question_, config_.host.c_str(), config_.port)) take_addresses(nullptr, 0);
+    return;
+  }
+  SocketAddress found[addresses_max];
+  const std::uint8_t count = look_up(config_.host.c_str(), config_.port, found);
+  now_ = now();
+  take_addresses(found, count);
+}
+
+void Client::take_addresses(const SocketAddress* addresses, std::uint8_t count) noexcept {
+  if (!dialer_.takes_addresses()) count = 0;  // The ones in use are not taken away.
+  if (count != 0) std::memcpy(addresses_, addresses, count * sizeof addresses_[0]);
+  dialer_.handle_resolved(count, now_, random());
+}
+
+void Client::note_ready() noexcept {
+  if (!session_.ready() || dialer_.ready()) return;
+  dialer_.handle_ready(now_);
+  ready_at_ = last_used_ = now_;
+}
+
+void Client::work_connection() noexcept {
+  dial();
+  if (now_ >= session_.poll_timeout()) {
+    receive_arrived();
+    session_.handle_timeout(now_);
+  }
+  if (!dialling() && socket_ >= 0) look_and_transmit();
+  if (session_.state() == SessionState::failed) close_transport();
+  dispatch();
+  note_ready();
 }
 
 Status Client::set_up_socket(int socket) noexcept {
@@ -237,23 +193,85 @@ Status Client::set_up_socket(int socket) noexcept {
 void Client::close_transport() noexcept {
   if (socket_ >= 0) ::close(socket_);
   socket_ = -1;
+  note_ready();  // It may have failed in the same moment.
   session_.handle_closed();
+  if (dialer_.state() >= DialState::handshaking)
+    dialer_.handle_closed(session_.failure(), last_used_ != ready_at_, now_, random());
 }
 
-// After an idle while: has the server closed, or said something that nobody asked for?
-void Client::probe_idle_connection() noexcept {
-  const MutableBytes space = session_.receive_space();
-  const Received received = take_received(::recv(socket_, space.data, space.size, MSG_DONTWAIT));
+// What has arrived, without waiting for more. True if that is nothing.
+bool Client::receive_arrived() noexcept {
+  const Received received = look();
+  if (received == Received::nothing) [[likely]]
+    return true;
+  if (received == Received::closed) close_transport();
   dispatch();
-  // With nobody waiting for a reply, nobody else notices a stall; and as long as its places are taken by what is given up,
-  // nobody can wait for one.
+  return false;
+}
+
+// After an idle while: has the server closed, or said something that nobody asked for? With nobody waiting for a reply,
+// nobody else notices a stall; and as long as its places are taken by what is given up, nobody can wait for one.
+void Client::probe_idle_connection() noexcept {
+  receive_arrived();
   session_.handle_timeout(now_);
-  if (received == Received::closed || session_.state() == SessionState::failed) close_transport();
+  if (session_.state() == SessionState::failed) close_transport();
   dispatch();
   last_used_ = now_;
 }
 
+// ---- Sleeping ----------------------------------------------------------------------------------------------------
+
+Client::Ready Client::poll_sockets(Instant then, int extra, short extra_events) noexcept {
+  now_ = now();
+  const bool writes = dialling() || session_.unsent();
+  pollfd entries[] = {
+      {.fd = wake_, .events = POLLIN, .revents = 0},
+      {.fd = socket_, .events = static_cast<short>((dialling() ? 0 : POLLIN) | (writes ? POLLOUT : 0)), .revents = 0},
+      {.fd = extra, .events = extra_events, .revents = 0}};  // A descriptor below zero is passed over.
+  const timespec limit = to_timespec(then - now_);
+  const bool any = ::ppoll(entries, 3, &limit, nullptr) > 0;
+  now_ = now();
+  if (any && entries[0].revents != 0) drain_wakes();
+  return {any && entries[1].revents != 0, any && entries[2].revents != 0};
+}
+
+bool Client::wait_until(Instant then, int extra, short extra_events) noexcept {
+  const Ready ready = poll_sockets(then, extra, extra_events);
+  if (ready.own) {
+    if (dialling())
+      finish_dial();
+    else
+      receive_arrived();
+  }
+  return ready.extra;
+}
+
+Status Client::await_place(Instant deadline) noexcept {
+  while (session_.ready() && !session_.may_compensate()) {
+    if (cancelled()) return Status::cancelled;
+    if (now_ >= deadline) return Status::too_many_requests;
+    (void)wait_until(earlier(deadline, next_timeout()));
+    work();
+  }
+  return session_.ready() ? Status::ok : dialer_.failure();
+}
+
 // ---- Moving bytes ------------------------------------------------------------------------------------------------
+
+Client::Received Client::look() noexcept {
+  const MutableBytes space = session_.receive_space();
+  if (space.size == 0) return Received::nothing;  // It has failed.
+  const ssize_t count = ::recv(socket_, space.data, space.size, MSG_DONTWAIT);
+  if (count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) [[unlikely]]
+    return take_received(count);
+  session_.handle_drained();
+  return Received::nothing;
+}
+
+void Client::look_and_transmit() noexcept {
+  while (session_.wants_look()) (void)receive_arrived();
+  transmit();
+}
 
 void Client::transmit() noexcept {
   const ByteView bytes = session_.poll_transmit(now_);
@@ -362,7 +380,7 @@ void Client::take_query_reply(const Reply& reply) noexcept {
 
 inline bool Client::answered(const HoldRecord* lock) const noexcept {
   if (lock != nullptr) return lock->answered();
-  return session_.state() != SessionState::handshaking && !query_waiting_ && !(tending_ && tended_waiting());
+  return !query_waiting_ && !(tending_since_ != Instant() && tended_waiting(tending_since_));
 }
 
 // The usual case: nothing else is in flight, and the reply comes whole with the first receive. One send, one receive,
@@ -371,10 +389,17 @@ inline bool Client::answered(const HoldRecord* lock) const noexcept {
 void Client::ask(HoldRecord& lock) noexcept {
   LockMachine& machine = lock.machine_;
   ByteView bytes;
-  if (fast_paths && straight_ && !ttl_wanted_ && session_.quiet() && machine.straight(now_, receive_timeout_))
-      [[likely]]
-    bytes = machine.poll_prepared(session_.quiet_request());
-  if (!fast_paths || bytes.empty()) [[unlikely]] {
+  const bool renewals_wait = tended_first_ == nullptr || now_ + receive_timeout_ < tend_next();
+  Request* request = nullptr;
+  if (fast_paths && straight_ && !ttl_wanted_ && renewals_wait && session_.quiet() &&
+      machine.straight(now_, receive_timeout_)) [[likely]] {
+    const bool release = machine.wants_release();
+    if (release || receive_arrived()) [[likely]] {
+      request = &session_.straight_request(release);
+      bytes = machine.poll_prepared(*request);
+    }
+  }
+  if (request == nullptr || bytes.empty()) [[unlikely]] {
     // A reply of before, read on the way here, may have had it submitted already.
     if (machine.wants_request()) lock.submit();
     if (ttl_wanted_)
@@ -382,8 +407,7 @@ void Client::ask(HoldRecord& lock) noexcept {
     pump(&lock);
     return;
   }
-  Request& request = session_.quiet_request();
-  request.tag.requester = &lock;
+  request->tag.requester = &lock;
   const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(bytes.size())) [[unlikely]] {
     session_.commit_sent(bytes, 0, now_);
@@ -412,7 +436,7 @@ void Client::ask(HoldRecord& lock) noexcept {
       return;
     }
   }
-  reply.tag = request.tag;
+  reply.tag = request->tag;
   if (!lock.handle_reply(reply, now_)) [[unlikely]]
     pump(&lock);
 }
@@ -446,15 +470,25 @@ void Client::submit(LockMachine& machine, void* requester) noexcept {
 
 void Client::pump(const HoldRecord* lock, Instant until) noexcept {
   for (;;) {
-    transmit();
+    look_and_transmit();
     if (session_.state() == SessionState::failed) {
       close_transport();
       dispatch();
     }
     // Only now: what an answer calls for, a compensation, has just been sent.
-    if (session_.state() == SessionState::closed || answered(lock) || now_ >= until) return;
+    // Without a clock it is Instant::max() for ever: everything times out then, and is answered so.
+    const bool over = now_ >= until && until != Instant::max();
+    if (session_.state() == SessionState::closed || answered(lock) || over) return;
+    Instant wake = until;
+    if (tended_first_ != nullptr) [[unlikely]] {
+      const bool stuck = session_.unsent();
+      tend_due();  // Renewals have the right of way over what is waited for.
+      if (!stuck && session_.unsent()) continue;
+      wake = earlier(wake, tend_next());
+    }
     const Instant timeout = session_.poll_timeout();
-    react(receive(timeout < until ? timeout : until), lock, timeout);
+    react(receive(earlier(timeout, wake)), lock, timeout);
+    if (tending_since_ != Instant() && cancelled()) return;  // What was asked for goes on.
   }
 }
 
@@ -463,12 +497,10 @@ void Client::pump(const HoldRecord* lock, Instant until) noexcept {
     case Received::bytes: break;
     case Received::nothing:
       if (now_ >= timeout) session_.handle_timeout(now_);
-      break;
+      [[fallthrough]];
     case Received::interrupted:
-      if (take_cancel()) {
+      if (cancelled())
         session_.give_up(lock == nullptr ? static_cast<const void*>(this) : lock, Status::cancelled, now_);
-        if (session_.state() == SessionState::handshaking) session_.fail(Status::cancelled, {});
-      }
       break;
     case Received::closed: close_transport(); break;
   }
@@ -493,7 +525,13 @@ Status Client::ask(const CommandLine& line, Decode decode, void* out) noexcept {
 
 Status Client::query(const CommandLine& line, Decode decode, void* out) noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
-  if (take_cancel()) return Status::cancelled;
+  make_room();
+  const Status status = query_within(line, decode, out);
+  return conclude(status, status == Status::ok);
+}
+
+Status Client::query_within(const CommandLine& line, Decode decode, void* out) noexcept {
+  if (cancelled()) return Status::cancelled;
   if (const Status status = ensure_ready(Instant::max()); status != Status::ok) return status;
   if (query_waiting_) pump(nullptr);  // One at a time.
   if (const Status status = ask(line, decode, out); status != Status::ok) return status;

@@ -13,9 +13,9 @@ static_assert(scripts::fenced_set.text.size() + key_size_max + derived_name_size
                   transmit_size_max,
               "the whole EVAL must fit");
 
-Status fenced_set(Client& client, Key resource, std::uint64_t fence, ByteView value, bool& written) noexcept {
+Status fenced_set(Client& client, Key resource, std::uint64_t fence, BytesArgument value, bool& written) noexcept {
   if (!resource.valid() || fence == 0 || fence > INT64_MAX) return Status::invalid_argument;
-  if (value.size() > fenced_value_size_max) return Status::buffer_too_small;
+  if (value.view().size() > fenced_value_size_max) return Status::buffer_too_small;
   CommandLine line;
   line.add_script(scripts::fenced_set, RequestForm::by_text).add("2").add(resource.bytes());
   line.add_derived(seen_fence_prefix, resource).add(static_cast<std::int64_t>(fence)).add(value);

@@ -6,56 +6,9 @@
 #include "client_hot.hpp"
 #include "fast_paths.hpp"
 #include "holdfast/assert.hpp"
+#include "holdfast/wait_plan.hpp"
 
 namespace holdfast {
-
-bool HoldRecord::worth_waiting(Status status) noexcept {
-  switch (status) {
-    case Status::lock_busy:
-    case Status::too_many_requests:
-    case Status::not_connected:
-    case Status::connect_failed:
-    case Status::name_not_resolved:
-    case Status::transport_closed:
-    case Status::timed_out:
-    case Status::read_only:
-    case Status::loading:
-    case Status::out_of_memory:
-    case Status::busy_script:
-    case Status::too_few_replicas:
-    case Status::stale_replica:
-    case Status::disk_error:
-    case Status::cluster_down:
-    case Status::try_again:
-    case Status::too_many_clients:
-    case Status::outcome_unknown: return true;
-    case Status::ok:
-    case Status::invalid_argument:
-    case Status::not_held:
-    case Status::already_held:
-    case Status::buffer_too_small:
-    case Status::cancelled:
-    case Status::forked:
-    case Status::protocol_error:
-    case Status::auth_required:
-    case Status::auth_failed:
-    case Status::no_permission:
-    case Status::no_script:
-    case Status::wrong_type:
-    case Status::moved:
-    case Status::ask:
-    case Status::cross_slot:
-    case Status::denied:
-    case Status::unknown_command:
-    case Status::server_error:
-    case Status::lock_lost:
-    case Status::no_quorum:  // These two are a quorum's.
-    case Status::same_machine:
-    case Status::system_error:
-    case Status::no_entropy: return false;
-  }
-  return false;
-}
 
 HoldRecord::HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing,
                        const Ways& ways) noexcept
@@ -76,9 +29,10 @@ HoldRecord::~HoldRecord() {
   if (machine_.state() == LockState::held || machine_.state() == LockState::at_risk) post_releases(machine_.count());
   leave_tended();
   leave_keeper();
-  client_->now_ = Client::now();
+  if (begin() == Status::ok) settle();
+  if (machine_.wants_compensation()) client_->session_.count_dropped();
   client_->session_.abandon(this, client_->now_);
-  if (client_->socket_ >= 0) client_->transmit();
+  if (client_->socket_ >= 0) client_->look_and_transmit();
 }
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
@@ -122,8 +76,7 @@ void HoldRecord::submit() noexcept { client_->submit(machine_, this); }
   if (machine_.wants_request()) submit();
   if (machine_.poll_compensation(tag, compensation)) {
     tag.requester = this;
-    // Without a slot its lease ends it.
-    (void)client_->session_.compensate(tag, compensation);
+    if (client_->session_.compensate(tag, compensation) != Status::ok) machine_.put_back_compensation();
     if (client_->socket_ >= 0) client_->transmit();  // Nothing can be asked before it has gone.
   }
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
@@ -177,6 +130,7 @@ bool HoldRecord::handle_reply(const Reply& reply, Instant now) noexcept {
 inline Status HoldRecord::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (const Status status = client_->begin(); status != Status::ok) return status;
+  client_->make_room();
   const std::uint32_t incarnation = client_->incarnation_.load();
   if (incarnation != incarnation_) [[unlikely]] {
     const bool had_hold = machine_.state() != LockState::idle;
@@ -211,12 +165,15 @@ inline Status HoldRecord::finish(Status started) noexcept {
   return machine_.status();
 }
 
-inline Status HoldRecord::attempt_inline(Instant wait_deadline) noexcept {
-  if (client_->take_cancel()) return Status::cancelled;
-  if (const Status status = client_->ensure_ready(wait_deadline); status != Status::ok) return status;
+inline Status HoldRecord::attempt_inline(Instant connect_by, Instant bound) noexcept {
+  if (client_->cancelled()) return Status::cancelled;
+  if (const Status status = client_->ensure_ready(earlier(connect_by, bound)); status != Status::ok) return status;
   // Not cut short by the end of the wait: a reply that comes a little later is an answer, a deadline is none.
-  const Instant deadline = request_deadline();
+  const Instant deadline = earlier(request_deadline(), bound);
   Status status = Status::ok;
+  if (!client_->session_.may_compensate()) [[unlikely]]
+    status = client_->await_place(deadline);
+  if (status != Status::ok) return status;
   for (int asked = 0; asked == 0 || (asked == 1 && may_ask_again(status, deadline)); ++asked) {
     Token token;
     const bool again = machine_.kind().reentrant && machine_.held(client_->now_);
@@ -234,7 +191,11 @@ inline Status HoldRecord::attempt_inline(Instant wait_deadline) noexcept {
   return status;
 }
 
-Status HoldRecord::attempt(Instant wait_deadline) noexcept { return attempt_inline(wait_deadline); }
+Status HoldRecord::attempt(Instant deadline) noexcept {
+  const bool last = client_->now_ + timeout_min > deadline;
+  const Instant bound = deadline + client_->config_.request_timeout;
+  return attempt_inline(last ? bound : deadline, bound);
+}
 
 // True if the request failed before its first byte left and there is a connection again: then, and only then, it may
 // be asked once more.
@@ -244,7 +205,14 @@ bool HoldRecord::may_ask_again(Status status, Instant deadline) noexcept {
 
 Status HoldRecord::try_acquire() noexcept {
   if (const Status status = begin_anew(); status != Status::ok) return status;
-  const Status status = attempt_inline(Instant::max());
+  return end_acquire(attempt_inline(Instant::max(), Instant::max()));
+}
+
+// What was granted when cancel() came is wanted by nobody any more.
+inline Status HoldRecord::end_acquire(Status status) noexcept {
+  if (client_->cancelled() && status == Status::ok) [[unlikely]]
+    (void)post_release();
+  status = client_->conclude(status, false);
   tell();
   return status;
 }
@@ -252,25 +220,14 @@ Status HoldRecord::try_acquire() noexcept {
 Status HoldRecord::acquire(Duration wait) noexcept {
   if (wait < Duration::zero()) return Status::invalid_argument;
   if (const Status status = begin_anew(); status != Status::ok) return status;
-  const Status status = acquire_within(wait);
-  tell();
-  return status;
+  return end_acquire(acquire_within(client_->now_ + wait));
 }
 
-Status HoldRecord::acquire_within(Duration wait) noexcept {
-  const Instant deadline = client_->now_ + wait;
-  // The last attempt is made at the deadline, and has the time of a request; so has the only one where there is no
-  // time to wait.
-  const bool only = client_->now_ + timeout_min > deadline;
-  Status status = attempt(only ? request_deadline() : deadline);
-  if (only || client_->now_ >= deadline || !worth_waiting(status)) return status;
-  status = ways_->wait != nullptr ? ways_->wait(*this, deadline, status) : poll_until(deadline, status);
-  // Cancelled too late to be seen before the grant: nobody wants it any more.
-  if (status == Status::ok && client_->take_cancel()) {
-    (void)post_release();
-    status = Status::cancelled;
-  }
-  return status;
+// The last attempt is made at the deadline, and has the time of a request; so has the only one where there is no time to wait.
+Status HoldRecord::acquire_within(Instant deadline) noexcept {
+  const Status status = attempt(deadline);
+  if (client_->now_ + timeout_min > deadline || !worth_waiting(status)) return status;
+  return ways_->wait != nullptr ? ways_->wait(*this, deadline, status) : poll_until(deadline, status);
 }
 
 // Attempts with growing, jittered delays, after one that ended with `outcome`.
@@ -281,9 +238,7 @@ Status HoldRecord::poll_until(Instant deadline, Status outcome) noexcept {
     const Instant next = client_->now_ + client_->jittered(delay);
     if (!client_->sleep_tending(earlier(next, deadline))) return Status::cancelled;
     catch_up();
-    const bool last = client_->now_ + timeout_min > deadline;
-    outcome = attempt(last ? request_deadline() : deadline);
-    if (last) break;
+    outcome = attempt(deadline);
   }
   return outcome;
 }
@@ -291,7 +246,8 @@ Status HoldRecord::poll_until(Instant deadline, Status outcome) noexcept {
 Status HoldRecord::renew(Duration timeout) noexcept {
   if (timeout < timeout_min) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok) return status;
-  const Status status = renew_within(timeout);
+  Status status = renew_within(timeout);
+  status = client_->conclude(status, status == Status::ok || status == Status::lock_lost || status == Status::not_held);
   tell();
   return status;
 }
@@ -300,7 +256,7 @@ Status HoldRecord::renew_within(Duration timeout) noexcept {
   catch_up();
   const Instant deadline = client_->now_ + timeout;
   if (!machine_.held(client_->now_)) return machine_.renew(client_->now_, deadline);
-  if (client_->take_cancel()) return Status::cancelled;
+  if (client_->cancelled()) return Status::cancelled;
   if (const Status status = client_->ensure_ready(earlier(deadline, machine_.valid_until())); status != Status::ok) {
     catch_up();
     return status;
@@ -321,8 +277,16 @@ Status HoldRecord::start_release(bool posted) noexcept {
   return started;
 }
 
+// cancel() ends its wait, and never keeps it from its work.
 Status HoldRecord::release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
+  client_->cancel_.begin_spared();
+  const Status status = release_now();
+  client_->cancel_.end_spared();
+  return status;
+}
+
+inline Status HoldRecord::release_now() noexcept {
   if (keeper_ != nullptr) keeper_->sync(*this);
   const Status started = start_release(false);
   // Without a connection the machine is told so by submit(), and the compensation waits for the next one.
@@ -357,8 +321,8 @@ Status HoldRecord::post_release() noexcept {
   }
   settle();
   if (machine_.count() == 0) untold_ = Told::nothing;
-  if (client_->socket_ >= 0) client_->transmit();
-  return started;
+  if (client_->socket_ >= 0) client_->look_and_transmit();
+  return started == Status::ok && machine_.wants_compensation() ? Status::too_many_requests : started;
 }
 
 // ---- Queries -----------------------------------------------------------------------------------------------------
@@ -366,19 +330,19 @@ Status HoldRecord::post_release() noexcept {
 Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
   if (const Status status = begin_anew(); status != Status::ok) return status;
   std::int64_t milliseconds = 0;
-  Status status = client_->take_cancel() ? Status::cancelled : client_->ensure_ready(Instant::max());
+  Status status = client_->cancelled() ? Status::cancelled : client_->ensure_ready(Instant::max());
   if (status == Status::ok) {
     if (client_->query_waiting_) client_->pump(nullptr);  // One at a time.
     status = client_->ask_remaining(machine_, milliseconds);
   }
-  if (status != Status::ok) {
-    tell();
-    return status;
+  if (status == Status::ok) {
+    client_->pump(nullptr);
+    client_->query_waiting_ = false;
+    status = client_->query_outcome_;
   }
-  client_->pump(nullptr);
-  client_->query_waiting_ = false;
+  status = client_->conclude(status, status == Status::ok);
   tell();
-  if (client_->query_outcome_ != Status::ok) return client_->query_outcome_;
+  if (status != Status::ok) return status;
   constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
   if (milliseconds == -1 || milliseconds > milliseconds_max)
     remaining = remaining_unlimited;
@@ -420,7 +384,7 @@ Status HoldRecord::keep(const KeepOptions& options) noexcept {
 Status HoldRecord::start_keeping() noexcept {
   leave_keeper();  // A lost hold may still be known.
   granted_at_ = machine_.confirmed_at();
-  ticked_at_.store(granted_at_.nanoseconds());
+  ticked_at_.set(granted_at_);
   risk_told_.store(false);
   loss_told_.store(false);
   untold_ = Told::nothing;
@@ -441,7 +405,7 @@ void HoldRecord::leave_keeper() noexcept {
 
 bool HoldRecord::may_renew(Instant now) const noexcept {
   if (keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold) return false;
-  return keep_.liveness == liveness_off || now - Instant::from_nanoseconds(ticked_at_.load()) < keep_.liveness;
+  return keep_.liveness == liveness_off || ticked_at_.since(now) < keep_.liveness;
 }
 
 void HoldRecord::join_tended() noexcept {
@@ -451,6 +415,7 @@ void HoldRecord::join_tended() noexcept {
   tended_next_ = client_->tended_first_;
   if (tended_next_ != nullptr) tended_next_->tended_previous_ = this;
   client_->tended_first_ = this;
+  client_->dialer_.set_pause_max(reconnect_kept_max);
 }
 
 void HoldRecord::leave_tended() noexcept {
@@ -458,6 +423,7 @@ void HoldRecord::leave_tended() noexcept {
   tended_ = false;
   (tended_previous_ != nullptr ? tended_previous_->tended_next_ : client_->tended_first_) = tended_next_;
   if (tended_next_ != nullptr) tended_next_->tended_previous_ = tended_previous_;
+  if (client_->tended_first_ == nullptr) client_->dialer_.set_pause_max(reconnect_delay_max);
 }
 
 // The record is left as it is to be before anybody is called: a callback may release the lock, and acquire it anew.
@@ -480,7 +446,7 @@ void HoldRecord::post_releases(std::uint32_t count) noexcept {
 // The other's reply that is still on its way is nobody's; what it posted goes on.
 void HoldRecord::take_over(HoldRecord& other) noexcept {
   if (other.orphaned()) return;
-  const bool kept = other.keeper_ != nullptr;
+  Keeper* const keeper = other.keeper_;  // The client may have been detached from it since.
   const bool tended = other.tended_;
   other.leave_keeper();
   other.leave_tended();
@@ -489,14 +455,14 @@ void HoldRecord::take_over(HoldRecord& other) noexcept {
   machine_.take_over(other.machine_);
   keep_ = other.keep_;
   granted_at_ = other.granted_at_;
-  ticked_at_.store(other.ticked_at_.load());
+  ticked_at_.set(other.ticked_at_);
   risk_told_.store(other.risk_told_.load());
   loss_told_.store(other.loss_told_.load());
   untold_ = other.untold_;
   automatic_lease_ = other.automatic_lease_;
   choose_keeping();
   incarnation_ = other.incarnation_;
-  if (tended || (kept && other.client_->keeper_->enter(*this) != Status::ok)) join_tended();
+  if (tended || (keeper != nullptr && keeper->enter(*this) != Status::ok)) join_tended();
   publish();
   other.publish();
 }

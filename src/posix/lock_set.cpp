@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/lock_set.hpp"
 
+#include "holdfast/wait_plan.hpp"
+
 namespace holdfast {
 
 namespace {
@@ -80,7 +82,7 @@ Status LockSet::take(std::size_t place, Instant deadline) noexcept {
     blocker_ = locks_[place];
     const Status status = locks_[place]->acquire(until > now ? until - now : Duration::zero());
     if (status == Status::ok) blocker_ = nullptr;
-    if (status == Status::ok || until == deadline || !HoldRecord::worth_waiting(status)) return status;
+    if (status == Status::ok || until == deadline || !worth_waiting(status)) return status;
     for (std::size_t index = 0; index < taken_; ++index)
       if (locks_[index]->renewal_due() <= Client::now()) (void)locks_[index]->renew();  // check() says what it came to.
     if (const Status lost = check(); lost != Status::ok) return lost;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The socket of a client's subscription connection: who waits by push moves its bytes.
+// The subscription connection of a client: whoever waits by push moves its bytes. No call of it waits.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,9 +24,19 @@ class PushLink {
   [[nodiscard]] int socket() const noexcept { return client_.push_socket_; }
   // Where the client went on to another address, releases are announced there.
   [[nodiscard]] bool elsewhere() const noexcept {
-    return client_.push_socket_ >= 0 && client_.push_address_ != client_.address_index_;
+    return client_.push_socket_ >= 0 && client_.push_address_ != client_.dialer_.address();
   }
-  [[nodiscard]] Instant connect_at() const noexcept { return client_.push_connect_at_; }
+  [[nodiscard]] bool dialling() const noexcept { return dialer().state() == DialState::dialling; }
+  // When to call work() again if nothing happens.
+  [[nodiscard]] Instant timeout(bool wanted) const noexcept {
+    if (socket() < 0 && !wanted) return Instant::max();
+    return earlier(dialer().poll_timeout(), dialling() ? Instant::max() : subscriber().poll_timeout());
+  }
+  // What to look at the socket for.
+  [[nodiscard]] short events() noexcept {
+    if (dialling()) return POLLOUT;
+    return static_cast<short>(subscriber().poll_transmit(now()).empty() ? POLLIN : POLLIN | POLLOUT);
+  }
 
   // The subscriber is there, and knows what has happened to its connection since it was last used.
   void make_current() noexcept {
@@ -40,51 +51,42 @@ class PushLink {
         subscriber().configure(settings());
         break;
       case Client::PushState::current:
-        if (elsewhere()) close();
-        if (client_.push_socket_ >= 0) receive();  // The end of an idle connection is noticed here.
-        break;
+        if (socket() >= 0 && !dialling()) receive();  // The end of an idle connection is noticed here.
+        return;
     }
+    dialer().start(client_.config_.connect_timeout, 1, false);
     client_.push_state_ = Client::PushState::current;
   }
 
-  // Before each attempt to connect: none follows too soon.
-  void begin_attempt() noexcept {
-    client_.push_address_ = client_.address_index_;
-    Duration& delay = client_.push_delay_;
-    delay *= 2;
-    if (delay < reconnect_delay_min) delay = reconnect_delay_min;
-    if (delay > reconnect_delay_max) delay = reconnect_delay_max;
+  // What is due: connects if that is `wanted`, judges deadlines after what has arrived, sends.
+  void work(bool wanted) noexcept {
+    if (elsewhere() || subscriber().state() == SubscriberState::failed) close();
+    if (wanted || dialling()) dial();
+    if (socket() < 0 || dialling()) return;
+    if (now() >= subscriber().poll_timeout()) {
+      receive();
+      subscriber().handle_timeout(now());
+    }
+    if (socket() >= 0) transmit();
+    if (subscriber().state() == SubscriberState::failed) close();
   }
-  void end_attempt() noexcept { client_.push_connect_at_ = now() + client_.jittered(client_.push_delay_); }
-  // Blocks until the limit at most.
-  void connect(Instant limit) noexcept {
-    begin_attempt();
-    const Status status = client_.connect_again(limit, client_.push_socket_);
-    end_attempt();
-    if (status == Status::ok) subscriber().handle_connected(now());
-  }
-  // The same without blocking. True if it is on its way.
-  [[nodiscard]] bool begin_connect() noexcept {
-    begin_attempt();
-    bool connected = false;
-    const Status status = client_.begin_connect(client_.push_socket_, connected);
-    end_attempt();
-    if (status == Status::ok && connected) finish_connect();
-    return status == Status::ok && !connected;
-  }
-  // The socket is writable.
-  void finish_connect() noexcept {
-    if (Client::connect_outcome(client_.push_socket_) == Status::ok &&
-        client_.set_up_socket(client_.push_socket_) == Status::ok)
-      subscriber().handle_connected(now());
+  // The socket has something for us.
+  void take() noexcept {
+    if (socket() < 0) return;
+    if (dialling())
+      finish_dial(Client::connect_outcome(socket()));
     else
-      close();
+      receive();
   }
 
   void close() noexcept {
     if (client_.push_socket_ >= 0) ::close(client_.push_socket_);
     client_.push_socket_ = -1;
     if (subscriber().state() != SubscriberState::closed) subscriber().handle_closed();
+    if (dialer().state() >= DialState::handshaking)
+      dialer().handle_closed(subscriber().failure(), dialer().lasted(now()), now(), client_.random());
+    else
+      dialer().abandon();
   }
 
   void transmit(int flags = 0) noexcept {
@@ -110,8 +112,9 @@ class PushLink {
       const MutableBytes space = subscriber().receive_space();
       const ssize_t count = ::recv(client_.push_socket_, space.data, space.size, MSG_DONTWAIT);
       if (count > 0) {
-        client_.push_delay_ = Duration::zero();  // It is alive: the next loss is a new one.
         subscriber().handle_received(static_cast<std::size_t>(count), now());
+        // Only a subscription that was granted is a success: a server that refuses it is left alone for longer and longer.
+        if (subscriber().established() && !dialer().ready()) dialer().handle_ready(now());
         if (static_cast<std::size_t>(count) < space.size) return;
         continue;
       }
@@ -132,12 +135,42 @@ class PushLink {
     constexpr int unhurried = 0;
 #endif
     subscriber().leave(waiter, with_lock);
-    if (client_.push_socket_ >= 0) transmit(with_lock ? unhurried : 0);
+    if (socket() >= 0 && !dialling()) transmit(with_lock ? unhurried : 0);
     if (subscriber().state() == SubscriberState::failed) close();
   }
 
  private:
+  [[nodiscard]] Dialer& dialer() const noexcept { return client_.push_dialer_; }
   [[nodiscard]] Instant now() const noexcept { return client_.now_; }
+
+  void dial() noexcept {
+    while (now() >= dialer().poll_timeout()) switch (dialer().poll_action(now(), client_.random())) {
+        case DialAction::none:
+        case DialAction::resolve: return;  // It goes where the client goes, and asks for no name.
+        case DialAction::hang_up:
+          ::close(client_.push_socket_);
+          client_.push_socket_ = -1;
+          break;
+        case DialAction::dial: {
+          client_.push_address_ = client_.dialer_.address();
+          bool connected = false;
+          const Status status = client_.begin_connect(client_.push_socket_, connected);
+          if (status != Status::ok || connected) finish_dial(status);
+          break;
+        }
+      }
+  }
+  void finish_dial(Status outcome) noexcept {
+    if (outcome == Status::ok) outcome = client_.set_up_socket(client_.push_socket_);
+    if (outcome == Status::ok) {
+      subscriber().handle_connected(now());
+      dialer().handle_dialled();
+      return;
+    }
+    if (client_.push_socket_ >= 0) ::close(client_.push_socket_);
+    client_.push_socket_ = -1;
+    dialer().handle_dial_failed(outcome, now(), client_.random());
+  }
   [[nodiscard]] SubscriberSettings settings() const noexcept {
     const ClientConfig& config = client_.config_;
     return {.user = config.user.view(),

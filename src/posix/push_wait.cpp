@@ -3,8 +3,6 @@
 // Waiting by push: one waiter's life, from an attempt that found the lock busy to its end.
 #include "holdfast/push_wait.hpp"
 
-#include <poll.h>
-
 #include "client_hot.hpp"
 #include "holdfast/wait_plan.hpp"
 #include "push_link.hpp"
@@ -37,38 +35,35 @@ class PushWait {
 
   Status wait(Status outcome) noexcept {
     for (;;) {
-      drive();
-      client_.tend_due();
+      client_.work();
+      link_.work(true);
       record_.catch_up();
-      if (client_.take_cancel()) return Status::cancelled;
+      if (client_.cancelled()) return Status::cancelled;
       if (subscriber().refused(*waiter_)) {
         refused_ = true;
         return outcome;
       }
       if (confirmed() == 0) plan_.forget(1);
-      if (link_.elsewhere()) link_.close();
       const bool woken = subscriber().woken(*waiter_);
       if (plan_.due(now(), woken, confirmed())) {
-        const bool last = plan_.last(now());
         plan_.begin_attempt(now(), confirmed());
         subscriber().begin_try(*waiter_);
         // The first try behind a wake-up is likely to be granted, and asks for nothing else.
         client_.ttl_wanted_ = asks_ttl_ && !woken;
-        outcome = record_.attempt(last ? record_.request_deadline() : deadline_);
+        outcome = record_.attempt(deadline_);
         asked_along_ = client_.ttl_wanted_;
         client_.ttl_wanted_ = false;
         // Of several names another one is in the way now.
         const bool elsewhere = outcome == Status::lock_busy && place_ != record_.machine_.awaited_place();
         if (outcome == Status::lock_busy && !elsewhere) subscriber().end_try(*waiter_);
-        if (last || !HoldRecord::worth_waiting(outcome)) return outcome;
+        if (plan_.last(now()) || !worth_waiting(outcome)) return outcome;
         if (elsewhere && !listen_elsewhere()) return outcome;
         plan(outcome);
         continue;
       }
-      Instant until =
-          earlier(plan_.next(woken, confirmed()), earlier(client_.tend_next(), subscriber().poll_timeout()));
-      if (link_.socket() < 0) until = earlier(until, later(link_.connect_at(), plan_.floor()));
-      sleep_until(until);
+      const Instant until =
+          earlier(plan_.next(woken, confirmed()), earlier(client_.next_timeout(), link_.timeout(true)));
+      if (client_.wait_until(until, link_.socket(), link_.events())) link_.take();
     }
   }
 
@@ -104,36 +99,8 @@ class PushWait {
     if (!client_.query_waiting_ && !asked_along_) {
       if (client_.ask_ttl(record_.machine_.key(), client_.ttl_) != Status::ok) return remaining_unknown;
     }
-    client_.pump(nullptr);
-    if (client_.query_outcome_ == Status::cancelled) client_.cancel();  // It was meant for the wait.
-    return client_.query_outcome_ == Status::ok ? client_.ttl_ : remaining_unknown;
-  }
-
-  // Connects where that is due, and sends what is to be sent.
-  void drive() noexcept {
-    if (subscriber().state() == SubscriberState::failed) link_.close();
-    if (link_.socket() < 0 && now() >= link_.connect_at())
-      link_.connect(earlier(now() + client_.config_.connect_timeout, deadline_));
-    subscriber().handle_timeout(now());
-    link_.transmit();
-    if (subscriber().state() == SubscriberState::failed) link_.close();
-  }
-
-  // Until then, until something arrives, or until cancel(); no longer than sleep_max.
-  void sleep_until(Instant until) noexcept {
-    client_.now_ = Client::now();
-    Duration left = until - now();
-    if (left < Duration::zero()) left = Duration::zero();
-    if (left > sleep_max) left = sleep_max;
-    const timespec limit = {.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000),
-                            .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)};
-    const bool unsent = !subscriber().poll_transmit(now()).empty();
-    pollfd entries[] = {
-        {.fd = client_.wake_, .events = POLLIN, .revents = 0},
-        {.fd = link_.socket(), .events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), .revents = 0}};
-    const int ready = ::ppoll(entries, 2, &limit, nullptr);  // A descriptor below zero is passed over.
-    client_.now_ = Client::now();
-    if (ready > 0 && entries[1].revents != 0 && link_.socket() >= 0) link_.receive();
+    client_.pump(nullptr, deadline_ + client_.config_.request_timeout);
+    return client_.query_waiting_ || client_.query_outcome_ != Status::ok ? remaining_unknown : client_.ttl_;
   }
 
   HoldRecord& record_;

@@ -18,10 +18,6 @@ namespace holdfast {
 
 namespace {
 
-// A resolver may take seconds: it is asked again no sooner than this.
-constexpr Duration resolve_interval = std::chrono::seconds(10);
-// With several addresses, a silent one must leave time for the next.
-constexpr Duration address_timeout_min = std::chrono::milliseconds(100);
 // How long connect() waits for the rest once a majority is there.
 constexpr Duration connect_grace = std::chrono::milliseconds(250);
 // Connections that were not looked at for so long may be gone.
@@ -83,134 +79,76 @@ Status QuorumClient::prepare(std::size_t count, const QuorumConfig& config) noex
   }
   if (first_ != nullptr && count != nodes()) return Status::already_held;
   close();
-  roll_.configure(count, config);
-  for (std::size_t index = 0; index < count; ++index) roll_.enter(index, nodes_[index].client);
+  roll_.begin(count, config, Client::now());
+  for (std::size_t index = 0; index < count; ++index)
+    roll_.attach(index, nodes_[index].client.session_, nodes_[index].client.config_);
   return Status::ok;
 }
 
 Status QuorumClient::prepare_node(std::size_t index, const ClientConfig& config) noexcept {
   Node& node = nodes_[index];
   problem_node_ = index;
+  roll_.enter(index, config);
+  node.client.question_ = &node.resolver;
   const Status status = node.client.prepare(config);
   problem_ = node.client.problem();
-  node.connecting = false;
-  node.resolved_at = Instant();
   return status;
 }
 
 // To every node, so that one that is given twice is noticed at once.
 Status QuorumClient::connect_all() noexcept {
   read_clock();
+  if (now_ == Instant::max()) return Status::system_error;  // It cannot be read.
   Duration longest = timeout_min;
   for (std::size_t index = 0; index < nodes(); ++index)
     if (nodes_[index].client.config_.connect_timeout > longest) longest = nodes_[index].client.config_.connect_timeout;
   Instant until = now_ + longest;
   for (bool enough = false;;) {
     move();
+    tend_due();
     // Who is slower than a majority is not waited for much longer.
     if (!enough && roll_.verdict(now_) == Status::ok) {
       enough = true;
       until = earlier(until, now_ + connect_grace);
     }
-    if (!any_connecting() || now_ >= until) break;
-    wait_until(earlier(until, next_timeout()));
-    if (nodes_[0].client.take_cancel()) return Status::cancelled;
+    if (!any_connecting() || now_ >= until || nodes_[0].client.cancelled()) break;
+    wait_until(earlier(until, earlier(tend_next(), next_timeout())));
   }
-  return roll_.verdict(now_);
+  return nodes_[0].client.conclude(roll_.verdict(now_), false);
 }
 
 void QuorumClient::close() noexcept {
   for (std::size_t index = 0; index < nodes(); ++index) {
     Node& node = nodes_[index];
-    node.connecting = false;
     roll_.forget(index);
+    node.resolver.forget();
     if (node.client.forked()) continue;
-    if (node.client.session_.state() == SessionState::closed && node.client.socket_ >= 0) {
-      ::close(node.client.socket_);  // It was on its way.
-      node.client.socket_ = -1;
-    }
     if (node.client.socket_ >= 0) {
       node.client.now_ = Client::now();
-      node.client.transmit();
+      look_and_transmit(node);
       node.client.close_transport();
       dispatch(node);
     }
-    node.client.close_push(Client::PushState::closed);
+    node.client.close();
   }
-}
-
-void QuorumClient::start_connect(Node& node) noexcept {
-  Client& client = node.client;
-  const bool named = client.config_.socket_path.empty() && !client.take_literal();
-  const bool ask = named && (client.address_count_ == 0 || node.exhausted) &&
-                   (node.resolved_at == Instant() || now_ - node.resolved_at >= resolve_interval);
-  if (ask) {
-    node.resolved_at = now_;
-    node.exhausted = false;
-    const Status resolved = client.resolve();
-    read_clock();
-    if (resolved != Status::ok && client.address_count_ == 0) {
-      finish_connect(node, resolved);
-      return;
-    }
-  }
-  bool connected = false;
-  const Status status = client.begin_connect(client.socket_, connected);
-  if (status != Status::ok) {
-    client.error_number_ = errno;
-    finish_connect(node, status == Status::not_connected ? Status::name_not_resolved : status);
-    return;
-  }
-  Duration share = client.config_.connect_timeout;
-  if (client.address_count_ > 1 && client.config_.socket_path.empty()) share = share / client.address_count_;
-  if (share < address_timeout_min)
-    share = earlier(now_ + client.config_.connect_timeout, now_ + address_timeout_min) - now_;
-  node.connect_deadline = now_ + share;
-  node.connecting = !connected;
-  if (connected) finish_connect(node, Status::ok);
-}
-
-// The outcome of the transport; the handshake follows.
-void QuorumClient::finish_connect(Node& node, Status status) noexcept {
-  Client& client = node.client;
-  node.connecting = false;
-  if (status == Status::ok && client.set_up_socket(client.socket_) != Status::ok) status = Status::system_error;
-  if (status == Status::ok) {
-    client.session_.handle_connected(now_, now_ + client.config_.connect_timeout);
-    return;
-  }
-  if (client.socket_ >= 0) ::close(client.socket_);
-  client.socket_ = -1;
-  if (client.address_count_ != 0 && ++client.address_index_ == client.address_count_) {
-    client.address_index_ = 0;
-    node.exhausted = true;
-  }
-  roll_.leave(index_of(node), client.note_connect(status));
 }
 
 void QuorumClient::close_node(Node& node) noexcept {
-  Client& client = node.client;
-  const Status why = client.session_.failure();
-  client.close_transport();
+  const Status why = node.client.session_.failure();
+  node.client.close_transport();
   dispatch(node);
-  const Status status = why == Status::ok ? Status::transport_closed : why;
-  if (!roll_.introduced(index_of(node))) {
-    (void)client.note_connect(status);
-  } else {
-    client.failure_ = status;
-    client.next_connect_at_ = now_ + client.jittered(reconnect_delay_min);
-  }
-  roll_.leave(index_of(node), status);
+  roll_.leave(index_of(node), why == Status::ok ? Status::transport_closed : why);
 }
 
-// The handshake is done; every lock learns whether the node is one of its own.
+// The handshake is done, and nothing has been sent since: every lock learns who answers there.
 void QuorumClient::look_at(std::size_t index) noexcept {
-  (void)nodes_[index].client.note_connect(Status::ok);
+  nodes_[index].client.note_ready();
   const NodeSet changed = roll_.introduce(index, now_);
+  if (roll_.moved(index)) nodes_[index].client.session_.forget_compensations();
   for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
     for (NodeSet left = changed; left != 0; left = static_cast<NodeSet>(left & (left - 1)))
       if (const auto node = static_cast<std::size_t>(__builtin_ctz(left)); node < lock->machine_.nodes())
-        lock->machine_.exclude(node, roll_.excluded(node));
+        lock->machine_.meet(node, roll_.server(node), roll_.excluded(node));
 }
 
 Instant QuorumClient::request_deadline() const noexcept { return now_ + nodes_[0].client.config_.request_timeout; }
@@ -229,7 +167,7 @@ Status QuorumClient::begin() noexcept {
     const std::uint32_t incarnation = node.client.incarnation_.load();
     if (const Status status = node.client.begin(); status != Status::ok) return status;
     if (node.client.incarnation_.load() == incarnation) continue;
-    node.connecting = false;
+    node.resolver.forget();  // The parent's.
     roll_.forget(index);
   }
   read_clock();
@@ -238,6 +176,8 @@ Status QuorumClient::begin() noexcept {
     wait_until(now_);
     move();
   }
+  for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
+    if (lock->machine_.owed() != 0 && !lock->orphaned()) lock->catch_up();
   return Status::ok;
 }
 
@@ -248,36 +188,32 @@ void QuorumClient::dispatch(Node& node) noexcept {
       node.client.take_query_reply(reply);
       continue;
     }
-    auto& vote = *static_cast<QuorumVote*>(reply.tag.requester);
-    vote.machine.handle_reply(reply, now_);
-    static_cast<QuorumLock*>(vote.owner)->settle(vote);
+    const auto& vote = *static_cast<const QuorumVote*>(reply.tag.requester);
+    static_cast<QuorumLock*>(vote.owner)->take_reply(vote.node, reply);
   }
+  if (node.client.session_.ready() && !roll_.introduced(index_of(node))) look_at(index_of(node));
 }
 
 void QuorumClient::receive(Node& node) noexcept {
-  Client& client = node.client;
-  const MutableBytes space = client.session_.receive_space();
-  if (space.size == 0) return;
-  const ssize_t count = ::recv(client.socket_, space.data, space.size, MSG_DONTWAIT);
-  const Client::Received received = client.take_received(count);
-  now_ = later(now_, client.now_);
+  const Client::Received received = node.client.look();
+  now_ = later(now_, node.client.now_);
   dispatch(node);
   if (received == Client::Received::closed) close_node(node);
+}
+
+void QuorumClient::look_and_transmit(Node& node) noexcept {
+  while (node.client.session_.wants_look()) receive(node);
+  node.client.transmit();
 }
 
 void QuorumClient::move_node(std::size_t index) noexcept {
   Node& node = nodes_[index];
   Client& client = node.client;
   client.now_ = now_;
-  if (node.connecting) {
-    if (now_ >= node.connect_deadline) finish_connect(node, Status::connect_failed);
-    if (node.connecting || client.socket_ < 0) return;
-  }
-  if (client.socket_ < 0) {
-    if (now_ < client.next_connect_at_) return;
-    start_connect(node);
-    if (client.socket_ < 0 || node.connecting) return;
-  }
+  node.resolver.poll(client);
+  if (now_ != Instant::max()) client.dial();
+  if (client.dialer_.state() == DialState::waiting) roll_.leave(index, client.dialer_.failure());
+  if (client.socket_ < 0 || client.dialling()) return;
   Session& session = client.session_;
   if (now_ >= session.poll_timeout()) {
     receive(node);  // Arrived bytes are read before a deadline is judged.
@@ -285,9 +221,8 @@ void QuorumClient::move_node(std::size_t index) noexcept {
     session.handle_timeout(now_);
     dispatch(node);
   }
-  client.transmit();
+  look_and_transmit(node);
   if (session.state() == SessionState::failed) close_node(node);
-  if (session.ready() && !roll_.introduced(index)) look_at(index);
   if (now_ >= roll_.introduction_due(index)) close_node(node);
 }
 
@@ -296,19 +231,21 @@ void QuorumClient::move() noexcept {
 }
 
 void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
-  pollfd entries[1 + 2 * nodes_max];
+  pollfd entries[1 + 3 * nodes_max];
   entries[0] = {.fd = cancellable ? nodes_[0].client.wake_ : -1, .events = POLLIN, .revents = 0};
   std::size_t count = 1;
   for (std::size_t index = 0; index < nodes(); ++index) {
     const Node& node = nodes_[index];
-    const bool writes = node.connecting || node.client.session_.unsent();
-    const bool reads = !node.connecting;
+    const bool dials = node.client.dialling();
+    const bool writes = dials || node.client.session_.unsent();
     entries[count++] = {.fd = node.client.socket_,  // Below zero it is passed over.
-                        .events = static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)),
+                        .events = static_cast<short>((dials ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
                         .revents = 0};
   }
   for (std::size_t index = 0; index < extra_count_; ++index)
     entries[count++] = {.fd = extra_[index].descriptor, .events = extra_[index].events, .revents = 0};
+  for (std::size_t index = 0; index < nodes(); ++index)  // move() looks at the answer.
+    entries[count++] = {.fd = nodes_[index].resolver.descriptor(), .events = POLLIN, .revents = 0};
   const Duration left = now_ < then ? then - now_ : Duration::zero();
   const std::int64_t sleep = left > sleep_max ? sleep_max.count() : left.count();
   const timespec limit = {.tv_sec = static_cast<time_t>(sleep / 1'000'000'000),
@@ -319,14 +256,13 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
   for (std::size_t index = 0; index < extra_count_; ++index)
     extra_[index].ready = ready > 0 && entries[1 + nodes() + index].revents != 0;
   if (ready <= 0) return;
+  if (entries[0].revents != 0) nodes_[0].client.drain_wakes();
   for (std::size_t index = 0; index < nodes(); ++index) {
     Node& node = nodes_[index];
     const short events = entries[1 + index].revents;
     if (events == 0 || node.client.socket_ != entries[1 + index].fd) continue;
-    if (node.connecting) {
-      const Status status = Client::connect_outcome(node.client.socket_);
-      node.client.error_number_ = status == Status::ok ? 0 : errno;
-      finish_connect(node, status);
+    if (node.client.dialling()) {
+      node.client.finish_dial();
     } else if ((events & ~POLLOUT) != 0) {
       receive(node);
     }
@@ -335,49 +271,55 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
 
 Instant QuorumClient::next_timeout() const noexcept {
   Instant next = Instant::max();
-  for (std::size_t index = 0; index < nodes(); ++index) {
-    const Node& node = nodes_[index];
-    next = earlier(next, node.connecting           ? node.connect_deadline
-                         : node.client.socket_ < 0 ? node.client.next_connect_at_
-                                                   : node.client.session_.poll_timeout());
-  }
+  for (std::size_t index = 0; index < nodes(); ++index) next = earlier(next, nodes_[index].client.connection_timeout());
   return next;
 }
 
 bool QuorumClient::any_connecting() const noexcept {
   for (std::size_t index = 0; index < nodes(); ++index) {
-    const Node& node = nodes_[index];
-    if (node.connecting || (node.client.socket_ >= 0 && !roll_.introduced(index))) return true;
+    const Client& client = nodes_[index].client;
+    if (client.socket_ >= 0 ? !roll_.introduced(index) : client.dialer_.hopeful(now_)) return true;
   }
   return false;
 }
 
 bool QuorumClient::expects_bytes() const noexcept {
   for (std::size_t index = 0; index < nodes(); ++index)
-    if (nodes_[index].connecting || nodes_[index].client.session_.in_flight() != 0) return true;
+    if (nodes_[index].client.dialling() || nodes_[index].client.session_.in_flight() != 0) return true;
   return false;
+}
+
+std::size_t QuorumClient::compensations_pending() const noexcept {
+  std::size_t pending = roll_.compensations_pending();
+  for (const QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
+    pending += static_cast<std::size_t>(__builtin_popcount(lock->machine_.owed()));
+  return pending;
 }
 
 bool QuorumClient::pump(QuorumLock* lock, Instant until) noexcept {
   for (;;) {
     move();
-    if (lock != nullptr) lock->catch_up();
-    const bool answered = lock != nullptr && !lock->machine_.waiting();
+    bool answered = lock != nullptr && !lock->machine_.waiting();
+    if (!answered) {
+      tend_due(lock);
+      if (lock != nullptr) lock->catch_up();
+      answered = lock != nullptr && !lock->machine_.waiting();
+    }
     if (answered || now_ >= until) {
       if (answered) transmit_all();
       return true;
     }
-    Instant then = earlier(until, next_timeout());
+    Instant then = earlier(until, earlier(tend_next(), next_timeout()));
     if (lock != nullptr) then = earlier(then, lock->machine_.poll_timeout());
+    if (nodes_[0].client.cancelled()) return false;
     wait_until(then);
-    if (nodes_[0].client.take_cancel()) return false;
   }
 }
 
 // What an answer calls for leaves before the call returns.
 void QuorumClient::transmit_all() noexcept {
   for (std::size_t index = 0; index < nodes(); ++index)
-    if (nodes_[index].client.socket_ >= 0 && !nodes_[index].connecting) nodes_[index].client.transmit();
+    if (nodes_[index].client.socket_ >= 0) look_and_transmit(nodes_[index]);
 }
 
 // Waits for a majority that may vote, as long as one is on its way.
@@ -386,10 +328,11 @@ Status QuorumClient::gather(Instant until) noexcept {
     const Status status = roll_.verdict(now_);
     if (status != Status::no_quorum) return status;
     move();
+    tend_due();
     if (roll_.verdict(now_) != Status::no_quorum) continue;
     if (!any_connecting() || now_ >= until) return status;
-    wait_until(earlier(until, next_timeout()));
-    if (nodes_[0].client.take_cancel()) return Status::cancelled;
+    if (nodes_[0].client.cancelled()) return Status::cancelled;
+    wait_until(earlier(until, earlier(tend_next(), next_timeout())));
   }
 }
 
@@ -418,21 +361,22 @@ Instant QuorumClient::tend() noexcept {
   return compensations_pending() == 0 ? next : earlier(next, next_timeout());
 }
 
-void QuorumClient::tend_due() noexcept {
-  if (tend_next() <= now_) tend_holds();
+// Asks for the renewals that are due, and waits for none: who waits for something else deals with the answers as they come.
+// The lock that a call waits for has an answer of its own to come.
+void QuorumClient::tend_due(const QuorumLock* but) noexcept {
+  for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_) {
+    if (lock == but || lock->orphaned()) continue;
+    if (lock->machine_.poll_timeout() <= now_ || lock->machine_.owed() != 0) lock->catch_up();
+    if (lock->kept() && lock->machine_.renewal_due() <= now_ && lock->may_renew(now_))
+      (void)lock->start_renewal(request_deadline());
+  }
 }
 
 // What is due is asked for together, and waited for together.
 void QuorumClient::tend_holds() noexcept {
-  bool open = false;
+  tend_due();
   const Instant until = request_deadline();
-  for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_) {
-    if (lock->orphaned()) continue;
-    lock->catch_up();
-    if (!lock->kept() || lock->machine_.renewal_due() > now_ || !lock->may_renew(now_)) continue;
-    open = lock->start_renewal(until) == Status::ok || open;
-  }
-  while (open) {
+  for (bool open = true;;) {
     move();
     open = false;
     Instant then = earlier(until, next_timeout());
@@ -447,7 +391,11 @@ void QuorumClient::tend_holds() noexcept {
     wait_until(then, false);
   }
   transmit_all();
-  // A callback may release, acquire or destroy any lock: after each, the list is read anew.
+  tell_holds();
+}
+
+// A callback may release, acquire or destroy any lock: after each, the list is read anew.
+void QuorumClient::tell_holds() noexcept {
   for (QuorumLock* lock = first_; lock != nullptr;) {
     QuorumLock* const next = lock->next_;
     const bool told = lock->untold_ != QuorumLock::Told::nothing && !lock->orphaned();
@@ -459,7 +407,7 @@ void QuorumClient::tend_holds() noexcept {
 bool QuorumClient::sleep_tending(Instant then) noexcept {
   do {
     if (!pump(nullptr, earlier(then, tend_next()))) return false;
-    tend_due();
+    tell_holds();
   } while (now_ < then);
   return true;
 }

@@ -2,6 +2,7 @@
 #include "holdfast/quorum_lock.hpp"
 
 #include "client_hot.hpp"
+#include "holdfast/wait_plan.hpp"
 
 namespace holdfast {
 
@@ -15,6 +16,7 @@ QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* c
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     votes[node]->owner = this;
     votes[node]->node = static_cast<std::uint8_t>(node);
+    machine_.meet(node, quorum.roll_.server(node), quorum.roll_.excluded(node));
   }
   configuration_ = machine_.configure(key, timing);
   if (quorum.nodes() == 0) configuration_ = Status::not_connected;
@@ -32,6 +34,10 @@ QuorumLock::~QuorumLock() {
   quorum_->read_clock();
   while (machine_.count() != 0) (void)machine_.release(quorum_->now_);
   settle();
+  if (machine_.owed() != 0) {
+    quorum_->wait_until(quorum_->now_, false);  // What has arrived gives its places back.
+    catch_up();
+  }
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     quorum_->nodes_[node].client.session_.abandon(votes_[node], quorum_->now_);
   }
@@ -83,9 +89,8 @@ void QuorumLock::settle() noexcept {
   publish();
 }
 
-// After an input to one vote.
-void QuorumLock::settle(const QuorumVote& vote) noexcept {
-  machine_.settle(node_bit(vote.node), quorum_->now_);
+void QuorumLock::take_reply(std::size_t node, const Reply& reply) noexcept {
+  machine_.handle_reply(node, reply, quorum_->now_);
   if (!machine_.has_output()) return;
   hand_over();
   publish();
@@ -103,9 +108,9 @@ void QuorumLock::hand_over() noexcept {
       ReplyTag tag;
       Compensation compensation;
       if (machine.wants_request()) client.submit(machine, votes_[node]);
-      if (machine.poll_compensation(tag, compensation)) {
+      if (machine_.poll_compensation(node, client.session_.may_compensate(), tag, compensation)) {
         tag.requester = votes_[node];
-        (void)client.session_.compensate(tag, compensation);  // Without a slot its lease ends it.
+        (void)client.session_.compensate(tag, compensation);
       }
     }
     machine_.settle(nodes, now);
@@ -118,6 +123,7 @@ void QuorumLock::hand_over() noexcept {
   for (NodeSet nodes = machine_.poll_protocol_doubt(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1)))
     quorum_->nodes_[static_cast<std::size_t>(__builtin_ctz(nodes))].client.session_.fail(
         Status::protocol_error, "a reply of another shape than asked for");
+  quorum_->roll_.demote(machine_.poll_demoted(), now);
   QuorumEvent event{};
   while (machine_.poll_event(event)) note(event);
   publish();
@@ -141,7 +147,10 @@ void QuorumLock::note(QuorumEvent event) noexcept {
   }
 }
 
-void QuorumLock::catch_up() noexcept { settle(); }
+void QuorumLock::catch_up() noexcept {
+  machine_.retry_owed();
+  settle();
+}
 
 Status QuorumLock::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
@@ -170,17 +179,16 @@ void QuorumLock::tell() noexcept {
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
-bool QuorumLock::worth_waiting(Status status) noexcept {
-  return status == Status::lock_busy || status == Status::no_quorum || status == Status::timed_out;
-}
-
-Status QuorumLock::attempt(Instant wait_deadline) noexcept {
+Status QuorumLock::attempt(Instant gather_until, Instant end) noexcept {
   QuorumClient& quorum = *quorum_;
-  if (quorum.nodes_[0].client.take_cancel()) return Status::cancelled;
+  if (quorum.nodes_[0].client.cancelled()) return Status::cancelled;
+  if (quorum.now_ == Instant::max()) return Status::system_error;
+  if (const Status status = quorum.roll_.permit(machine_); status != Status::ok) return status;
   const Instant limit = quorum.now_ + quorum.nodes_[0].client.config_.connect_timeout;
-  if (const Status status = quorum.gather(earlier(limit, wait_deadline)); status != Status::ok) return status;
+  if (const Status status = quorum.gather(earlier(limit, gather_until)); status != Status::ok) return status;
+  if (quorum.now_ >= end) return Status::timed_out;
   if (machine_.kind().reentrant && machine_.held(quorum.now_)) {
-    const Status status = renew_within(quorum.request_deadline());
+    const Status status = renew_within(earlier(quorum.request_deadline(), end));
     return status == Status::ok ? machine_.reenter() : status;
   }
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
@@ -188,7 +196,7 @@ Status QuorumLock::attempt(Instant wait_deadline) noexcept {
   Client& client = quorum.nodes_[0].client;
   Token token;
   Status status = ways_->draw != nullptr ? ways_->draw(client, token) : client.draw_token(token);
-  if (status == Status::ok) status = machine_.acquire(token, quorum.now_, quorum.voters());
+  if (status == Status::ok) status = machine_.acquire(token, quorum.now_, quorum.roll_.electorate(quorum.now_), end);
   if (status != Status::ok) return status;
   settle();
   if (!quorum.pump(this, Instant::max())) {
@@ -203,7 +211,7 @@ Status QuorumLock::attempt(Instant wait_deadline) noexcept {
   }
   if (machine_.status() == Status::ok) {
     granted_at_ = machine_.confirmed_at();
-    ticked_at_.store(granted_at_.nanoseconds());
+    ticked_at_.set(granted_at_);
     risk_told_ = false;
     untold_ = Told::nothing;
   }
@@ -213,7 +221,14 @@ Status QuorumLock::attempt(Instant wait_deadline) noexcept {
 Status QuorumLock::try_acquire() noexcept {
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
-  const Status status = attempt(Instant::max());
+  return end_acquire(attempt(Instant::max(), Instant::max()));
+}
+
+// What was granted when cancel() came is wanted by nobody any more.
+Status QuorumLock::end_acquire(Status status) noexcept {
+  Client& client = quorum_->nodes_[0].client;
+  if (client.cancelled() && status == Status::ok) (void)post_release();
+  status = client.conclude(status, false);
   tell();
   return status;
 }
@@ -222,34 +237,28 @@ Status QuorumLock::acquire(Duration wait) noexcept {
   if (wait < Duration::zero()) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
-  const Status status = acquire_within(wait);
-  tell();
-  return status;
+  return end_acquire(acquire_within(wait));
 }
 
 Status QuorumLock::acquire_within(Duration wait) noexcept {
   const Instant deadline = quorum_->now_ + wait;
+  const Instant end = quorum_->end_of_wait(deadline);
   const bool only = quorum_->now_ + timeout_min > deadline;
-  Status status = attempt(only ? quorum_->request_deadline() : deadline);
+  const Status status = attempt(only ? end : deadline, end);
   if (only || quorum_->now_ >= deadline || !worth_waiting(status)) return status;
-  status = ways_->wait != nullptr ? ways_->wait(*this, deadline, status) : poll_until(deadline, status);
-  // Cancelled too late to be seen before the grant: nobody wants it any more.
-  if (status == Status::ok && quorum_->nodes_[0].client.take_cancel()) {
-    (void)post_release();
-    status = Status::cancelled;
-  }
-  return status;
+  return ways_->wait != nullptr ? ways_->wait(*this, deadline, status) : poll_until(deadline, status);
 }
 
 // The delay is random over its whole length, so that those who split the votes between them do not do so for ever.
 Status QuorumLock::poll_until(Instant deadline, Status outcome) noexcept {
+  const Instant end = quorum_->end_of_wait(deadline);
   Duration most = retry_delay_min * 2;
   while (quorum_->now_ < deadline && worth_waiting(outcome)) {
     most = most * 2 < retry_delay_max ? most * 2 : retry_delay_max;
     if (!quorum_->sleep_tending(earlier(quorum_->now_ + quorum_->random_delay(most), deadline)))
       return Status::cancelled;
     const bool last = quorum_->now_ + timeout_min > deadline;
-    outcome = attempt(last ? quorum_->request_deadline() : deadline);
+    outcome = attempt(last ? end : deadline, end);
     if (last) break;
   }
   return outcome;
@@ -275,13 +284,25 @@ Status QuorumLock::renew(Duration timeout) noexcept {
   if (timeout < timeout_min) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok) return status;
   quorum_->move();
-  const Status status = renew_within(quorum_->now_ + timeout);
+  (void)quorum_->roll_.permit(machine_);  // So that error_text() has the reason, where it is refused.
+  Status status = renew_within(quorum_->now_ + timeout);
+  const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
+  status = quorum_->nodes_[0].client.conclude(status, final);
   tell();
   return status;
 }
 
+// cancel() ends its wait, and never keeps it from its work.
 Status QuorumLock::release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
+  CancelSignal& cancel = quorum_->nodes_[0].client.cancel_;
+  cancel.begin_spared();
+  const Status status = release_now();
+  cancel.end_spared();
+  return status;
+}
+
+Status QuorumLock::release_now() noexcept {
   const Status started = machine_.release(quorum_->now_);
   settle();
   if (started != Status::ok || machine_.state() != QuorumState::releasing) {
@@ -300,8 +321,12 @@ Status QuorumLock::post_release() noexcept {
   settle();
   machine_.end_release(Status::outcome_unknown);
   if (machine_.count() == 0) untold_ = Told::nothing;
+  if (machine_.release_owed() != 0) {  // What has arrived since gives its places back.
+    quorum_->wait_until(quorum_->now_, false);
+    catch_up();
+  }
   quorum_->move();
-  return started;
+  return started == Status::ok && machine_.release_owed() != 0 ? Status::too_many_requests : started;
 }
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
@@ -314,8 +339,9 @@ Status QuorumLock::keep(const KeepOptions& options) noexcept {
 }
 
 bool QuorumLock::may_renew(Instant now) const noexcept {
+  if (!machine_.permitted(quorum_->config().max_lease)) return false;
   if (keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold) return false;
-  return keep_.liveness == liveness_off || now - Instant::from_nanoseconds(ticked_at_.load()) < keep_.liveness;
+  return keep_.liveness == liveness_off || ticked_at_.since(now) < keep_.liveness;
 }
 
 }  // namespace holdfast

@@ -38,7 +38,6 @@ class QuorumWait {
       if (waiters_[index] == nullptr) continue;
       PushLink link(client(index));
       link.leave(*waiters_[index], outcome == Status::ok);
-      if (connecting_[index]) link.close();
     }
     return refused_ ? lock_.poll_until(deadline_, outcome) : outcome;
   }
@@ -52,8 +51,9 @@ class QuorumWait {
       quorum_.move();
       for (std::size_t index = 0; index < count_; ++index) drive(index);
       quorum_.tend_due();
+      quorum_.tell_holds();
       lock_.catch_up();
-      if (client(0).take_cancel()) return Status::cancelled;
+      if (client(0).cancelled()) return Status::cancelled;
       look();
       if (usable_ == 0) {
         refused_ = true;
@@ -65,12 +65,13 @@ class QuorumWait {
         for (std::size_t index = 0; index < count_; ++index)
           if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().begin_try(*waiters_[index]);
         plan_.begin_attempt(now(), confirmed_, quorum_.random_delay(retry_delay_min));
-        outcome = lock_.attempt(last ? quorum_.request_deadline() : deadline_);
+        const Instant end = quorum_.end_of_wait(deadline_);
+        outcome = lock_.attempt(last ? end : deadline_, end);
         spread(outcome);
         if (outcome == Status::lock_busy)
           for (std::size_t index = 0; index < count_; ++index)
             if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().end_try(*waiters_[index]);
-        if (last || !QuorumLock::worth_waiting(outcome)) return outcome;
+        if (last || !worth_waiting(outcome)) return outcome;
         plan(outcome);
         continue;
       }
@@ -121,26 +122,8 @@ class QuorumWait {
     plan_.plan(now(), outcome == Status::lock_busy, confirmed_, lock_.machine_.busy_for(), client(0).random());
   }
 
-  // Connects where that is due, without waiting for it, and sends what is to be sent.
   void drive(std::size_t index) noexcept {
-    if (waiters_[index] == nullptr) return;
-    PushLink link(client(index));
-    if (link.elsewhere() || link.subscriber().state() == SubscriberState::failed) {
-      link.close();
-      connecting_[index] = false;
-    }
-    if (link.socket() < 0 && now() >= link.connect_at() && quorum_.roll_.introduced(index)) {
-      connecting_[index] = link.begin_connect();
-      connect_until_[index] = now() + client(index).config_.connect_timeout;
-    }
-    if (connecting_[index] && now() >= connect_until_[index]) {
-      link.close();
-      connecting_[index] = false;
-    }
-    if (link.socket() < 0 || connecting_[index]) return;
-    link.subscriber().handle_timeout(now());
-    link.transmit();
-    if (link.subscriber().state() == SubscriberState::failed) link.close();
+    if (waiters_[index] != nullptr) PushLink(client(index)).work(quorum_.roll_.introduced(index));
   }
 
   // What to look at, and until when.
@@ -149,25 +132,12 @@ class QuorumWait {
     if (waiters_[index] == nullptr) return Instant::max();
     PushLink link(client(index));
     extra_[index].descriptor = link.socket();
-    if (link.socket() < 0)
-      return quorum_.roll_.introduced(index) ? later(link.connect_at(), plan_.floor()) : Instant::max();
-    if (connecting_[index]) {
-      extra_[index].events = POLLOUT;
-      return connect_until_[index];
-    }
-    if (!link.subscriber().poll_transmit(now()).empty()) extra_[index].events = POLLIN | POLLOUT;
-    return link.subscriber().poll_timeout();
+    extra_[index].events = link.events();
+    return link.timeout(quorum_.roll_.introduced(index));
   }
 
   void take(std::size_t index) noexcept {
-    PushLink link(client(index));
-    if (!extra_[index].ready || link.socket() < 0) return;
-    if (connecting_[index]) {
-      connecting_[index] = false;
-      link.finish_connect();
-    } else {
-      link.receive();
-    }
+    if (extra_[index].ready) PushLink(client(index)).take();
   }
 
   QuorumLock& lock_;
@@ -176,8 +146,6 @@ class QuorumWait {
   Instant deadline_;
   Subscriber::Waiter* waiters_[nodes_max] = {};
   QuorumClient::Extra extra_[nodes_max] = {};
-  Instant connect_until_[nodes_max];
-  bool connecting_[nodes_max] = {};
   NodeSet usable_ = 0;  // Nodes whose subscription was not refused.
   NodeSet confirmed_ = 0;
   bool woken_ = false;

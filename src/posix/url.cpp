@@ -114,31 +114,37 @@ const char* read_host(ByteView host, ClientConfig& config) noexcept {
   return nullptr;
 }
 
-const char* read_redis(ByteView authority, ClientConfig& config) noexcept {
-  if (contains(authority, '?') || contains(authority, '#'))
-    return "a redis URL has no query and no fragment; '?' and '#' in a password are %3F and %23";
-  const ByteView database = split(authority, '/');
-  for (std::size_t at = authority.size(); at > 0; --at) {  // At the last '@': what is before it may hold others.
-    if (authority[at - 1] != '@') continue;
-    if (const char* problem = read_credentials({authority.data(), at - 1}, config)) return problem;
-    authority = authority.slice(at);
-    break;
+// User and password end at the last '@' of what may hold them: what is before it may hold others. Returns what is wrong, or
+// nullptr; `text` is what follows.
+const char* take_credentials(ByteView& text, ClientConfig& config) noexcept {
+  for (std::size_t at = text.size(); at > 0; --at) {
+    if (text[at - 1] != '@') continue;
+    const ByteView credentials = {text.data(), at - 1};
+    text = text.slice(at);
+    return read_credentials(credentials, config);
   }
+  return nullptr;
+}
+
+const char* read_redis(ByteView authority, ClientConfig& config) noexcept {
+  const bool query = contains(authority, '?') || contains(authority, '#');
+  const ByteView database = split(authority, '/');
+  // Never taken for a host or a database: it may be of a password.
+  if (query || contains(database, '@'))
+    return "'/', '?' and '#' in a password are %2F, %3F and %23, and there is no query";
+  if (const char* problem = take_credentials(authority, config)) return problem;
   if (const char* problem = read_host(authority, config)) return problem;
   return database.empty() ? nullptr : read_database(database, config);
 }
 
 const char* read_unix(ByteView path, ClientConfig& config) noexcept {
-  if (!path.begins_with("/")) {
-    ByteView credentials = path;
-    path = split(credentials, '@');
-    if (contains(credentials, '/'))
-      path = {};
-    else if (const char* problem = read_credentials(credentials, config))
-      return problem;
-  }
+  ByteView authority = path;
+  path = split(authority, '/');
+  if (const char* problem = take_credentials(authority, config)) return problem;
+  if (!authority.empty() || path.data() == nullptr)
+    return "a unix URL has an absolute path, as unix:///run/x, and '/' in a password is %2F";
+  path = {path.data() - 1, path.size() + 1};
   ByteView query = split(path, '?');
-  if (!path.begins_with("/")) return "a unix URL needs an absolute path, as unix:///run/redis.sock";
   if (!decode(path, config.socket_path)) return "the socket path is too long or has a malformed percent escape";
   if (query.data() == nullptr) return nullptr;
   return skip(query, "db=") ? read_database(query, config) : "a unix URL knows one setting, db";
@@ -146,19 +152,20 @@ const char* read_unix(ByteView path, ClientConfig& config) noexcept {
 
 }  // namespace
 
-Status parse_url(ByteView url, ClientConfig& config, const char** reason) noexcept {
-  const char* problem = "the URL begins neither with redis:// nor with unix://";
+Status parse_url(BytesArgument url, ClientConfig& config, const char** reason) noexcept {
+  ByteView rest = url;
+  const char* problem = "a URL begins with redis://, valkey:// or unix://";
   ClientConfig parsed = config;
   parsed.user.assign({});
   parsed.password.assign({});
   parsed.database = 0;
-  if (url.size() > url_size_max)
+  if (rest.size() > url_size_max)
     problem = "the URL is longer than 2048 bytes";
-  else if (skip(url, "redis://"))
-    problem = read_redis(url, parsed);
-  else if (skip(url, "unix://"))
-    problem = read_unix(url, parsed);
-  else if (url.begins_with("rediss://"))
+  else if (skip(rest, "redis://") || skip(rest, "valkey://"))
+    problem = read_redis(rest, parsed);
+  else if (skip(rest, "unix://"))
+    problem = read_unix(rest, parsed);
+  else if (rest.begins_with("rediss://"))
     problem = "TLS is not supported; use a tunnel";
   if (problem == nullptr) {
     config = parsed;

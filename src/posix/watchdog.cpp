@@ -30,7 +30,7 @@ struct Watchdog::Lock {
   pthread_mutex_t* mutex;
 };
 
-constinit const Keeper::Table Watchdog::table = {enter, sync, leave};
+constinit const Keeper::Table Watchdog::table = {enter, sync, leave, take_back};
 
 Watchdog::Watchdog(const RenewalSchedule::Storage& storage) noexcept
     : Keeper(table),
@@ -48,6 +48,9 @@ Status Watchdog::start(Client& client) noexcept {
   if (inherited()) return Status::forked;
   if (running_.load()) return Status::already_held;
   if (!client.configured_) return Status::not_connected;
+  client_.question_ = &resolver_;
+  client_.dialer_.set_pause_max(reconnect_kept_max);  // A hold of a short lease does not outlive a long pause.
+  resolver_.forget();
   if (const Status status = client_.prepare_like(client); status != Status::ok) return status;
   schedule_.set_request_timeout(client_.config_.request_timeout);
   stopping_ = false;
@@ -80,7 +83,7 @@ void Watchdog::stop() noexcept {
     const Lock lock(*this);
     stopping_ = true;
   }
-  client_.cancel();  // An attempt to connect, or sleep.
+  wake();
   (void)::pthread_join(thread_, nullptr);
   running_.store(false);
   {
@@ -90,6 +93,7 @@ void Watchdog::stop() noexcept {
     take_replies();  // What was in flight is the schedule's, and no lock's.
   }
   client_.close();
+  resolver_.forget();
 }
 
 std::size_t Watchdog::size() noexcept {
@@ -154,6 +158,14 @@ void Watchdog::leave(Keeper& keeper, HoldRecord& record) noexcept {
     ::pthread_cond_wait(&self.told_, &self.mutex_);
 }
 
+// Over our own connection. The thread may sleep meanwhile, and look at what is to be transmitted: that does not change.
+void Watchdog::take_back(Keeper& keeper, Client& client) noexcept {
+  auto& self = static_cast<Watchdog&>(keeper);
+  const Lock lock(self);
+  self.client_.session_.take_back_for(client.session_);
+  self.wake();
+}
+
 void Watchdog::give_up_place(HoldRecord& record) noexcept {
   if (record.place_ != nullptr) schedule_.leave(*static_cast<RenewalSchedule::Place*>(record.place_));
   record.place_ = nullptr;
@@ -182,47 +194,66 @@ void Watchdog::loop() noexcept {
   ::pthread_mutex_lock(&mutex_);
   while (!stopping_) {
     client_.now_ = Client::now();
+    connect();
     take_replies();
     schedule_.handle_timeout(client_.now_);
     if (tell_one()) continue;
     send_due();
-    Session& session = client_.session_;
-    Instant until = earlier(schedule_.poll_timeout(), session.poll_timeout());
-    const bool connects = client_.socket_ < 0 && schedule_.size() != 0;
-    const bool connect_now = connects && client_.now_ >= client_.next_connect_at_;
-    if (connects && !connect_now) until = earlier(until, client_.next_connect_at_);
+    const Instant until = earlier(schedule_.poll_timeout(), connection_timeout());
     sleeping_until_ = until;
     ::pthread_mutex_unlock(&mutex_);
-    if (connect_now)
-      connect(until);
-    else
-      sleep_until(until);
+    const bool came = sleep_until(until);
     ::pthread_mutex_lock(&mutex_);
+    if (came && client_.dialling()) client_.finish_dial();
     sleeping_until_ = Instant();
-    if (connect_now) {
-      const ServerIdentity& server = session.identity();
-      std::memset(run_id_, 0, sizeof run_id_);
-      if (server.run_id_known) std::memcpy(run_id_, server.run_id, run_id_size);
-    }
   }
   ::pthread_mutex_unlock(&mutex_);
 }
 
-// What the session has for the schedule. A failed or ended connection is put away here, so that the next one finds nothing
-// in flight.
+// No step of it waits: neither a slow server nor a slow resolver keeps the news of a loss from its holder.
+void Watchdog::connect() noexcept {
+  resolver_.poll(client_);
+  if (client_.now_ == Instant::max()) return;
+  if (needed()) client_.dial();
+  if (!client_.session_.ready() || client_.dialer_.ready()) return;
+  client_.note_ready();
+  const ServerIdentity& server = client_.session_.identity();
+  std::memset(run_id_, 0, sizeof run_id_);
+  if (server.run_id_known) std::memcpy(run_id_, server.run_id, run_id_size);
+}
+
+// With nothing to keep and nothing to take back, a connection that was lost is not made anew.
+bool Watchdog::needed() const noexcept {
+  return client_.socket_ >= 0 || schedule_.size() != 0 || client_.compensations_pending() != 0;
+}
+
+Instant Watchdog::connection_timeout() const noexcept {
+  return earlier(client_.session_.poll_timeout(), needed() ? client_.dialer_.poll_timeout() : Instant::max());
+}
+
+// What has arrived, and what the session has for the schedule. Arrived replies count before any deadline is judged. A failed
+// or ended connection is put away here, so that the next one finds nothing in flight.
 void Watchdog::take_replies() noexcept {
   Session& session = client_.session_;
   if (reconnect_) session.fail(Status::not_connected, "the client speaks to another server");
   reconnect_ = false;
-  session.handle_timeout(client_.now_);
-  for (;;) {
-    Reply reply;
-    while (session.poll_reply(reply, client_.now_))
-      if (!schedule_.handle_reply(reply, client_.now_))
-        session.fail(Status::protocol_error, "a reply of another shape than asked for");
-    if (session.state() != SessionState::failed) return;
-    client_.close_transport();
+  auto received = Client::Received::bytes;
+  while (received == Client::Received::bytes) {
+    received = client_.look();
+    hand_over();
   }
+  session.handle_timeout(client_.now_);
+  hand_over();
+  if (received != Client::Received::closed && session.state() != SessionState::failed) return;
+  client_.close_transport();
+  hand_over();
+}
+
+void Watchdog::hand_over() noexcept {
+  Reply reply;
+  while (client_.session_.poll_reply(reply, client_.now_))
+    if (!schedule_.handle_reply(reply, client_.now_))
+      client_.session_.fail(Status::protocol_error, "a reply of another shape than asked for");
 }
 
 // True if somebody was told something: the lock was let go of meanwhile.
@@ -257,35 +288,25 @@ void Watchdog::send_due() noexcept {
     place.request->tag.requester = &schedule_;
     session.commit(*place.request, size, client_.now_);
     calls_.store(calls_.load() + 1);
-    client_.transmit();  // Its bytes make room for the next.
+    look_and_transmit();  // Its bytes make room for the next.
   }
+  look_and_transmit();
 }
 
-// Not for so long that holds which are about to run out would be told of it late.
-void Watchdog::connect(Instant urgent) noexcept {
-  constexpr Duration least = std::chrono::milliseconds(100);
-  const Instant longest = client_.now_ + client_.config_.connect_timeout;
-  (void)client_.connect_once(earlier(longest, later(urgent, client_.now_ + least)));
-}
-
-// Until then, until something arrives, or until wake(); no longer than sleep_max.
-void Watchdog::sleep_until(Instant until) noexcept {
-  Duration left = until - Client::now();
-  if (left < Duration::zero()) left = Duration::zero();
-  if (left > sleep_max) left = sleep_max;
-  const timespec limit = {.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000),
-                          .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)};
+// What has arrived is no answer to what leaves now.
+void Watchdog::look_and_transmit() noexcept {
+  if (client_.session_.wants_look()) take_replies();
   client_.transmit();
-  const short events = static_cast<short>(client_.session_.unsent() ? POLLIN | POLLOUT : POLLIN);
-  pollfd entries[] = {{.fd = client_.wake_, .events = POLLIN, .revents = 0},
-                      {.fd = client_.socket_, .events = events, .revents = 0}};
-  (void)::ppoll(entries, 2, &limit, nullptr);  // A descriptor below zero is passed over.
-  client_.now_ = Client::now();
-  if ((entries[0].revents & POLLIN) != 0) (void)client_.drain_cancel();
-  if (client_.socket_ < 0 || entries[1].revents == 0) return;
-  const MutableBytes space = client_.session_.receive_space();
-  const auto received = client_.take_received(::recv(client_.socket_, space.data, space.size, MSG_DONTWAIT));
-  if (received == Client::Received::closed) client_.close_transport();
+}
+
+// Until then, until something arrives, or until wake(); no longer than sleep_max. True if it came on the connection.
+bool Watchdog::sleep_until(Instant until) noexcept {
+  if (client_.now_ == Instant::max()) {  // Without a clock everything is due, and nothing may spin.
+    (void)Client::wait_for(client_.wake_, POLLIN, sleep_max);
+    client_.drain_wakes();
+    return false;
+  }
+  return client_.poll_sockets(until, resolver_.descriptor(), POLLIN).own;
 }
 
 }  // namespace holdfast

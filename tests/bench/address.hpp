@@ -11,4 +11,7 @@ struct Address {
   int port = 0;
 };
 
+// How tables call it.
+inline std::string transport_of(const Address& address) { return address.socket_path.empty() ? "TCP" : "Unix socket"; }
+
 }  // namespace bench

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness.hpp"
 #include "holdfast/resp_encoder.hpp"
 #include "holdfast/resp_parser.hpp"
 #include "paired_rounds.hpp"
@@ -32,6 +33,7 @@
 
 namespace {
 
+using bench::Harness;
 using bench::PairedRounds;
 using std::string_view_literals::operator""sv;
 
@@ -348,65 +350,48 @@ std::vector<Group> all_groups() {
   };
 }
 
-struct Options {
-  std::string out = ".";
-  double seconds = 16;
-  bool smoke = false;
-};
+// Google Benchmark's single figures of all subjects.
+void run_singly(const std::vector<Group>& groups) {
+  for (const Group& group : groups)
+    for (const Subject& subject : group.subjects)
+      benchmark::RegisterBenchmark((group.name + ": " + subject.name).c_str(), [&](benchmark::State& state) {
+        constexpr benchmark::IterationCount batch = 1024;
+        while (state.KeepRunningBatch(batch)) subject.run(batch);
+      })->MinTime(0.1);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
 
-// Takes our options out of argv; Google Benchmark gets the rest.
-Options take_options(int& argc, char** argv) {
-  Options options;
-  int kept = 1;
-  for (int index = 1; index < argc; ++index) {
-    const std::string_view argument = argv[index];
-    const bool last = index + 1 == argc;
-    if (argument == "--smoke")
-      options.smoke = true;
-    else if (argument == "--out" && !last)
-      options.out = argv[++index];
-    else if (argument == "--seconds" && !last)
-      options.seconds = std::atof(argv[++index]);
-    else
-      argv[kept++] = argv[index];
+void compare(Harness& harness, const std::vector<Group>& groups) {
+  const std::chrono::nanoseconds share =
+      harness.smoke() ? std::chrono::milliseconds(20) : harness.effort(groups.size(), 0, 0).share;
+  for (const Group& group : groups) {
+    PairedRounds rounds(9, 1, 1);
+    for (const Subject& subject : group.subjects) rounds.add(subject.name, subject.run);
+    rounds.calibrate(std::chrono::microseconds(20));
+    rounds.run(share, 3);
+    for (const Comparison& comparison : group.comparisons)
+      harness.report().add(group.name, rounds, comparison.name, comparison.reference, comparison.bound);
+    harness.print_new_rows();
   }
-  argc = kept;
-  return options;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = take_options(argc, argv);
-  const std::vector<Group> groups = all_groups();
-
+  Harness harness({
+      .name = "bench_codec",
+      .purpose = "Measures the codec beside a throwaway parser, a copy of bytes, and hiredis.",
+      .title = "holdfast codec: ratios of one run",
+      .files = "codec_ratios",
+  });
+  harness.add_seconds(16, "how long, all in all, about");
+  harness.add_output();
+  harness.options().take(argc, argv);  // Google Benchmark gets the rest, --help too.
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  if (!options.smoke) {
-    for (const Group& group : groups)
-      for (const Subject& subject : group.subjects)
-        benchmark::RegisterBenchmark((group.name + ": " + subject.name).c_str(), [&](benchmark::State& state) {
-          constexpr benchmark::IterationCount batch = 1024;
-          while (state.KeepRunningBatch(batch)) subject.run(batch);
-        })->MinTime(0.1);
-    benchmark::RunSpecifiedBenchmarks();
-    benchmark::Shutdown();
-  }
 
-  bench::Report report("holdfast codec: ratios of one run");
-  const std::chrono::duration<double> share(options.smoke ? 0.02
-                                                          : options.seconds / static_cast<double>(groups.size()));
-  for (const Group& group : groups) {
-    PairedRounds rounds(9, 1, 1);
-    for (const Subject& subject : group.subjects) rounds.add(subject.name, subject.run);
-    rounds.calibrate(std::chrono::microseconds(20));
-    rounds.run(std::chrono::duration_cast<std::chrono::nanoseconds>(share), 3);
-    for (const Comparison& comparison : group.comparisons)
-      report.add(group.name, rounds, comparison.name, comparison.reference, comparison.bound);
-    report.print_new_rows(stdout);
-  }
-  (void)std::printf("\n%zu promises missed\n", report.missed());
-  const bool written =
-      report.write_json(options.out + "/codec_ratios.json") && report.write_svg(options.out + "/codec_ratios.svg");
-  return written ? 0 : 1;
+  const std::vector<Group> groups = all_groups();
+  if (!harness.smoke()) run_singly(groups);
+  return harness.run([&] { compare(harness, groups); });
 }

@@ -10,22 +10,17 @@
 // what a reentrant lock's format costs anybody, in the server's scripts. Both clients are threads of this process, on the
 // client's core. `processor time` is what all of them had of the core in one hand-off, measured in rounds of its own: the
 // sum of the work, which neighbours on the core cannot stretch.
-#include <sys/utsname.h>
-
 #include <cstdio>
-#include <exception>
 #include <memory>
-#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "cpu_condition.hpp"
 #include "handoff.hpp"
-#include "options.hpp"
+#include "harness.hpp"
 #include "paired_rounds.hpp"
 #include "peer_program.hpp"
 #include "redis_server.hpp"
@@ -35,36 +30,10 @@ namespace {
 
 using bench::Address;
 using bench::Condition;
+using bench::Effort;
 using bench::Handoff;
+using bench::Harness;
 using bench::PairedRounds;
-
-constexpr const char* help =
-    "usage: bench_handoff [OPTION...]\n"
-    "\n"
-    "Measures how long a lock takes from its holder to a waiter, over a private server: the first of HOLDFAST_SERVERS\n"
-    "(separated by colons), else redis-server from the path. Beside them python3 with redis and node with redlock and\n"
-    "ioredis, where they are in the path and in PYTHONPATH and NODE_PATH.\n"
-    "\n"
-    "  --seconds N         how long, all in all, about (default 90)\n"
-    "  --transport WHICH   tcp, unix or both (default)\n"
-    "  --condition WHICH   plain, no-halt, same-cpu or all (default)\n"
-    "  --out DIR           where handoff.json and handoff.svg go (default .)\n"
-    "  --smoke             everything once, as fast as it goes: the figures mean nothing\n"
-    "  --help              this text\n";
-
-struct Options {
-  double seconds = 90;
-  std::string transport = "both";
-  std::string condition = "all";
-  std::string out = ".";
-  bool smoke = false;
-};
-
-struct Effort {
-  std::size_t samples;
-  std::size_t rounds_min;
-  std::chrono::nanoseconds share;  // Of one group.
-};
 
 // ---- Clients that are woken --------------------------------------------------------------------------------------
 
@@ -89,8 +58,8 @@ void compare_pushed(bench::Report& report, const RedisServer& server, const Addr
   rounds.add_sampled("holdfast ReentrantLock", sampled(bench::reentrant_clients(address), server, measure));
   rounds.run(effort.share, effort.rounds_min);
 
-  const std::string group = std::string(address.socket_path.empty() ? "TCP" : "Unix socket") + ", " +
-                            bench::to_string(condition) + (measure == Measure::work ? ", processor time" : "");
+  const std::string group = bench::transport_of(address) + ", " + bench::to_string(condition) +
+                            (measure == Measure::work ? ", processor time" : "");
   const bench::Bound promised = condition == Condition::plain ? bench::Bound{} : bench::at_most(1.10);
   report.add(group, rounds, "raw again", "raw");
   report.add(group, rounds, "holdfast Mutex", "raw", promised);
@@ -184,74 +153,46 @@ void count_commands(bench::Report& report, const RedisServer& server, std::chron
 
 // ---- The run -----------------------------------------------------------------------------------------------------
 
-int run(const Options& options) {
-  const std::vector<std::string> binaries = server_binaries();
-  if (binaries.empty()) {
-    (void)std::fputs("bench_handoff: skipped, there is no redis-server\n", stderr);
-    return 77;
-  }
-  const std::vector<int> cpus = bench::usable_cpus();
-  const std::vector<Condition> conditions = bench::conditions_of(options.condition, cpus);
-  const bool tcp_wanted = options.transport != "unix";
-  const std::size_t transport_count = options.transport == "both" ? 2 : 1;
-  const std::chrono::duration<double> seconds(options.seconds);
+void measure(Harness& harness) {
+  const std::vector<Condition>& conditions = harness.conditions();
   // same-cpu has two groups. The clients that poll take two shares: one hand-off of theirs is as long as ten of the others.
-  const auto group_count = static_cast<double>(transport_count * (conditions.size() + 1) + 2);
-  const auto share = std::chrono::duration_cast<std::chrono::nanoseconds>(seconds / group_count);
-  const Effort effort = options.smoke ? Effort{1, 2, {}} : Effort{11, 5, share};
-
-  bench::Report report("holdfast: a hand-off from release to acquire, ratios of one run");
-  const RedisServer server(binaries[0]);
-  utsname system{};
-  (void)::uname(&system);
-  (void)std::printf("%s, %s %s, %zu cores\n", server.binary().c_str(), system.sysname, system.release, cpus.size());
-  for (const bool tcp : {true, false}) {
-    if (options.transport == (tcp ? "unix" : "tcp")) continue;
-    const Address address = tcp ? Address{{}, server.port()} : Address{server.socket_path(), 0};
+  const Effort effort = harness.effort(harness.transport_count() * (conditions.size() + 1) + 2, 11, 1);
+  const RedisServer server(harness.binaries()[0]);
+  for (const Address& address : harness.addresses_of(server)) {
     for (const Condition condition : conditions) {
-      const bench::Placement placement(condition, server.pid(), cpus);
-      compare_pushed(report, server, address, condition, Measure::time, effort);
-      report.print_new_rows(stdout);
+      const bench::Placement placement(condition, server.pid(), harness.cpus());
+      compare_pushed(harness.report(), server, address, condition, Measure::time, effort);
+      harness.print_new_rows();
       if (condition != Condition::same_cpu) continue;
-      compare_pushed(report, server, address, condition, Measure::work, effort);
-      report.print_new_rows(stdout);
+      compare_pushed(harness.report(), server, address, condition, Measure::work, effort);
+      harness.print_new_rows();
     }
   }
-  if (tcp_wanted) {
-    const bench::Placement placement(conditions.front(), server.pid(), cpus);
-    const Effort polling = options.smoke ? effort : Effort{3, 3, 2 * share};
-    compare_polling(report, server, conditions.front(), polling);
-    count_commands(report, server, std::chrono::duration<double>(options.smoke ? 0.1 : 2));
-    report.print_new_rows(stdout);
+  if (harness.over_tcp()) {
+    const bench::Placement placement(conditions.front(), server.pid(), harness.cpus());
+    const Effort polling = harness.smoke() ? effort : Effort{3, 3, 2 * effort.share};
+    compare_polling(harness.report(), server, conditions.front(), polling);
+    count_commands(harness.report(), server, std::chrono::duration<double>(harness.smoke() ? 0.1 : 2));
+    harness.print_new_rows();
   }
-  (void)std::printf("\n%zu promises missed\n", report.missed());
-  const bool written =
-      report.write_json(options.out + "/handoff.json") && report.write_svg(options.out + "/handoff.svg");
-  return written ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--help") {
-    (void)std::fputs(help, stdout);
-    return 0;
-  }
-  Options options;
-  bench::OptionParser parser;
-  parser.add("--seconds", &options.seconds);
-  parser.add_choice("--transport", options.transport, {"tcp", "unix", "both"});
-  parser.add_choice("--condition", options.condition, {"plain", "no-halt", "same-cpu", "all"});
-  parser.add("--out", &options.out);
-  parser.add("--smoke", &options.smoke);
-  if (!parser.parse(argc, argv)) {
-    (void)std::fputs(help, stderr);
-    return 2;
-  }
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    (void)std::fprintf(stderr, "bench_handoff: %s\n", error.what());
-    return 1;
-  }
+  Harness harness({
+      .name = "bench_handoff",
+      .purpose = "Measures how long a lock takes from its holder to a waiter, over a private server: the first of "
+                 "HOLDFAST_SERVERS\n"
+                 "(separated by colons), else redis-server from the path. Beside them python3 with redis and node with "
+                 "redlock and\n"
+                 "ioredis, where they are in the path and in PYTHONPATH and NODE_PATH.",
+      .title = "holdfast: a hand-off from release to acquire, ratios of one run",
+      .files = "handoff",
+  });
+  harness.add_seconds(90, "how long, all in all, about");
+  harness.add_transport();
+  harness.add_condition();
+  harness.add_output();
+  return harness.main(argc, argv, [&] { measure(harness); });
 }

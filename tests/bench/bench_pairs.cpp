@@ -9,20 +9,14 @@
 // `raw again` is the A/A control: the same code as `raw` on a second connection. What differs from 1 by less than its
 // p10 and p90 is no difference. Ratios below 1.05 can only be had from same-cpu, where nobody waits for a core to wake
 // up; those of plain are what a user feels.
-#include <sys/utsname.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cpu_condition.hpp"
+#include "harness.hpp"
 #include "holdfast/holdfast.hpp"
-#include "options.hpp"
 #include "pair_contenders.hpp"
 #include "paired_rounds.hpp"
 #include "redis_server.hpp"
@@ -33,57 +27,10 @@ namespace {
 using bench::Address;
 using bench::at_most;
 using bench::Condition;
+using bench::Effort;
+using bench::Harness;
 using bench::PairedRounds;
 using bench::Placement;
-
-constexpr const char* help =
-    "usage: bench_pairs [OPTION...]\n"
-    "\n"
-    "Measures pairs of acquire and release against raw sockets and hiredis, over a private server: the first of\n"
-    "HOLDFAST_SERVERS (separated by colons), else redis-server from the path.\n"
-    "\n"
-    "  --seconds N         how long, all in all, about (default 60)\n"
-    "  --transport WHICH   tcp, unix or both (default)\n"
-    "  --condition WHICH   plain, no-halt, same-cpu or all (default)\n"
-    "  --out DIR           where results.json and results.svg go (default .)\n"
-    "  --smoke             everything once, as fast as it goes: the figures mean nothing\n"
-    "  --help              this text\n"
-    "\n"
-    "To count what one pair costs (count_pair.sh does it): run nothing but pairs, against a server that runs already.\n"
-    "\n"
-    "  --only WHO          holdfast, holdfast-posting, holdfast-spinning, raw, raw-posting, raw-spinning or hiredis\n"
-    "  --pairs N           how many\n"
-    "  --socket PATH       with --transport unix\n"
-    "  --port N            with --transport tcp\n";
-
-struct Options {
-  double seconds = 60;
-  std::string transport = "both";
-  std::string condition = "all";
-  std::string out = ".";
-  bool smoke = false;
-  std::string only;
-  std::size_t pairs = 1000;
-  std::string socket_path;
-  int port = 0;
-};
-
-// Nothing where the arguments are not understood.
-std::optional<Options> parse_options(int argc, char** argv) {
-  Options options;
-  bench::OptionParser parser;
-  parser.add("--seconds", &options.seconds);
-  parser.add_choice("--transport", options.transport, {"tcp", "unix", "both"});
-  parser.add_choice("--condition", options.condition, {"plain", "no-halt", "same-cpu", "all"});
-  parser.add("--out", &options.out);
-  parser.add("--smoke", &options.smoke);
-  parser.add("--only", &options.only);
-  parser.add("--pairs", &options.pairs);
-  parser.add("--socket", &options.socket_path);
-  parser.add("--port", &options.port);
-  if (!parser.parse(argc, argv)) return std::nullopt;
-  return options;
-}
 
 // ---- One contender alone -----------------------------------------------------------------------------------------
 
@@ -99,31 +46,16 @@ std::optional<PairedRounds::Run> contender(const std::string& name, const Addres
   return std::nullopt;
 }
 
-int run_only(const Options& options) {
-  const bool tcp = options.transport == "tcp";
-  if (tcp ? options.port == 0 : options.socket_path.empty()) {
-    (void)std::fputs("bench_pairs: --only wants --transport tcp --port N, or --transport unix --socket PATH\n", stderr);
-    return 2;
-  }
-  const auto run = contender(options.only, {tcp ? std::string() : options.socket_path, options.port});
-  if (!run) {
-    (void)std::fprintf(stderr, "bench_pairs: nobody is called %s\n", options.only.c_str());
-    return 2;
-  }
-  (*run)(options.pairs);
-  return 0;
+void run_only(const Harness& harness) {
+  const auto run = contender(harness.only(), harness.running_server());
+  if (!run) throw bench::UsageError("nobody is called " + harness.only());
+  (*run)(harness.pairs());
 }
 
 // ---- The comparison ----------------------------------------------------------------------------------------------
 
 // A pool of random bytes lasts for sixteen tokens: a sample of as many pairs holds its share of system calls.
 constexpr std::size_t pairs_a_sample = 16;
-
-struct Effort {
-  std::size_t samples;
-  std::size_t rounds_min;
-  std::chrono::nanoseconds share;  // Of one group.
-};
 
 void compare_pairs(bench::Report& report, const Address& address, Condition condition, const Effort& effort) {
   PairedRounds rounds(effort.samples, pairs_a_sample, 1);
@@ -137,8 +69,7 @@ void compare_pairs(bench::Report& report, const Address& address, Condition cond
   rounds.add("holdfast posting", bench::holdfast_pairs(address, {.posts = true}));
   rounds.run(effort.share, effort.rounds_min);
 
-  const std::string group =
-      std::string(address.socket_path.empty() ? "TCP" : "Unix socket") + ", " + bench::to_string(condition);
+  const std::string group = bench::transport_of(address) + ", " + bench::to_string(condition);
   const bool plain = condition == Condition::plain;
   const bool same_cpu = condition == Condition::same_cpu;
   const auto promised = [](bool here, double ratio) { return here ? at_most(ratio) : bench::Bound{}; };
@@ -185,65 +116,45 @@ void compare_releases(bench::Report& report, const RedisServer& server, const st
   report.add(group, rounds, "holdfast script", "holdfast " + command);
 }
 
-int run_comparison(const Options& options) {
-  const std::vector<std::string> binaries = server_binaries();
-  if (binaries.empty()) {
-    (void)std::fputs("bench_pairs: skipped, there is no redis-server\n", stderr);
-    return 77;
-  }
-  const std::vector<int> cpus = bench::usable_cpus();
-  const std::vector<Condition> conditions = bench::conditions_of(options.condition, cpus);
-
-  const std::size_t transport_count = options.transport == "both" ? 2 : 1;
-  const std::chrono::duration<double> seconds(options.seconds);
-  const auto group_count = static_cast<double>(transport_count * conditions.size() + 1);
-  const Effort effort =
-      options.smoke ? Effort{2, 2, {}}
-                    : Effort{10, 5, std::chrono::duration_cast<std::chrono::nanoseconds>(seconds / group_count)};
-
-  bench::Report report("holdfast: a pair of acquire and release, ratios of one run");
+void run_comparison(Harness& harness) {
+  const Effort effort = harness.effort(harness.transport_count() * harness.conditions().size() + 1, 10, 2);
   {
-    const RedisServer server(binaries[0]);
-    utsname system{};
-    (void)::uname(&system);
-    (void)std::printf("%s, %s %s, %zu cores\n", server.binary().c_str(), system.sysname, system.release, cpus.size());
-    for (const bool tcp : {true, false}) {
-      if (options.transport == (tcp ? "unix" : "tcp")) continue;
-      const Address address = tcp ? Address{{}, server.port()} : Address{server.socket_path(), 0};
-      for (const Condition condition : conditions) {
-        const Placement placement(condition, server.pid(), cpus);
-        compare_pairs(report, address, condition, effort);
-        report.print_new_rows(stdout);
+    const RedisServer server(harness.binaries()[0]);
+    for (const Address& address : harness.addresses_of(server)) {
+      for (const Condition condition : harness.conditions()) {
+        const Placement placement(condition, server.pid(), harness.cpus());
+        compare_pairs(harness.report(), address, condition, effort);
+        harness.print_new_rows();
       }
     }
   }
-  for (const std::string& binary : binaries) {
+  for (const std::string& binary : harness.binaries()) {
     const RedisServer server(binary);
-    compare_releases(report, server, cpus, effort);
-    report.print_new_rows(stdout);
+    compare_releases(harness.report(), server, harness.cpus(), effort);
+    harness.print_new_rows();
   }
-  (void)std::printf("\n%zu promises missed\n", report.missed());
-  const bool written =
-      report.write_json(options.out + "/results.json") && report.write_svg(options.out + "/results.svg");
-  return written ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--help") {
-    (void)std::fputs(help, stdout);
-    return 0;
-  }
-  const std::optional<Options> options = parse_options(argc, argv);
-  if (!options) {
-    (void)std::fputs(help, stderr);
-    return 2;
-  }
-  try {
-    return options->only.empty() ? run_comparison(*options) : run_only(*options);
-  } catch (const std::exception& error) {
-    (void)std::fprintf(stderr, "bench_pairs: %s\n", error.what());
-    return 1;
-  }
+  Harness harness({
+      .name = "bench_pairs",
+      .purpose =
+          "Measures pairs of acquire and release against raw sockets and hiredis, over a private server: the first of\n"
+          "HOLDFAST_SERVERS (separated by colons), else redis-server from the path.",
+      .title = "holdfast: a pair of acquire and release, ratios of one run",
+      .files = "results",
+  });
+  harness.add_seconds(60, "how long, all in all, about");
+  harness.add_transport();
+  harness.add_condition();
+  harness.add_output();
+  harness.add_only(
+      "To count what one pair costs (count_pair.sh does it): run nothing but pairs, against a server that runs "
+      "already.",
+      "holdfast, holdfast-posting, holdfast-spinning, raw, raw-posting, raw-spinning or hiredis", "how many");
+  harness.add_running_server();
+  return harness.main(
+      argc, argv, [&] { run_comparison(harness); }, [&] { run_only(harness); });
 }

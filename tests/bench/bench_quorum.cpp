@@ -7,19 +7,14 @@
 //
 // All at once saves the waiting, not the servers' work: on one core (same-cpu) there is nothing else, so that what one node
 // after the other costs is judged where client and servers have a core each (plain).
-#include <sys/utsname.h>
-
 #include <atomic>
-#include <cstdio>
-#include <exception>
 #include <memory>
-#include <optional>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cpu_condition.hpp"
-#include "options.hpp"
+#include "harness.hpp"
 #include "paired_rounds.hpp"
 #include "quorum_contenders.hpp"
 #include "redis_server.hpp"
@@ -30,48 +25,10 @@ namespace {
 using bench::Address;
 using bench::at_most;
 using bench::Condition;
+using bench::Effort;
+using bench::Harness;
 using bench::PairedRounds;
 using bench::Placement;
-
-constexpr const char* help =
-    "usage: bench_quorum [OPTION...]\n"
-    "\n"
-    "Measures pairs of acquire and release on five nodes against a raw program and hiredis, over private servers: the\n"
-    "first of HOLDFAST_SERVERS (separated by colons), else redis-server from the path.\n"
-    "\n"
-    "  --seconds N         how long, all in all, about (default 30)\n"
-    "  --condition WHICH   plain, no-halt, same-cpu or all (default)\n"
-    "  --out DIR           where quorum.json and quorum.svg go (default .)\n"
-    "  --smoke             everything once, as fast as it goes: the figures mean nothing\n"
-    "  --help              this text\n"
-    "\n"
-    "To profile: run nothing but pairs of one contender, under one condition (all: same-cpu).\n"
-    "\n"
-    "  --only WHO          holdfast, raw or hiredis\n"
-    "  --pairs N           how many (default 1000)\n";
-
-struct Options {
-  double seconds = 30;
-  std::string condition = "all";
-  std::string out = ".";
-  bool smoke = false;
-  std::string only;
-  std::size_t pairs = 1000;
-};
-
-// Nothing where the arguments are not understood.
-std::optional<Options> parse_options(int argc, char** argv) {
-  Options options;
-  bench::OptionParser parser;
-  parser.add("--seconds", &options.seconds);
-  parser.add_choice("--condition", options.condition, {"plain", "no-halt", "same-cpu", "all"});
-  parser.add("--out", &options.out);
-  parser.add("--smoke", &options.smoke);
-  parser.add_choice("--only", options.only, {"holdfast", "raw", "hiredis"});
-  parser.add("--pairs", &options.pairs);
-  if (!parser.parse(argc, argv)) return std::nullopt;
-  return options;
-}
 
 // Five servers, and one more for each way of failing.
 class Cluster {
@@ -105,38 +62,31 @@ class Cluster {
 
 // ---- One contender alone -----------------------------------------------------------------------------------------
 
-int run_only(const Options& options, const std::string& binary) {
-  const Cluster cluster(binary);
-  const std::vector<int> cpus = bench::usable_cpus();
-  const Condition condition = bench::conditions_of(options.condition, cpus).back();
-  const Placement placement(condition, cluster.processes(), cpus);
+void run_only(Harness& harness) {
+  const Cluster cluster(harness.binaries()[0]);
+  const Placement placement(harness.conditions().back(), cluster.processes(), harness.cpus());
   std::atomic<std::size_t> refused{0};
-  const PairedRounds::Run run = options.only == "raw"       ? bench::raw_quorum_pairs(cluster.nodes())
-                                : options.only == "hiredis" ? bench::hiredis_quorum_pairs(cluster.nodes())
-                                                            : bench::holdfast_quorum_pairs(cluster.nodes(), refused);
-  run(options.pairs);
-  return refused == 0 ? 0 : 1;
+  const PairedRounds::Run run = harness.only() == "raw"       ? bench::raw_quorum_pairs(cluster.nodes())
+                                : harness.only() == "hiredis" ? bench::hiredis_quorum_pairs(cluster.nodes())
+                                                              : bench::holdfast_quorum_pairs(cluster.nodes(), refused);
+  run(harness.pairs());
+  if (refused != 0) throw std::runtime_error("pairs were refused or not confirmed");
 }
 
 // ---- The comparison ----------------------------------------------------------------------------------------------
 
-struct Effort {
-  std::size_t samples;
-  std::size_t pairs_a_sample;
-  std::size_t rounds_min;
-  std::chrono::nanoseconds share;  // Of one condition.
-};
-
-void compare(bench::Report& report, const std::string& binary, Condition condition, const std::vector<int>& cpus,
-             const Effort& effort) {
+void compare(Harness& harness, Condition condition) {
+  bench::Report& report = harness.report();
+  const Effort effort = harness.effort(harness.conditions().size(), 6, 2);
+  const std::size_t pairs_a_sample = harness.smoke() ? 2 : 8;
   const std::string group = std::string("five nodes, TCP, ") + bench::to_string(condition);
   const bool plain = condition == Condition::plain;
   const bool same_cpu = condition == Condition::same_cpu;
   const auto promised = [](bool here, double ratio) { return here ? at_most(ratio) : bench::Bound{}; };
   std::atomic<std::size_t> refused{0};
   {
-    const Cluster cluster(binary);
-    PairedRounds rounds(effort.samples, effort.pairs_a_sample, 1);
+    const Cluster cluster(harness.binaries()[0]);
+    PairedRounds rounds(effort.samples, pairs_a_sample, 1);
     rounds.add("raw", bench::raw_quorum_pairs(cluster.nodes()));
     rounds.add("raw again", bench::raw_quorum_pairs(cluster.nodes()));
     rounds.add("holdfast", bench::holdfast_quorum_pairs(cluster.nodes(), refused));
@@ -145,7 +95,7 @@ void compare(bench::Report& report, const std::string& binary, Condition conditi
     rounds.add("holdfast, one dead", bench::holdfast_quorum_pairs(cluster.nodes_with(cluster.to_kill()), refused));
     cluster.to_stop().pause();
     cluster.to_kill().stop();
-    const Placement placement(condition, cluster.processes(), cpus);
+    const Placement placement(condition, cluster.processes(), harness.cpus());
     rounds.run(effort.share, effort.rounds_min);
 
     report.add(group, rounds, "raw again", "raw");
@@ -158,47 +108,29 @@ void compare(bench::Report& report, const std::string& binary, Condition conditi
       {group, "refused or not confirmed", static_cast<double>(refused.load()), "pairs", bench::value_at_most(0)});
 }
 
-int run_comparison(const Options& options, const std::string& binary) {
-  const std::vector<int> cpus = bench::usable_cpus();
-  const std::vector<Condition> conditions = bench::conditions_of(options.condition, cpus);
-  const std::chrono::duration<double> seconds(options.seconds);
-  const auto share = seconds / static_cast<double>(conditions.size());
-  const Effort effort = options.smoke ? Effort{2, 2, 2, {}}
-                                      : Effort{6, 8, 5, std::chrono::duration_cast<std::chrono::nanoseconds>(share)};
-  bench::Report report("holdfast: a pair of acquire and release on five nodes, ratios of one run");
-  utsname system{};
-  (void)::uname(&system);
-  (void)std::printf("%s, %s %s, %zu cores\n", binary.c_str(), system.sysname, system.release, cpus.size());
-  for (const Condition condition : conditions) {
-    compare(report, binary, condition, cpus, effort);
-    report.print_new_rows(stdout);
+void run_comparison(Harness& harness) {
+  for (const Condition condition : harness.conditions()) {
+    compare(harness, condition);
+    harness.print_new_rows();
   }
-  (void)std::printf("\n%zu promises missed\n", report.missed());
-  const bool written = report.write_json(options.out + "/quorum.json") && report.write_svg(options.out + "/quorum.svg");
-  return written ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--help") {
-    (void)std::fputs(help, stdout);
-    return 0;
-  }
-  const std::optional<Options> options = parse_options(argc, argv);
-  if (!options) {
-    (void)std::fputs(help, stderr);
-    return 2;
-  }
-  const std::vector<std::string> binaries = server_binaries();
-  if (binaries.empty()) {
-    (void)std::fputs("bench_quorum: skipped, there is no redis-server\n", stderr);
-    return 77;
-  }
-  try {
-    return options->only.empty() ? run_comparison(*options, binaries[0]) : run_only(*options, binaries[0]);
-  } catch (const std::exception& error) {
-    (void)std::fprintf(stderr, "bench_quorum: %s\n", error.what());
-    return 1;
-  }
+  Harness harness({
+      .name = "bench_quorum",
+      .purpose = "Measures pairs of acquire and release on five nodes against a raw program and hiredis, over private "
+                 "servers: the\n"
+                 "first of HOLDFAST_SERVERS (separated by colons), else redis-server from the path.",
+      .title = "holdfast: a pair of acquire and release on five nodes, ratios of one run",
+      .files = "quorum",
+  });
+  harness.add_seconds(30, "how long, all in all, about");
+  harness.add_condition();
+  harness.add_output();
+  harness.add_only("To profile: run nothing but pairs of one contender, under one condition (all: same-cpu).",
+                   "holdfast, raw or hiredis", "how many (default 1000)", {"holdfast", "raw", "hiredis"});
+  return harness.main(
+      argc, argv, [&] { run_comparison(harness); }, [&] { run_only(harness); });
 }

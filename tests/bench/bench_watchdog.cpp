@@ -7,57 +7,31 @@
 // A hold is missed when its holder was told of doubt or loss, when it is not held at the end by our clock or the server's,
 // when the server's remaining time is below two thirds of the lease (less a margin: a renewal starts at a third), or when
 // its release finds that it is not ours.
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <deque>
-#include <exception>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "command_stats.hpp"
-#include "cpu_condition.hpp"
 #include "cpu_time.hpp"
+#include "harness.hpp"
 #include "holdfast/holdfast.hpp"
-#include "options.hpp"
 #include "paired_rounds.hpp"
 #include "redis_server.hpp"
 #include "report.hpp"
 
 namespace {
 
+using bench::Harness;
 using holdfast::Duration;
 using holdfast::Status;
-
-constexpr const char* help =
-    "usage: bench_watchdog [OPTION...]\n"
-    "\n"
-    "Keeps holds alive by one watchdog, over a private server: the first of HOLDFAST_SERVERS (separated by colons), "
-    "else\n"
-    "redis-server from the path.\n"
-    "\n"
-    "  --holds N           how many (default: 1,000, then 10,000, then 100,000)\n"
-    "  --lease N           in seconds (default 30)\n"
-    "  --seconds N         how long each number is kept (default 45)\n"
-    "  --out DIR           where watchdog.json goes (default .)\n"
-    "  --quick             1,000 holds with a lease of 2 s, for 3 s\n"
-    "  --help              this text\n";
-
-struct Options {
-  std::size_t holds = 0;
-  double lease = 30;
-  double seconds = 45;
-  std::string out = ".";
-  bool quick = false;
-};
 
 void expect_ok(Status status, const char* what) {
   if (status != Status::ok)
@@ -180,58 +154,40 @@ void keep(bench::Report& report, const RedisServer& server, std::size_t count, D
 
 // ---- The run -----------------------------------------------------------------------------------------------------
 
-int run(Options options) {
-  const std::vector<std::string> binaries = server_binaries();
-  if (binaries.empty()) {
-    (void)std::fputs("bench_watchdog: skipped, there is no redis-server\n", stderr);
-    return 77;
-  }
-  std::vector<std::size_t> counts = {1000, 10'000, 100'000};
-  if (options.quick) {
-    counts = {1000};
-    options.lease = 2;
-    options.seconds = 3;
-  }
-  if (options.holds != 0) counts = {options.holds};
-  const auto lease =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(options.lease));
+struct Asked {
+  std::size_t holds = 0;  // All three numbers.
+  double lease = 30;
+};
 
-  bench::Report report("holdfast: holds kept by one watchdog");
-  utsname system{};
-  (void)::uname(&system);
-  (void)std::printf("%s, %s %s, %zu cores\n", binaries[0].c_str(), system.sysname, system.release,
-                    bench::usable_cpus().size());
+void measure(Harness& harness, const Asked& asked) {
+  std::vector<std::size_t> counts = {1000, 10'000, 100'000};
+  if (harness.smoke()) counts = {1000};
+  if (asked.holds != 0) counts = {asked.holds};
+  const std::chrono::duration<double> lease(harness.smoke() ? 2 : asked.lease);
+  const std::chrono::duration<double> window(harness.smoke() ? 3 : harness.seconds());
   for (const std::size_t count : counts) {
-    const RedisServer server(binaries[0]);
-    keep(report, server, count, lease, std::chrono::duration<double>(options.seconds));
-    report.print_new_rows(stdout);
+    const RedisServer server(harness.binaries()[0]);
+    keep(harness.report(), server, count, std::chrono::duration_cast<std::chrono::milliseconds>(lease), window);
+    harness.print_new_rows();
   }
-  (void)std::printf("\n%zu promises missed\n", report.missed());
-  return report.write_json(options.out + "/watchdog.json") ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--help") {
-    (void)std::fputs(help, stdout);
-    return 0;
-  }
-  Options options;
-  bench::OptionParser parser;
-  parser.add("--holds", &options.holds);
-  parser.add("--lease", &options.lease);
-  parser.add("--seconds", &options.seconds);
-  parser.add("--out", &options.out);
-  parser.add("--quick", &options.quick);
-  if (!parser.parse(argc, argv)) {
-    (void)std::fputs(help, stderr);
-    return 2;
-  }
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    (void)std::fprintf(stderr, "bench_watchdog: %s\n", error.what());
-    return 1;
-  }
+  Harness harness({
+      .name = "bench_watchdog",
+      .purpose = "Keeps holds alive by one watchdog, over a private server: the first of HOLDFAST_SERVERS (separated "
+                 "by colons), else\n"
+                 "redis-server from the path.",
+      .title = "holdfast: holds kept by one watchdog",
+      .files = "watchdog",
+      .plotted = false,
+  });
+  Asked asked;
+  harness.options().add("--holds N", &asked.holds, "how many (default: 1,000, then 10,000, then 100,000)");
+  harness.options().add("--lease N", &asked.lease, "in seconds (default 30)");
+  harness.add_seconds(45, "how long each number is kept");
+  harness.add_output("1,000 holds with a lease of 2 s, for 3 s");
+  return harness.main(argc, argv, [&] { measure(harness, asked); });
 }

@@ -3,8 +3,7 @@
 // The Asio client as a loop's programmer meets it: completion tokens, executors, allocators, and what an
 // initiating function must not do.
 #include "asio_fixture.hpp"
-
-#include <sys/wait.h>
+#include "name_buffer.hpp"
 
 #include <asio/bind_allocator.hpp>
 #include <asio/bind_cancellation_slot.hpp>
@@ -15,7 +14,7 @@
 #include <asio/strand.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/use_future.hpp>
-#include <csetjmp>
+#include <deque>
 #include <future>
 #include <memory>
 #include <optional>
@@ -31,9 +30,6 @@ using asio::experimental::deferred;
 using namespace holdfast;
 
 namespace {
-
-sigjmp_buf behind;
-void leave(const char*, int) noexcept { siglongjmp(behind, 1); }
 
 // Counts what is taken by it.
 template <class Type>
@@ -66,7 +62,7 @@ struct Witness {
 }  // namespace
 
 static void setUp() {}
-static void tearDown() { set_assertion_handler(nullptr); }
+static void tearDown() {}
 
 // ---- Completion tokens -------------------------------------------------------------------------------------------
 
@@ -92,6 +88,38 @@ TEST_ON_SERVER(test_callbacks_should_be_told_of_every_operation) {
     TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
     TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { world.client.async_close(handler); }));
     TEST_ASSERT_FALSE(world.client.connected());
+  }
+}
+
+TEST_ON_SERVER(test_names_in_arrays_should_be_the_same_locks_whatever_follows_their_nul) {
+  AsioWorld world(server.unix_url());
+  AsioWorld other(server.tcp_url());
+  NameBuffer url(server.tcp_url().c_str(), '9');
+  TEST_ASSERT_EQUAL(Status::ok,
+                    outcome_of(other.loop, [&](auto handler) { other.client.async_connect(url.name, handler); }));
+  TEST_ASSERT_EQUAL(Status::ok, outcome_of(other.loop, [&](auto handler) {
+                      other.client.async_connect("redis" + std::string(url.name).substr(5), handler);
+                    }));
+  NameBuffer ours("k", 'x');
+  NameBuffer theirs("k", '\0');
+  const char* const missing = nullptr;
+  AsyncMutex mutex(world.client, ours.name, {.lease = 20s});
+  AsyncMutex other_mutex(other.client, theirs.name, {.lease = 20s});
+  AsyncReentrantLock reentrant(world.client, ours.name, {.lease = 20s});
+  AsyncReentrantLock other_reentrant(other.client, &theirs.name[0], {.lease = 20s});
+  AsyncFencedLock fenced(world.client, ours.name, {.lease = 20s});
+  AsyncFencedLock other_fenced(other.client, std::string(theirs.name), {.lease = 20s});
+  AsyncMultiLock multi(world.client, {ours.name, "m"}, {.lease = 20s});
+  AsyncMultiLock other_multi(other.client, {std::string("m"), std::string("k")}, {.lease = 20s});
+  AsyncMutex nameless(world.client, missing);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, world.acquire(nameless));
+  AsyncLock* const mine[] = {&mutex, &reentrant, &fenced, &multi};
+  AsyncLock* const others[] = {&other_mutex, &other_reentrant, &other_fenced, &other_multi};
+  for (int index = 0; index < 4; ++index) {
+    TEST_ASSERT_EQUAL(Status::ok, world.acquire(*mine[index]));
+    TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
+    TEST_ASSERT_EQUAL(Status::lock_busy, other.acquire(*others[index]));
+    TEST_ASSERT_EQUAL(Status::ok, world.release(*mine[index]));
   }
 }
 
@@ -388,80 +416,97 @@ TEST_ON_SERVER(test_a_second_operation_of_a_lock_should_be_refused) {
   }
 }
 
-TEST_ON_SERVER(test_a_forked_child_should_be_told_so) {
-  AsioWorld world(server.unix_url());
-  AsyncMutex lock(world.client, "k", {.lease = 20s});
-  TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
-  world.loop.notify_fork(asio::io_context::fork_prepare);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    world.loop.notify_fork(asio::io_context::fork_child);
-    const bool held = lock.held() || lock.valid_until() != Instant();
-    Outcome outcomes[4];
-    lock.async_release(outcomes[0].handler());
-    lock.async_wait_lost(outcomes[1].handler());
-    lock.async_acquire(1s, outcomes[2].handler());
-    world.client.async_connect(world.client.config(), outcomes[3].handler());
-    bool good = !held && lock.post_release() == Status::forked;
-    for (const Outcome& outcome : outcomes) good = good && outcome.calls == 0;
-    world.loop.restart();
-    for (int round = 0; round < 100; ++round) world.loop.poll_one();
-    for (const Outcome& outcome : outcomes) good = good && outcome.calls == 1 && outcome.status == Status::forked;
-    ::_exit(good ? 0 : 1);
-  }
-  world.loop.notify_fork(asio::io_context::fork_parent);
-  int status = -1;
-  TEST_ASSERT_EQUAL(child, ::waitpid(child, &status, 0));
-  TEST_ASSERT_EQUAL(0, status);
-  TEST_ASSERT_EQUAL(Status::ok, world.release(lock));  // The parent's connection is as it was.
-}
-
-// As one does that leaves by its destructors, without a word to Asio of the fork.
-TEST_ON_SERVER(test_a_forked_child_should_be_free_to_destroy_its_copy) {
-  AsioWorld world(server.unix_url());
-  server.command("HSET busy somebody 1");
-  std::optional<AsyncMutex> lock(std::in_place, world.client, "k", LockTiming{.lease = 60s});
-  std::optional<AsyncReentrantLock> waiting(std::in_place, world.client, "busy", LockTiming{.lease = 60s});
-  TEST_ASSERT_EQUAL(Status::ok, lock->keep({.on_lost = [](void*) noexcept {}}));
-  TEST_ASSERT_EQUAL(Status::ok, world.acquire(*lock));
-  Outcome outcome;
-  waiting->async_acquire(wait_forever, outcome.handler());
-  TEST_ASSERT_TRUE(world.runs_until([&] { return server.command("PUBSUB CHANNELS") != ""; }));
-  world.run_for(20ms);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    lock.reset();
-    waiting.reset();
-    world.client.~AsyncClient();
-    ::_exit(0);
-  }
-  int status = -1;
-  TEST_ASSERT_EQUAL(child, ::waitpid(child, &status, 0));
-  TEST_ASSERT_EQUAL(0, status);
-  TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
-  TEST_ASSERT_EQUAL(Status::ok, world.renew(*lock));
-  server.command("DEL busy");
-  server.command("PUBLISH redisson_lock__channel:{busy} 0");
-  TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
-  TEST_ASSERT_EQUAL(Status::ok, outcome.status);
-  TEST_ASSERT_EQUAL(Status::ok, world.release(*lock));
-  TEST_ASSERT_TRUE(world.client.connected());
-}
-
-TEST_ON_SERVER(test_more_operations_than_there_is_room_for_should_be_an_assertion) {
+// [issue 10, 17] Whoever asks for more hears of it, and what waits goes on.
+TEST_ON_SERVER(test_an_operation_that_finds_no_slot_should_be_refused) {
   AsioWorld world(server.unix_url(), {.operations = 2});
   server.command("SET k somebody");
   AsyncMutex locks[3] = {{world.client, "k"}, {world.client, "k"}, {world.client, "k"}};
-  Outcome outcomes[3];
+  Outcome outcomes[2];
   for (int index = 0; index < 2; ++index) locks[index].async_acquire(wait_forever, outcomes[index].handler());
-  set_assertion_handler(leave);
-  const bool returned = sigsetjmp(behind, 1) == 0;
-  if (returned) locks[2].async_acquire(wait_forever, outcomes[2].handler());
-  TEST_ASSERT_FALSE(returned);
-  set_assertion_handler(nullptr);
+  Duration remaining{};
+  asio::io_context other;
+  const auto refused = [&](auto start) { return outcome_of(world.loop, start); };
+  for (int round = 0; round < 3; ++round) {
+    TEST_ASSERT_EQUAL(Status::too_many_requests, world.acquire(locks[2], 1s));
+    TEST_ASSERT_EQUAL(Status::too_many_requests, world.renew(locks[2]));
+    TEST_ASSERT_EQUAL(Status::too_many_requests, world.release(locks[2]));
+    TEST_ASSERT_EQUAL(Status::too_many_requests, refused([&](auto handler) { locks[2].async_wait_lost(handler); }));
+    TEST_ASSERT_EQUAL(Status::too_many_requests,
+                      refused([&](auto handler) { locks[2].async_remaining_on_server(remaining, handler); }));
+    TEST_ASSERT_EQUAL(Status::too_many_requests,
+                      refused([&](auto handler) { world.client.async_connect(world.client.config(), handler); }));
+    TEST_ASSERT_EQUAL(Status::too_many_requests, refused([&](auto handler) { world.client.async_close(handler); }));
+    // On its own executor, as any other.
+    Outcome elsewhere;
+    locks[2].async_try_acquire(asio::bind_executor(other.get_executor(), elsewhere.handler()));
+    world.run_for(5ms);
+    TEST_ASSERT_EQUAL(0, elsewhere.calls);
+    other.restart();
+    TEST_ASSERT_EQUAL(1U, other.run());
+    TEST_ASSERT_EQUAL(Status::too_many_requests, elsewhere.status);
+  }
+  for (const Outcome& outcome : outcomes) TEST_ASSERT_EQUAL(0, outcome.calls);
+  TEST_ASSERT_TRUE(world.client.connected());
   locks[0].cancel();  // Which makes room.
   TEST_ASSERT_TRUE(world.runs_until([&] { return outcomes[0].done(); }));
-  locks[2].async_acquire(wait_forever, outcomes[2].handler());
+  Outcome outcome;
+  locks[2].async_acquire(wait_forever, outcome.handler());
   server.command("DEL k");
-  TEST_ASSERT_TRUE(world.runs_until([&] { return outcomes[1].done() || outcomes[2].done(); }));
+  TEST_ASSERT_TRUE(world.runs_until([&] { return outcomes[1].done() || outcome.done(); }));
+}
+
+TEST_ON_SERVER(test_the_257th_operation_that_waits_should_be_refused) {
+  AsioWorld world(server.unix_url());
+  server.command("SET k somebody");
+  constexpr std::size_t count = 300;
+  constexpr std::size_t most = AsyncLimits().operations;
+  std::deque<AsyncMutex> locks;
+  std::deque<Outcome> outcomes(count);
+  for (Outcome& outcome : outcomes) {
+    locks.emplace_back(world.client, "k", LockTiming{.lease = 20s});
+    locks.back().async_acquire(wait_forever, outcome.handler());
+  }
+  for (const Outcome& outcome : outcomes) TEST_ASSERT_EQUAL(0, outcome.calls);
+  TEST_ASSERT_TRUE(world.runs_until([&] { return outcomes.back().done(); }));
+  for (std::size_t index = 0; index < count; ++index) {
+    TEST_ASSERT_EQUAL(index < most ? 0 : 1, outcomes[index].calls);
+    if (index >= most) TEST_ASSERT_EQUAL(Status::too_many_requests, outcomes[index].status);
+  }
+  world.client.cancel();
+  TEST_ASSERT_TRUE(world.runs_until([&] { return outcomes[most - 1].done(); }));
+  server.command("DEL k");
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(locks.back()));
+}
+
+// A handler that is refused may own what it was refused by, and its loop may end before it is called.
+TEST_ON_SERVER(test_a_refused_handler_should_be_free_to_own_its_client) {
+  struct Session {
+    Session(asio::io_context& loop, bool& gone) : witness(gone), client(loop.get_executor(), {.operations = 1}) {}
+    Witness witness;
+    AsyncClient client;
+    AsyncMutex lock{client, "k"};
+  };
+  for (const bool runs : {true, false}) {
+    bool gone = false;
+    int told = 0;
+    {
+      asio::io_context loop;
+      auto session = std::make_shared<Session>(loop, gone);
+      TEST_ASSERT_EQUAL(Status::ok, connect(loop, session->client, AsioWorld::patient_config(server.unix_url())));
+      server.command("SET k somebody");
+      session->lock.async_acquire(wait_forever, [](std::error_code) {});
+      Session& its = *session;
+      its.client.async_close([&told, session](std::error_code error) {
+        if (to_status(error) == Status::too_many_requests) ++told;
+      });
+      session.reset();
+      TEST_ASSERT_FALSE(gone);
+      if (runs) {
+        TEST_ASSERT_TRUE(runs_until(loop, [&] { return told != 0; }));
+        TEST_ASSERT_TRUE(gone);
+      }
+    }
+    TEST_ASSERT_TRUE(gone);
+    TEST_ASSERT_EQUAL(runs ? 1 : 0, told);
+  }
 }

@@ -5,6 +5,7 @@
 
 #include <asio/cancellation_signal.hpp>
 #include <deque>
+#include <memory>
 #include <optional>
 
 using namespace holdfast;
@@ -216,6 +217,102 @@ TEST_ON_SERVER(test_who_is_told_of_a_loss_should_be_free_to_destroy) {
   world.run_for(600ms);
   TEST_ASSERT_EQUAL(1, locks.told);
   TEST_ASSERT_EQUAL(0U, world.client.kept());
+}
+
+namespace {
+
+// What a callback of a loss or a doubt may do away with, in several ways.
+struct Owned {
+  enum Way { lock, lock_and_signal, lock_for_another, client, all, signal_alone, the_signal_is_taken_away, way_count };
+  Way way = lock;
+  std::unique_ptr<AsyncClient> the_client{};
+  std::unique_ptr<asio::cancellation_signal> signal = std::make_unique<asio::cancellation_signal>();
+  std::optional<AsyncMutex> the_lock{};
+  int told = 0;
+  int signalled = 0;
+
+  void act() {
+    ++told;
+    switch (way) {
+      case lock: the_lock.reset(); return;
+      case lock_and_signal:
+        the_lock.reset();
+        signal.reset();
+        return;
+      case lock_for_another:  // In the same place.
+        the_lock.reset();
+        the_lock.emplace(*the_client, "other", LockTiming{.lease = 20s});
+        return;
+      case client: the_client.reset(); return;
+      case all:
+        the_client.reset();
+        the_lock.reset();
+        signal.reset();
+        return;
+      case signal_alone:
+        the_lock->set_lost_signal(nullptr);
+        signal.reset();
+        return;
+      case the_signal_is_taken_away: the_lock->set_lost_signal(nullptr); return;
+      case way_count: return;
+    }
+  }
+};
+
+}  // namespace
+
+// [issue 10, 5] The signal, too, is looked for only after the callback.
+TEST_ON_SERVER(test_a_callback_should_be_free_to_destroy_the_lock_the_client_and_the_lost_signal) {
+  for (const bool lost : {true, false}) {
+    asio::io_context loop;
+    std::deque<Owned> all;
+    for (int way = 0; way < Owned::way_count; ++way) {
+      Owned& owned = all.emplace_back();
+      owned.way = static_cast<Owned::Way>(way);
+      owned.the_client = std::make_unique<AsyncClient>(loop.get_executor());
+      TEST_ASSERT_EQUAL(Status::ok, connect(loop, *owned.the_client, AsioWorld::patient_config(server.unix_url())));
+      const LockTiming timing = {.lease = lost ? Duration(500ms) : Duration(3s)};  // At risk for a second.
+      owned.the_lock.emplace(*owned.the_client, ByteView(std::to_string(way)), timing);
+      owned.signal->slot().assign([&owned](asio::cancellation_type) { ++owned.signalled; });
+      owned.the_lock->set_lost_signal(owned.signal.get());
+      KeepOptions options = {.keep = Keep::never, .context = &owned};
+      (lost ? options.on_lost : options.on_at_risk) = [](void* self) noexcept { static_cast<Owned*>(self)->act(); };
+      TEST_ASSERT_EQUAL(Status::ok, owned.the_lock->keep(options));
+    }
+    for (Owned& owned : all) TEST_ASSERT_EQUAL(Status::ok, acquire(loop, *owned.the_lock));
+    for (Owned& owned : all) TEST_ASSERT_TRUE(runs_until(loop, [&] { return owned.told != 0; }));
+    run_for(loop, 20ms);
+    for (Owned& owned : all) {
+      TEST_MESSAGE("lost " << lost << ", way " << owned.way);
+      TEST_ASSERT_EQUAL(1, owned.told);
+      const bool heard = lost && owned.way == Owned::client;  // Only there the lock lives on, with its signal.
+      TEST_ASSERT_EQUAL(heard ? 1 : 0, owned.signalled);
+      owned.the_lock.reset();
+      owned.the_client.reset();
+    }
+    loop.restart();
+    loop.run();  // It ends: nothing of the clients is left.
+  }
+}
+
+// What the signal ends may be the owner of all.
+TEST_ON_SERVER(test_who_hears_the_lost_signal_should_be_free_to_destroy) {
+  asio::io_context loop;
+  Owned owned{.way = Owned::client};
+  owned.the_client = std::make_unique<AsyncClient>(loop.get_executor());
+  TEST_ASSERT_EQUAL(Status::ok, connect(loop, *owned.the_client, AsioWorld::patient_config(server.unix_url())));
+  owned.the_lock.emplace(*owned.the_client, "k", LockTiming{.lease = 300ms});
+  owned.signal->slot().assign([&](asio::cancellation_type) {
+    owned.the_client.reset();
+    owned.the_lock.reset();
+    ++owned.signalled;
+  });
+  owned.the_lock->set_lost_signal(owned.signal.get());
+  TEST_ASSERT_EQUAL(Status::ok, acquire(loop, *owned.the_lock));
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return owned.signalled != 0; }));
+  loop.restart();
+  loop.run();
+  TEST_ASSERT_EQUAL(1, owned.signalled);
 }
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------

@@ -2,13 +2,18 @@
 //
 // Redlocks on an Asio loop and quorums of real servers: what is granted, kept, told and left behind, and what a node in
 // trouble costs.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <asio/bind_cancellation_slot.hpp>
+#include <asio/bind_executor.hpp>
 #include <asio/cancellation_signal.hpp>
 #include <asio/io_context.hpp>
 #include <asio/strand.hpp>
 #include <asio/use_future.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <future>
 #include <memory>
 #include <optional>
@@ -20,6 +25,7 @@
 #include "holdfast/asio.hpp"
 #include "live_fixture.hpp"
 #include "live_nodes.hpp"
+#include "name_buffer.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
 
@@ -151,6 +157,28 @@ bool subscribed(const RedisServer& server) { return server.command("PUBSUB NUMSU
 }  // namespace
 
 // ---- One holder --------------------------------------------------------------------------------------------------
+
+TEST_ON_NODES(test_a_name_in_an_array_should_be_the_same_redlock_whatever_follows_its_nul, 3) {
+  ReadySide first(nodes.configs());
+  ReadySide second(nodes.configs());
+  NameBuffer ours("k", 'x');
+  NameBuffer theirs("k", '\0');
+  const char* const missing = nullptr;
+  AsyncRedlockMutex<3> mine(*first.quorum, ours.name, calm);
+  AsyncRedlockMutex<3> same(*second.quorum, theirs.name, calm);
+  AsyncRedlockReentrantLock<3> my_reentrant(*first.quorum, ours.name, calm);
+  AsyncRedlockReentrantLock<3> their_reentrant(*second.quorum, std::string(theirs.name), calm);
+  AsyncRedlockMutex<3> nameless(*second.quorum, missing, calm);
+  TEST_ASSERT_EQUAL(Status::ok, first.acquire(mine));
+  await_everywhere(first, nodes);
+  TEST_ASSERT_EQUAL(Status::lock_busy, second.acquire(same));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, second.acquire(nameless));
+  TEST_ASSERT_EQUAL(Status::ok, first.release(mine));
+  await_nothing_left(first, nodes);
+  TEST_ASSERT_EQUAL(Status::ok, first.acquire(my_reentrant));
+  TEST_ASSERT_EQUAL(Status::lock_busy, second.acquire(their_reentrant));
+  TEST_ASSERT_EQUAL(Status::ok, first.release(my_reentrant));
+}
 
 TEST_ON_NODES(test_hold_should_be_on_every_node_and_its_release_should_leave_none, 3) {
   Side side(nodes.configs());
@@ -1061,6 +1089,36 @@ TEST_ON_NODES(test_cancel_at_any_turn_should_leave_nothing, 3) {
   TEST_ASSERT_TRUE(cancelled > 0);
 }
 
+// [issue 10, 14] A renewal that is not wanted any more is no doubt of the hold, and ends no other.
+TEST_ON_NODES(test_renewal_that_is_cancelled_at_any_turn_should_leave_the_hold_as_it_is, 3) {
+  ReadySide side(nodes.configs());
+  Telling telling;
+  AsyncRedlockReentrantLock<3> lock(*side.quorum, "k", calm);
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep(telling.options(Keep::never)));
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock, 20s));
+  for (int turns = 0; turns < 12; ++turns) {
+    const Instant until = lock.valid_until();
+    const bool again = turns % 2 == 0;  // As acquiring once more does, too.
+    Outcome outcome;
+    if (again)
+      lock.async_try_acquire(outcome.handler());
+    else
+      lock.async_renew(outcome.handler());
+    for (int turn = 0; turn < turns && !outcome.done(); ++turn) (void)side.loop.run_one_for(50ms);
+    lock.cancel();
+    const Status status = side.wait(outcome);
+    TEST_ASSERT_TRUE(status == Status::ok || status == Status::cancelled);
+    TEST_ASSERT_TRUE(lock.held());
+    TEST_ASSERT_FALSE(lock.at_risk());
+    TEST_ASSERT_TRUE(lock.valid_until() >= until);
+    TEST_ASSERT_EQUAL(again && status == Status::ok ? 2U : 1U, lock.hold_count());
+    if (lock.hold_count() == 2) TEST_ASSERT_EQUAL(Status::ok, side.release(lock));
+    TEST_ASSERT_EQUAL(Status::ok, side.renew(lock));
+  }
+  TEST_ASSERT_EQUAL(0, telling.at_risk + telling.lost);
+  TEST_ASSERT_EQUAL(Status::ok, side.release(lock));
+}
+
 // The majority's words do not come: the lock is not held from the call on, and what was asked follows later.
 TEST_ON_NODES(test_release_with_a_silent_majority_should_end_in_time_and_follow_later, 3) {
   std::vector<ClientConfig> configs = nodes.configs();
@@ -1097,6 +1155,37 @@ TEST_ON_NODES(test_release_with_a_silent_majority_should_end_in_time_and_follow_
 }
 
 // The grant of a node that answers when all is over is given back.
+// All nodes fall silent, or are cut off, while somebody waits. The node timeout and the connect timeout are far longer than
+// what he asked for.
+TEST_ON_NODES(test_acquire_should_end_by_its_wait_and_one_request_timeout, 3) {
+  constexpr Duration timeout = 700ms;
+  constexpr Duration late = 800ms;  // A loaded machine is.
+  for (const bool cut : {false, true})
+    for (const Duration wait : {Duration::zero(), Duration(1200ms)}) {
+      TEST_MESSAGE("cut off: " << cut << ", wait: " << wait.count());
+      std::vector<std::unique_ptr<Proxy>> proxies;
+      std::vector<ClientConfig> configs;
+      for (std::size_t node = 0; node < 3; ++node) {
+        proxies.push_back(std::make_unique<Proxy>(nodes[node].socket_path() + ".proxy", nodes[node].socket_path()));
+        configs.push_back(LiveNodes::config_at(proxies.back()->url()));
+        configs.back().request_timeout = timeout;
+      }
+      ReadySide side(configs);
+      AsyncRedlockMutex<3> lock(*side.quorum, "k", {.lease = 60s, .node_timeout = 20s}, {.fence = true});
+      TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
+      for (const auto& proxy : proxies) {
+        if (cut) proxy->delay_new(60s);
+        if (cut)
+          proxy->cut_after(0);
+        else
+          proxy->hold_replies_of(Proxy::all);
+      }
+      const Instant start = Client::now();
+      TEST_ASSERT_TRUE(side.acquire(lock, wait) != Status::ok);
+      TEST_ASSERT_TRUE(Client::now() - start < wait + timeout + late);
+    }
+}
+
 TEST_ON_NODES(test_late_grant_should_be_released, 3) {
   Proxy third(nodes[2].socket_path() + ".proxy", nodes[2].socket_path());
   ReadySide side({LiveNodes::config_at(nodes[0].unix_url()), LiveNodes::config_at(nodes[1].unix_url()),
@@ -1237,6 +1326,44 @@ TEST_ON_NODES(test_on_lost_should_be_free_to_destroy_the_lock, 3) {
   await_nothing_left(side, nodes);
 }
 
+// [issue 10, 5] The signal, too, is looked for only after the callback.
+TEST_ON_NODES(test_callback_should_be_free_to_destroy_the_lock_the_quorum_and_the_lost_signal, 3) {
+  struct World {
+    std::optional<AsyncQuorum>* quorum = nullptr;
+    std::unique_ptr<AsyncRedlockMutex<3>> lock{};
+    std::unique_ptr<asio::cancellation_signal> signal = std::make_unique<asio::cancellation_signal>();
+    int way = 0;
+    int told = 0;
+    int signalled = 0;
+    void act() {
+      ++told;
+      if (way == 0) lock->set_lost_signal(nullptr);
+      if (way == 2) quorum->reset();
+      if (way != 0) lock.reset();
+      signal.reset();
+    }
+  };
+  for (const bool lost : {true, false})
+    for (int way = 0; way < 3; ++way) {
+      ReadySide side(nodes.configs());
+      World world{.quorum = &side.quorum, .way = way};
+      world.signal->slot().assign([&](asio::cancellation_type) { ++world.signalled; });
+      world.lock =
+          std::make_unique<AsyncRedlockMutex<3>>(*side.quorum, "k", QuorumTiming{.lease = 1s, .node_timeout = 900ms});
+      world.lock->set_lost_signal(world.signal.get());
+      KeepOptions options = {.keep = Keep::never, .context = &world};
+      (lost ? options.on_lost : options.on_at_risk) = [](void* self) noexcept { static_cast<World*>(self)->act(); };
+      TEST_ASSERT_EQUAL(Status::ok, world.lock->keep(options));
+      TEST_ASSERT_EQUAL(Status::ok, side.acquire(*world.lock, 20s));
+      TEST_ASSERT_TRUE(side.comes([&] { return world.told != 0; }));
+      for (int turn = 0; turn < 20; ++turn) (void)side.loop.run_one_for(5ms);
+      TEST_ASSERT_EQUAL(1, world.told);
+      TEST_ASSERT_EQUAL(0, world.signalled);
+      world.lock.reset();
+      TEST_ASSERT_TRUE(side.comes([&] { return nodes.all("EXISTS k", "0"); }));
+    }
+}
+
 TEST_ON_NODES(test_destroyed_lock_should_leave_nothing_at_any_turn, 3) {
   ReadySide side(nodes.configs());
   TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
@@ -1251,6 +1378,94 @@ TEST_ON_NODES(test_destroyed_lock_should_leave_nothing_at_any_turn, 3) {
     TEST_ASSERT_TRUE(status == Status::ok || status == Status::cancelled);
     await_nothing_left(side, nodes);
   }
+}
+
+// [issue 10, 17] Also a child that never runs the parent's loop.
+TEST_ON_NODES(test_forked_child_should_be_told_so_on_its_own_loop, 3) {
+  ReadySide side(nodes.configs());
+  AsyncRedlockMutex<3> lock(*side.quorum, "k", calm);
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock, 20s));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    asio::io_context own;
+    int told = 0;
+    const auto token = [&] {
+      return asio::bind_executor(own.get_executor(), [&told](const std::error_code& error) {
+        told += to_status(error) == Status::forked ? 1 : 100;
+      });
+    };
+    lock.async_acquire(1s, token());
+    lock.async_renew(token());
+    lock.async_release(token());
+    lock.async_wait_lost(token());
+    const ByteView url = "redis://127.0.0.1";
+    side.quorum->async_connect(&url, 1, unguarded, token());
+    side.quorum->async_close(token());
+    bool good = told == 0;
+    own.run();
+    good = good && told == 6 && lock.post_release() == Status::forked && !lock.held() && !side.quorum->connected();
+    side.quorum->cancel();
+    side.quorum.reset();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = -1;
+  TEST_ASSERT_EQUAL(child, ::waitpid(child, &status, 0));
+  TEST_ASSERT_EQUAL(0, status);
+  TEST_ASSERT_EQUAL(Status::ok, side.renew(lock));
+  TEST_ASSERT_EQUAL(Status::ok, side.release(lock));
+}
+
+// [issue 10, 17]
+TEST_ON_NODES(test_operation_that_finds_no_slot_should_be_refused, 3) {
+  Side side(nodes.configs());
+  side.quorum.emplace(side.loop.get_executor(), 3, AsyncQuorumLimits{.operations = 1});
+  TEST_ASSERT_EQUAL(Status::ok, side.connect());
+  AsyncRedlockMutex<3> lock(*side.quorum, "k", calm);
+  AsyncRedlockMutex<3> other(*side.quorum, "k", calm);
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock, 20s));
+  Outcome waiting;
+  other.async_acquire(wait_forever, waiting.handler());
+  for (int round = 0; round < 3; ++round) {
+    TEST_ASSERT_EQUAL(Status::too_many_requests, side.acquire(lock, 20s));
+    TEST_ASSERT_EQUAL(Status::too_many_requests, side.renew(lock));
+    TEST_ASSERT_EQUAL(Status::too_many_requests, side.release(lock));
+    TEST_ASSERT_EQUAL(Status::too_many_requests, side.connect());
+  }
+  TEST_ASSERT_FALSE(waiting.done());
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL(Status::ok, lock.post_release());
+  TEST_ASSERT_EQUAL(Status::ok, side.wait(waiting));
+}
+
+// [issue 10, 8] What was promised is done on every node; what has no place on one of them says so.
+TEST_ON_NODES(test_posted_release_that_finds_no_place_should_say_so, 3) {
+  constexpr std::size_t places = 16;
+  constexpr std::size_t count = 20;
+  Proxy proxy(nodes[0].socket_path() + ".proxy", nodes[0].socket_path());
+  std::vector<ClientConfig> configs = nodes.configs();
+  configs[0] = LiveNodes::config_at(proxy.url());
+  Side side(configs);
+  side.quorum.emplace(side.loop.get_executor(), 3, AsyncQuorumLimits{.requests = 2 * places});
+  TEST_ASSERT_EQUAL(Status::ok, side.connect());
+  TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
+  std::deque<AsyncRedlockMutex<3>> locks;
+  for (std::size_t index = 0; index < count; ++index) {
+    locks.emplace_back(*side.quorum, ByteView(std::to_string(index)), calm);
+    TEST_ASSERT_EQUAL(Status::ok, side.acquire(locks.back(), 20s));
+  }
+  for (const AsyncRedlockMutex<3>& lock : locks)
+    for (std::size_t node = 0; node < 3; ++node) TEST_ASSERT_TRUE(side.comes([&] { return lock.held_on(node); }));
+  proxy.hold_replies_of(Proxy::all);
+  for (std::size_t index = 0; index < count; ++index) {
+    TEST_ASSERT_EQUAL(index < places ? Status::ok : Status::too_many_requests, locks[index].post_release());
+    TEST_ASSERT_FALSE(locks[index].held());
+  }
+  proxy.hold(false);
+  TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->compensations_pending() == 0; }));
+  for (std::size_t index = 0; index < places; ++index)
+    TEST_ASSERT_TRUE(nodes.all("EXISTS " + std::to_string(index), "0"));
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(locks[0], 20s));
 }
 
 TEST_ON_NODES(test_close_should_wait_until_all_is_released_and_let_the_loop_end, 3) {

@@ -104,6 +104,78 @@ TEST_ON_SERVER(test_an_acquire_should_end_at_its_deadline) {
   }
 }
 
+// [issue 10, 18] Whatever the server and the connection do: at the end of the wait, and of one request behind it.
+TEST_ON_SERVER(test_an_acquire_should_end_by_its_wait_and_one_request_timeout) {
+  constexpr Duration request_timeout = 1s;
+  enum Trouble { silent, silent_to_a_waiter, reconnecting, never_connected, no_room, trouble_count };
+  struct Case {
+    Case(RedisServer& its, const std::string& name, asio::io_context& loop, const AsyncLimits& limits)
+        : proxy(its.socket_path() + name, its.socket_path()), client(loop.get_executor(), limits) {}
+    Proxy proxy;
+    AsyncClient client;
+    std::optional<AsyncMutex> mutex{};
+    std::optional<AsyncReentrantLock> pushed{};
+    std::deque<AsyncMutex> others{};
+    Instant start{};
+    Duration taken{};
+    Status status = Status::ok;
+  };
+  asio::io_context loop;
+  std::deque<Case> cases;
+  const Duration waits[] = {Duration::zero(), 600ms, 1500ms};
+  server.command("HSET hash somebody 1");
+  int left = 0;
+  for (int trouble = 0; trouble < trouble_count; ++trouble)
+    for (std::size_t wait = 0; wait < 3; ++wait) {
+      const std::string name = std::string(".") + std::to_string(trouble) + std::to_string(wait);
+      Case& it = cases.emplace_back(server, name, loop, AsyncLimits{.requests = 32});
+      ClientConfig config = AsioWorld::patient_config(it.proxy.url());
+      config.request_timeout = request_timeout;
+      config.stall_timeout = trouble == reconnecting ? 100ms : Duration(20s);
+      config.connect_timeout = 20s;
+      if (trouble == never_connected) {
+        it.proxy.hold(true);
+        it.client.async_connect(config, [](std::error_code) {});
+      } else {
+        TEST_ASSERT_EQUAL(Status::ok, connect(loop, it.client, config));
+      }
+      it.mutex.emplace(it.client, "k", LockTiming{.lease = 60s});
+      it.pushed.emplace(it.client, "hash", LockTiming{.lease = 60s});
+      it.proxy.hold(true);
+      if (trouble == reconnecting) {  // Its connection stalls, and the next one's handshake is never answered.
+        it.mutex->async_try_acquire([](std::error_code) {});
+        TEST_ASSERT_TRUE(runs_until(loop, [&] { return !it.client.connected(); }));
+        it.mutex.emplace(it.client, "k", LockTiming{.lease = 60s});
+      }
+      if (trouble == no_room)
+        for (int index = 0; index < 16; ++index) {
+          it.others.emplace_back(it.client, ByteView(std::to_string(index)), LockTiming{.lease = 60s});
+          it.others.back().async_acquire(wait_forever, [](std::error_code) {});
+        }
+      if (trouble == silent_to_a_waiter) it.proxy.hold(false);
+      AsyncLock& lock = trouble == silent_to_a_waiter ? static_cast<AsyncLock&>(*it.pushed) : *it.mutex;
+      it.start = Client::now();
+      ++left;
+      lock.async_acquire(waits[wait], [&it, &left](std::error_code error) {
+        it.taken = Client::now() - it.start;
+        it.status = to_status(error);
+        --left;
+      });
+      if (trouble == silent_to_a_waiter && wait != 0) {
+        run_for(loop, 100ms);
+        it.proxy.hold(true);
+      }
+    }
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return left == 0; }));
+  for (std::size_t index = 0; index < cases.size(); ++index) {
+    TEST_MESSAGE("trouble " << index / 3 << ", wait " << index % 3 << ": "
+                            << std::chrono::duration_cast<std::chrono::milliseconds>(cases[index].taken).count());
+    TEST_ASSERT_TRUE(cases[index].status != Status::ok);
+    TEST_ASSERT_TRUE(cases[index].taken >= waits[index % 3]);
+    TEST_ASSERT_TRUE(cases[index].taken < waits[index % 3] + request_timeout + 400ms);  // A machine that is slow.
+  }
+}
+
 TEST_ON_SERVER(test_waiters_beyond_the_table_should_poll) {
   AsioWorld world(server.unix_url(), {.waiters = 1});
   std::deque<AsyncReentrantLock> locks;
@@ -360,6 +432,106 @@ TEST_ON_SERVER(test_locks_should_live_through_a_second_connect) {
   for (const Outcome& outcome : outcomes) TEST_ASSERT_EQUAL(Status::ok, outcome.status);
   TEST_ASSERT_TRUE(kept.held());
   TEST_ASSERT_EQUAL(flying.token().bytes(), ByteView(server.command("GET flying")));
+}
+
+// [issue 10, 8] Half of the requests are releases that nobody waits for. One more says so, and is made up for.
+TEST_ON_SERVER(test_a_posted_release_that_finds_no_place_should_say_so_and_come_later) {
+  constexpr std::size_t places = 16;
+  constexpr std::size_t count = 40;
+  Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
+  for (const bool connected : {true, false}) {
+    TEST_MESSAGE("connected " << connected);
+    AsioWorld world(AsioWorld::patient_config(proxy.url()), {.requests = 2 * places});
+    std::deque<AsyncMutex> locks = mutexes(world.client, count, {.lease = 60s});
+    for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
+    if (connected)
+      proxy.hold_replies_of(Proxy::all);
+    else
+      cut_off(world, proxy, server);
+    for (std::size_t index = 0; index < count; ++index) {
+      TEST_ASSERT_EQUAL(index < places ? Status::ok : Status::too_many_requests, locks[index].post_release());
+      TEST_ASSERT_FALSE(locks[index].held());
+      TEST_ASSERT_EQUAL(Status::not_held, locks[index].post_release());
+    }
+    // What is asked for of one that is still owed waits for that.
+    Outcome outcome;
+    locks.back().async_acquire(wait_forever, outcome.handler());
+    world.run_for(20ms);
+    TEST_ASSERT_EQUAL(0, outcome.calls);
+    locks.pop_front();  // Its release was promised.
+    proxy.hold(false);
+    TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
+    TEST_ASSERT_EQUAL(Status::ok, outcome.status);
+    TEST_ASSERT_TRUE(world.runs_until([&] { return server.command("DBSIZE") == "1"; }));
+    TEST_ASSERT_EQUAL(locks.back().token().bytes(), ByteView(server.command("GET lock:39")));
+    TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { world.client.async_close(handler); }));
+    server.command("FLUSHALL");
+  }
+}
+
+// A close waits for those as well.
+TEST_ON_SERVER(test_async_close_should_wait_for_releases_that_have_no_place_yet) {
+  Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
+  AsioWorld world(AsioWorld::patient_config(proxy.url()), {.requests = 32});
+  std::deque<AsyncMutex> locks = mutexes(world.client, 60, {.lease = 60s});
+  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
+  proxy.hold_replies_of(Proxy::all);
+  for (AsyncMutex& lock : locks) (void)lock.post_release();
+  Outcome closed;
+  world.client.async_close(closed.handler());
+  world.run_for(20ms);
+  proxy.hold(false);
+  TEST_ASSERT_TRUE(world.runs_until([&] { return closed.done(); }));
+  TEST_ASSERT_EQUAL(Status::ok, closed.status);
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+}
+
+// [issue 10, 8] Replies that have arrived make room, also before their event has been dealt with.
+TEST_ON_SERVER(test_what_has_arrived_should_be_read_before_a_release_is_refused) {
+  constexpr std::size_t places = 16;
+  constexpr std::size_t spares = 300;
+  for (const bool in_handler : {false, true}) {
+    TEST_MESSAGE("in a handler " << in_handler);
+    Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
+    AsioWorld world(AsioWorld::patient_config(proxy.url()), {.operations = spares, .requests = 2 * places});
+    std::deque<AsyncMutex> locks = mutexes(world.client, places + spares, {.lease = 60s});
+    for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
+    AsyncMutex other(world.client, "other", {.lease = 60s});
+    proxy.hold_replies_of(Proxy::all);
+    Outcome outcome;
+    Status status = Status::ok;
+    std::size_t released = places;
+    const auto release_all = [&] {
+      for (std::size_t index = 0; index < places; ++index) TEST_ASSERT_EQUAL(Status::ok, locks[index].post_release());
+      TEST_ASSERT_EQUAL(Status::too_many_requests,
+                        locks[released++].post_release());  // To make room, the others leave.
+      TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS lock:0 lock:15") == "0"; }));
+      proxy.hold_replies_of(Proxy::none);
+      // Nothing but these runs until one of them has found what the others have made room for.
+      do {
+        breathe(10ms);
+        status = locks[released++].post_release();
+      } while (status == Status::too_many_requests && released < locks.size());
+    };
+    if (in_handler) {
+      proxy.hold_replies_of(Proxy::none);
+      other.async_acquire(1s, [&, tell = outcome.handler()](std::error_code error) mutable {
+        proxy.hold_replies_of(Proxy::all);
+        release_all();
+        tell(error);
+      });
+      TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
+    } else {
+      release_all();
+      TEST_ASSERT_EQUAL(Status::ok, world.acquire(other));
+    }
+    TEST_ASSERT_EQUAL(Status::ok, status);
+    const std::string left = std::to_string(locks.size() - released + 1);
+    TEST_ASSERT_TRUE(world.runs_until([&] { return server.command("DBSIZE") == left; }));
+    TEST_ASSERT_EQUAL(Status::ok, world.release(other));  // The connection is as good as before.
+    TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { world.client.async_close(handler); }));
+    server.command("FLUSHALL");
+  }
 }
 
 TEST_ON_SERVER(test_async_close_should_wait_for_posted_releases) {

@@ -3,10 +3,8 @@
 // The holdfast command on a real server: HOLDFAST_COMMAND says where it is.
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,18 +33,6 @@ constexpr char channel[] = "redisson_lock__channel:{lock}";
 void await_subscribers(const RedisServer& server, int count) {
   const std::string expected = std::string(channel) + " " + std::to_string(count);
   TEST_ASSERT_TRUE(eventually([&] { return server.command(std::string("PUBSUB NUMSUB ") + channel) == expected; }));
-}
-
-// The second process of a `holdfast run`; 0 as long as it has not said its name.
-pid_t warden_of(pid_t holdfast) {
-  const std::string process = std::to_string(holdfast);
-  std::ifstream children("/proc/" + process + "/task/" + process + "/children");
-  for (pid_t child = 0; children >> child;) {
-    std::string name;
-    std::getline(std::ifstream("/proc/" + std::to_string(child) + "/comm"), name);
-    if (name == "holdfast-warden") return child;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -290,7 +276,9 @@ TEST(test_no_server_should_fail_at_once) {
   std::string errors;
   TEST_ASSERT_EQUAL(exit_no_server, run_to_end("unix:///nonexistent/socket", run_script({}, "exit 1"), &errors));
   TEST_ASSERT_TRUE(contains(errors, "no connection to /nonexistent/socket"));
-  TEST_ASSERT_EQUAL(exit_no_server, run_to_end("redis://127.0.0.1:1", run_script({"-w", "100"}, "exit 1")));
+  // Whoever waits with an end waits for it: see test_command_waiting.cpp.
+  for (const Words& options : {Words{}, Words{"-n"}})
+    TEST_ASSERT_EQUAL(exit_no_server, run_to_end("redis://127.0.0.1:1", run_script(options, "exit 1")));
   TEST_ASSERT_TRUE(Client::now() - begin < patience / 2);
 }
 
@@ -528,8 +516,7 @@ TEST_ON_SERVER(test_a_stopped_holdfast_should_not_leave_the_command_running_with
 TEST_ON_SERVER(test_a_warden_that_slept_over_renewals_should_not_end_the_command) {
   Running command(server.unix_url(), run_script({"-l", "2"}, "echo up; sleep 6; exit 5"));
   TEST_ASSERT_EQUAL("up", command.line());
-  pid_t warden = 0;
-  TEST_ASSERT_TRUE(eventually([&] { return (warden = warden_of(command.pid())) != 0; }));
+  const pid_t warden = await_warden_of(command.pid());
   ::kill(warden, SIGSTOP);
   (void)::poll(nullptr, 0, 4500);
   ::kill(warden, SIGCONT);
@@ -685,148 +672,6 @@ TEST_ON_SERVER(test_names_of_subcommands_should_be_names_of_locks_as_well) {
   }
 }
 
-// ---- The terminal ------------------------------------------------------------------------------------------------
-
-namespace {
-
-// A terminal, and a shell of sorts on it: it runs one holdfast as its foreground job and tells what becomes of it.
-class TerminalSession {
- public:
-  static constexpr int stopped = 1000;
-
-  TerminalSession(const std::string& url, const Words& words) {
-    master_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (master_ < 0 || ::grantpt(master_) != 0 || ::unlockpt(master_) != 0 || ::pipe2(told_, O_CLOEXEC) != 0)
-      throw std::runtime_error("no terminal");
-    const std::string path = ::ptsname(master_);
-    shell_ = fork_without_handlers();
-    if (shell_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::setsid();
-      const int terminal = ::open(path.c_str(), O_RDWR);
-      ::ioctl(terminal, TIOCSCTTY, 0);
-      ::signal(SIGTTOU, SIG_IGN);
-      const pid_t job = ::fork();
-      if (job == 0) {
-        ::setpgid(0, 0);
-        ::tcsetpgrp(terminal, ::getpid());
-        ::signal(SIGTTOU, SIG_DFL);
-        for (const int descriptor : {0, 1, 2}) ::dup2(terminal, descriptor);
-        execute_command(words, url);
-      }
-      ::setpgid(job, job);
-      tell(job);
-      for (;;) {
-        int status = 0;
-        if (::waitpid(job, &status, WUNTRACED) != job) ::_exit(1);
-        ::tcsetpgrp(terminal, ::getpgrp());
-        if (!WIFSTOPPED(status)) {
-          tell(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
-          ::_exit(0);
-        }
-        tell(stopped);
-        // fg, on request.
-        char request[8];
-        if (::read(terminal, request, sizeof request) <= 0) ::_exit(1);
-        ::tcsetpgrp(terminal, job);
-        ::kill(-job, SIGCONT);
-      }
-    }
-    ::close(told_[1]);
-  }
-  ~TerminalSession() {
-    ::kill(shell_, SIGKILL);
-    ::waitpid(shell_, nullptr, 0);
-    ::close(master_);
-    ::close(told_[0]);
-  }
-  TerminalSession(const TerminalSession&) = delete;
-  TerminalSession& operator=(const TerminalSession&) = delete;
-
-  void type(const std::string& keys) const { (void)!::write(master_, keys.data(), keys.size()); }
-  // True as soon as `text` has been shown.
-  bool shows(const std::string& text) {
-    return eventually([&] {
-      pollfd entry = {.fd = master_, .events = POLLIN, .revents = 0};
-      char part[512];
-      while (::poll(&entry, 1, 0) == 1) {
-        const ssize_t count = ::read(master_, part, sizeof part);
-        if (count <= 0) break;
-        shown_.append(part, static_cast<std::size_t>(count));
-      }
-      return contains(shown_, text);
-    });
-  }
-  // Of what was shown.
-  int number_behind(const std::string& text) const {
-    return static_cast<int>(std::strtol(shown_.c_str() + shown_.find(text) + text.size(), nullptr, 10));
-  }
-  // The id of the holdfast process. Once, and first.
-  int process() const { return hear(); }
-  // What became of it: `stopped`, else its exit code.
-  int job() const { return hear(); }
-
- private:
-  void tell(int value) const {
-    if (::write(told_[1], &value, sizeof value) != sizeof value) ::_exit(1);
-  }
-  int hear() const {
-    int value = -1;
-    pollfd entry = {.fd = told_[0], .events = POLLIN, .revents = 0};
-    if (::poll(&entry, 1, static_cast<int>(patience / 1ms)) != 1) return -1;
-    return ::read(told_[0], &value, sizeof value) == sizeof value ? value : -1;
-  }
-
-  int master_ = -1;
-  int told_[2] = {-1, -1};
-  pid_t shell_ = -1;
-  std::string shown_;
-};
-
-}  // namespace
-
-TEST_ON_SERVER(test_the_command_should_have_the_terminal_and_its_keys_should_stop_the_job) {
-  TerminalSession session(server.unix_url(),
-                          {"run", "lock", "--", "sh", "-c", "echo begin $$.; read x; echo got-$x; exit 5"});
-  const int job = session.process();
-  TEST_ASSERT_TRUE(session.shows("."));
-  const pid_t child = session.number_behind("begin ");
-  session.type("\x1a");  // ^Z
-  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
-  TEST_ASSERT_EQUAL("1", server.command("EXISTS lock"));
-  session.type("f\n");  // fg
-  TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
-  ::kill(job, SIGTSTP);
-  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
-  session.type("f\n");
-  TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
-  session.type("word\n");
-  TEST_ASSERT_TRUE(session.shows("got-word"));
-  TEST_ASSERT_EQUAL(5, session.job());
-  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
-}
-
-TEST_ON_SERVER(test_a_job_that_was_stopped_for_longer_than_the_lease_should_be_killed) {
-  TerminalSession session(server.unix_url(),
-                          {"run", "-l", "0.5", "lock", "--", "sh", "-c", "echo begin; read x; echo got-$x"});
-  TEST_ASSERT_TRUE(session.process() > 0);
-  TEST_ASSERT_TRUE(session.shows("begin"));
-  session.type("\x1a");
-  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
-  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "0"; }));
-  session.type("f\n");
-  TEST_ASSERT_EQUAL(exit_lost, session.job());
-}
-
-TEST_ON_SERVER(test_the_interrupt_key_should_end_the_command) {
-  TerminalSession session(server.unix_url(), {"run", "lock", "--", "sh", "-c", "echo begin; exec sleep 1000"});
-  TEST_ASSERT_TRUE(session.process() > 0);
-  TEST_ASSERT_TRUE(session.shows("begin"));
-  session.type("\x03");  // ^C
-  TEST_ASSERT_EQUAL(128 + SIGINT, session.job());
-  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
-}
-
 // ---- The command line --------------------------------------------------------------------------------------------
 
 TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
@@ -894,6 +739,17 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"run", "--url", "http://x", "lock", "--", "true"}, "--url: "},
       {{"run", "--url", "redis://:hidden@host:x", "lock", "--", "true"}, "--url: "},
       {{"run", "--url", "redis://host/99999999999999999999", "lock", "--", "true"}, "--url: "},
+      {{"run", "--url", "localhost", "lock", "--", "true"}, "written redis://HOST, as redis://localhost"},
+      {{"run", "--url", "db.internal", "lock", "--", "true"}, "written redis://HOST, as redis://localhost"},
+      {{"run", "--url", "localhost:6379", "lock", "--", "true"}, "written redis://HOST:PORT"},
+      {{"run", "--url=127.0.0.1:6379/2", "lock", "--", "true"}, "written redis://HOST:PORT"},
+      {{"info", "--url", "/run/redis.sock", "lock"}, "written unix:///PATH"},
+      {{"info", "--url", "unix:/run/redis.sock", "lock"}, "written unix:///PATH"},
+      {{"run", "--url", "rediss://host", "lock", "--", "true"}, "TLS is not supported"},
+      {{"run", "--url", "redis://:hid/den@host", "lock", "--", "true"}, "'/', '?' and '#' in a password are %2F"},
+      {{"run", "--url", "redis://:hid#den@host", "lock", "--", "true"}, "'/', '?' and '#' in a password are %2F"},
+      {{"run", "--url", "redis://:hid?den@host", "lock", "--", "true"}, "'/', '?' and '#' in a password are %2F"},
+      {{"run", "--url", "unix://:hid/den@/socket", "lock", "--", "true"}, "'/' in a password is %2F"},
   };
   for (const auto& [words, text] : cases) {
     std::string errors;

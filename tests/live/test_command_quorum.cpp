@@ -269,6 +269,28 @@ TEST_ON_NODES(test_nodes_that_have_just_started_should_not_vote_until_a_lease_is
   }));
 }
 
+TEST_ON_NODES(test_a_wait_should_be_for_nodes_that_are_not_up_yet) {
+  nodes[0].stop();
+  nodes[1].stop();
+  Running command(nodes.urls(), run_unguarded({"-w", "60"}, "echo up"));
+  TEST_ASSERT_TRUE(command.says("waiting for lock: Fewer than a majority of the nodes answered"));
+  nodes[0].start();
+  TEST_ASSERT_EQUAL("up", command.line());
+  TEST_ASSERT_EQUAL(0, command.wait());
+}
+
+TEST_ON_NODES(test_a_login_that_too_many_nodes_refuse_should_end_every_wait) {
+  nodes[0].command("CONFIG SET requirepass other");
+  TEST_ASSERT_EQUAL(5, run_to_end(nodes.urls(), run_unguarded({"-w", "60"}, "exit 5")));
+  nodes[1].command("CONFIG SET requirepass other");
+  for (const Words& options : {Words{}, Words{"-n"}, Words{"-w", "60"}}) {
+    std::string errors;
+    TEST_ASSERT_EQUAL(exit_no_permission, run_to_end(nodes.urls(), run_unguarded(options, "exit 1"), &errors));
+    TEST_ASSERT_TRUE(contains(errors, nodes.address(0)));
+    TEST_ASSERT_TRUE(contains(errors, nodes.address(1)));
+  }
+}
+
 TEST_ON_NODES(test_a_password_should_never_be_shown) {
   for (std::size_t index = 0; index < 3; ++index) nodes[index].command("CONFIG SET requirepass right-secret");
   std::string urls;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "clients.hpp"
+#include "name_buffer.hpp"
 #include "patience.hpp"
 
 static void setUp() {}
@@ -77,6 +78,29 @@ void await_listener(const RedisServer& server, const std::string& name) {
 }
 
 }  // namespace
+
+TEST_ON_SERVER(test_names_in_arrays_should_be_the_same_lock_whatever_follows_their_nul) {
+  Party first(server);
+  Party second(server);
+  NameBuffer a("a", 'x');
+  NameBuffer b("b", 'y');
+  MultiLock mine(first.owner, {a.name, b.name}, {.lease = 20s});
+  const std::string prefix;
+  MultiLock temporary(second.owner, {prefix + "b", prefix + "a"}, {.lease = 20s});
+  const char* const pointers[] = {b.name, a.name};
+  MultiLock by_pointer(second.owner, pointers, {.lease = 20s});
+  const ByteView views[] = {a.name, "b"};
+  MultiLock by_view(second.owner, views, {.lease = 20s});
+  NameBuffer other("a", '\0');
+  MultiLock one(second.owner, {other.name}, {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, mine.try_acquire());
+  TEST_ASSERT_EQUAL("2", server.command("EXISTS a b"));
+  for (MultiLock* const lock : {&temporary, &by_pointer, &by_view, &one}) {
+    TEST_ASSERT_EQUAL(ByteView("a"), lock->name(0));
+    TEST_ASSERT_EQUAL(Status::lock_busy, lock->try_acquire());
+  }
+  TEST_ASSERT_EQUAL(Status::ok, mine.release());
+}
 
 TEST_ON_SERVER(test_hold_should_be_on_every_name_what_a_reentrant_one_is) {
   Party party(server);

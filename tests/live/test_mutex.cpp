@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "clients.hpp"
+#include "name_buffer.hpp"
 #include "scripts.hpp"
 
 static void setUp() {}
@@ -77,6 +78,58 @@ TEST_ON_SERVER(test_two_clients_should_exclude_each_other) {
   TEST_ASSERT_EQUAL(Status::ok, mine.release());
   TEST_ASSERT_EQUAL(Status::ok, theirs.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, theirs.release());
+}
+
+// Two programs write one name into arrays where other things were before.
+TEST_ON_SERVER(test_a_name_in_an_array_should_be_the_same_lock_whatever_follows_its_nul) {
+  Client first;
+  Client second;
+  NameBuffer url(server.unix_url().c_str(), '9');
+  TEST_ASSERT_EQUAL(Status::ok, first.connect(url.name));
+  TEST_ASSERT_EQUAL(Status::ok, second.connect(&url.name[0]));
+  NameBuffer ours("orders/42", 'x');
+  NameBuffer theirs("orders/42", '\0');
+  const NameBuffer& seen = ours;
+  Mutex mine(first, ours.name, {.lease = 20s});
+  Mutex same(second, theirs.name, {.lease = 20s});
+  Mutex by_address(second, &ours.name[0], {.lease = 20s});
+  Mutex by_reference(second, seen.name, {.lease = 20s});
+  Mutex literal(second, "orders/42", {.lease = 20s});
+  Mutex temporary(second, std::string("orders/") + "42", {.lease = 20s});
+  TEST_ASSERT_EQUAL(ByteView("orders/42"), mine.key().bytes());
+  TEST_ASSERT_EQUAL(Status::ok, mine.try_acquire());
+  TEST_ASSERT_EQUAL("1", server.command("EXISTS orders/42"));
+  for (Mutex* const other : {&same, &by_address, &by_reference, &literal, &temporary}) {
+    TEST_ASSERT_EQUAL(mine.key().bytes(), other->key().bytes());
+    TEST_ASSERT_EQUAL(Status::lock_busy, other->try_acquire());
+  }
+  TEST_ASSERT_EQUAL(Status::ok, mine.release());
+
+  Owner our_owner(first);
+  Owner their_owner(second);
+  ReentrantLock my_reentrant(our_owner, ours.name, {.lease = 20s});
+  ReentrantLock their_reentrant(their_owner, theirs.name, {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, my_reentrant.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_busy, their_reentrant.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, my_reentrant.release());
+  FencedLock my_fenced(our_owner, ours.name, {.lease = 20s});
+  FencedLock their_fenced(their_owner, theirs.name, {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, my_fenced.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_busy, their_fenced.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, my_fenced.release());
+}
+
+TEST_ON_SERVER(test_a_name_that_is_missing_should_be_refused_and_not_followed) {
+  Client client;
+  connect(client, server.unix_url());
+  const char* const missing = nullptr;
+  Mutex lock(client, missing);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, lock.try_acquire());
+  NameBuffer empty("", 'x');
+  Mutex nameless(client, empty.name);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, nameless.try_acquire());
+  Client unconnected;
+  TEST_ASSERT_EQUAL(Status::invalid_argument, unconnected.connect(missing));
 }
 
 // Each hold has a token of its own.

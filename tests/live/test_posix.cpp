@@ -10,8 +10,10 @@
 #include <sys/time.h>
 
 #include <array>
+#include <utility>
 
 #include "heap_trap.hpp"
+#include "patience.hpp"
 #include "proxy.hpp"
 
 using namespace holdfast;
@@ -26,11 +28,14 @@ struct Seam {
   int error = 0;                    // With this errno.
   const char* fail_name = nullptr;  // Each call of this name fails.
   bool one_byte = false;            // Sends and receives move one byte.
+  int fail_times = 0;               // Of fail_name, so many; 0: all.
+  holdfast::Duration stall{};       // The process stands still behind the next receive that gets something.
   const char* failed = "none";
 
   bool fails(const char* name) {
     const bool named = fail_name != nullptr && std::strcmp(name, fail_name) == 0;
     if (calls++ != fail_at && !named) return false;
+    if (named && fail_times != 0 && --fail_times == 0) fail_name = nullptr;
     failed = name;
     errno = error;
     return true;
@@ -61,6 +66,7 @@ void* __real_mmap(void*, size_t, int, int, int, off_t);
 void* __real_mmap64(void*, size_t, int, int, int, off_t);
 int __real_madvise(void*, size_t, int);
 ssize_t __real_getrandom(void*, size_t, unsigned);
+int __real_clock_gettime(clockid_t, timespec*);
 
 int __wrap_socket(int domain, int type, int protocol) {
   return seam.fails("socket") ? -1 : __real_socket(domain, type, protocol);
@@ -80,7 +86,9 @@ ssize_t __wrap_send(int descriptor, const void* bytes, size_t size, int flags) {
 }
 ssize_t __wrap_recv(int descriptor, void* bytes, size_t size, int flags) {
   if (seam.fails("recv")) return -1;
-  return __real_recv(descriptor, bytes, seam.one_byte && size > 1 ? 1 : size, flags);
+  const ssize_t count = __real_recv(descriptor, bytes, seam.one_byte && size > 1 ? 1 : size, flags);
+  if (count > 0 && seam.stall != holdfast::Duration::zero()) breathe(std::exchange(seam.stall, holdfast::Duration{}));
+  return count;
 }
 int __wrap_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   return seam.fails("ppoll") ? -1 : __real_ppoll(entries, count, timeout, mask);
@@ -105,6 +113,9 @@ int __wrap_madvise(void* address, size_t size, int advice) {
 ssize_t __wrap_getrandom(void* bytes, size_t size, unsigned flags) {
   return seam.fails("getrandom") ? -1 : __real_getrandom(bytes, size, flags);
 }
+int __wrap_clock_gettime(clockid_t clock, timespec* time) {
+  return seam.fails("clock_gettime") ? -1 : __real_clock_gettime(clock, time);
+}
 }
 
 static void setUp() { seam = Seam(); }
@@ -113,11 +124,12 @@ static void tearDown() { seam = Seam(); }
 namespace {
 
 // The main job, whatever happens on the way. Returns true if all of it worked.
-bool hold_once(Client& client, const ClientConfig& config) {
+bool hold_once(Client& client, const ClientConfig& config, Instant latest = Instant::max()) {
   if (client.connect(config) != Status::ok) return false;
   Mutex lock(client, "k", {.lease = 20s});
   if (lock.try_acquire() != Status::ok) return false;
   const bool renewed = lock.renew() == Status::ok;
+  TEST_ASSERT_TRUE(lock.valid_until() <= latest);  // Whatever the clock says.
   return lock.release() == Status::ok && renewed;
 }
 
@@ -140,14 +152,15 @@ TEST_ON_SERVER(test_every_system_call_may_fail_once) {
       for (long call = 0; call < calls; ++call) {
         {
           Client client;
+          const Instant begin = Client::now();
           seam = Seam();
           seam.fail_at = call;
           seam.error = error;
-          const Instant begin = Client::now();
-          (void)hold_once(client, config);
-          TEST_MESSAGE("call " << call << " " << seam.failed << " failed with " << error);
-          TEST_ASSERT_TRUE(Client::now() - begin < 3s);
+          (void)hold_once(client, config, begin + 23s);
+          const std::string failed = seam.failed;
           seam = Seam();
+          TEST_MESSAGE("call " << call << " " << failed << " failed with " << error);
+          TEST_ASSERT_TRUE(Client::now() - begin < 3s);
           // Afterwards the client works as if nothing had been, and nothing of the hold is left behind.
           Status status = client.connect(config);
           TEST_ASSERT_EQUAL(Status::ok, status);
@@ -160,6 +173,49 @@ TEST_ON_SERVER(test_every_system_call_may_fail_once) {
       }
     }
   }
+}
+
+// No descriptor and no memory for a socket: others give them back.
+TEST_ON_SERVER(test_wait_should_live_through_a_socket_that_is_not_to_be_had) {
+  for (const int error : {ENOBUFS, ENOMEM, EMFILE, ENFILE}) {
+    const SeamScope scope;
+    Client client;
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
+    client.close();
+    Mutex lock(client, "k");
+    seam.error = error;
+    seam.fail_name = "socket";
+    seam.fail_times = 3;
+    TEST_ASSERT_EQUAL(Status::ok, lock.acquire(10s));
+    TEST_ASSERT_EQUAL(Status::ok, lock.release());
+    // And where it goes on, the time is waited, with pauses, and the reason told.
+    client.close();
+    const long before = seam.calls;
+    seam.fail_name = "socket";
+    const Instant begin = Client::now();
+    TEST_ASSERT_EQUAL(Status::system_error, lock.acquire(200ms));
+    TEST_ASSERT_TRUE(Client::now() - begin >= 190ms);
+    TEST_ASSERT_EQUAL(error, client.system_error_number());
+    TEST_ASSERT_TRUE(seam.calls - before < 60);
+  }
+}
+
+// The reply to a script that the server does not know is read when its request's time is over: that is no reason to end
+// the wait.
+TEST_ON_SERVER(test_wait_should_live_through_a_stall_before_an_unknown_script_is_asked_with_its_text) {
+  const SeamScope scope;
+  Client client;
+  ClientConfig config = config_for(server.unix_url());
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Owner owner(client);
+  ReentrantLock lock(owner, "k");
+  server.command("SCRIPT FLUSH");
+  seam.stall = config.request_timeout;
+  TEST_ASSERT_EQUAL(Status::timed_out, lock.try_acquire());
+  TEST_ASSERT_EQUAL(0U, client.compensations_pending());
+  seam.stall = config.request_timeout;
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(10s));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
 }
 
 TEST_ON_SERVER(test_short_reads_and_writes_should_be_completed) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "live_nodes.hpp"
+#include "name_buffer.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
 
@@ -89,6 +90,7 @@ void await_sleep(const LiveNodes& nodes, const std::vector<std::size_t>& which) 
 
 // Held by every node, so that nobody else is granted anything.
 void hold_everywhere(const LiveNodes& nodes, QuorumLock& lock) {
+  await_voters(lock.quorum(), static_cast<NodeSet>((1U << nodes.size()) - 1));  // A majority is enough for connect().
   TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
   await_everywhere(nodes, lock);
 }
@@ -100,6 +102,45 @@ void await_silence(const LiveNodes& nodes) {
 }  // namespace
 
 // ---- One holder --------------------------------------------------------------------------------------------------
+
+TEST_ON_NODES(test_a_name_in_an_array_should_be_the_same_redlock_whatever_follows_its_nul, 3) {
+  Side<3> first(nodes.configs());
+  Side<3> second(nodes.configs());
+  NameBuffer ours("k", 'x');
+  NameBuffer theirs("k", '\0');
+  const char* const missing = nullptr;
+  RedlockMutex<3> mine(first.quorum, ours.name, calm);
+  RedlockMutex<3> same(second.quorum, theirs.name, calm);
+  RedlockMutex<3> by_address(second.quorum, &ours.name[0], calm);
+  RedlockMutex<3> nameless(second.quorum, missing, calm);
+  TEST_ASSERT_EQUAL(Status::ok, mine.try_acquire());
+  await_everywhere(nodes, mine);
+  TEST_ASSERT_EQUAL(Status::lock_busy, same.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_busy, by_address.try_acquire());
+  TEST_ASSERT_EQUAL(Status::invalid_argument, nameless.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, mine.release());
+  RedlockReentrantLock<3> my_reentrant(first.quorum, ours.name, calm);
+  RedlockReentrantLock<3> their_reentrant(second.quorum, theirs.name, calm);
+  TEST_ASSERT_EQUAL(Status::ok, my_reentrant.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_busy, their_reentrant.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, my_reentrant.release());
+}
+
+TEST_ON_NODES(test_urls_in_arrays_should_end_at_their_nul, 3) {
+  NameBuffer texts[3] = {
+      {nodes[0].unix_url().c_str(), '7'}, {nodes[1].tcp_url().c_str(), '7'}, {nodes[2].unix_url().c_str(), '7'}};
+  const ByteView urls[] = {texts[0].name, texts[1].name, &texts[2].name[0]};
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, quorum.connect(urls, 3, unguarded));
+  TEST_ASSERT_TRUE(comes([&] {
+    (void)quorum.tend();
+    return quorum.connected();
+  }));
+  const char* const missing = nullptr;
+  const ByteView incomplete[] = {texts[0].name, missing, texts[2].name};
+  Quorum<3> other;
+  TEST_ASSERT_EQUAL(Status::invalid_argument, other.connect(incomplete, 3, unguarded));
+}
 
 TEST_ON_NODES(test_hold_should_be_on_every_node_and_its_release_should_leave_none, 3) {
   Side<3> side(nodes.configs());

@@ -46,32 +46,6 @@ void await_nothing_left(const LiveNodes& nodes, QuorumClient& quorum) {
   }));
 }
 
-// All nodes can be asked.
-void await_voters(QuorumClient& quorum, NodeSet wanted) {
-  TEST_ASSERT_TRUE(comes([&] {
-    (void)quorum.tend();
-    return quorum.voters() == wanted;
-  }));
-}
-
-// A socket's second name, which can be given to another server.
-class Alias {
- public:
-  Alias(const std::string& path, const RedisServer& server) : path_(path) { lead_to(server); }
-  ~Alias() { std::filesystem::remove(path_); }
-  Alias(const Alias&) = delete;
-  Alias& operator=(const Alias&) = delete;
-
-  void lead_to(const RedisServer& server) const {
-    std::filesystem::remove(path_);
-    std::filesystem::create_symlink(server.socket_path(), path_);
-  }
-  [[nodiscard]] std::string url() const { return "unix://" + path_; }
-
- private:
-  std::string path_;
-};
-
 // What can become of a node, and how it comes back.
 struct Trouble {
   const char* name;

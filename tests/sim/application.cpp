@@ -10,6 +10,7 @@
 #include "canary.hpp"
 #include "checkers.hpp"
 #include "holdfast/fenced_set.hpp"
+#include "pace.hpp"
 #include "world.hpp"
 
 namespace holdfast::sim {
@@ -49,20 +50,52 @@ ByteView view_of(const std::string& text) noexcept { return {text.data(), text.s
 // poll each time that a release is not announced to it.
 constexpr SimTime turn = 15 * second;
 
+// What a bound leaves for scheduling, and for clocks that run at the bound of the drift.
+constexpr SimTime slack = 100 * millisecond;
+constexpr SimTime late(SimTime local) noexcept { return local * 51 / 50; }
+
 }  // namespace
 
-// As long as it lives, the slot's thread is in a call of holdfast.
+// As long as it lives, a thread is in a call of holdfast, which it may be cancelled in.
 class Application::Call {
  public:
-  Call(Application& application, const Slot& slot) noexcept
-      : worker_(application.workers_[slot.worker->index]), before_(worker_.calls) {
+  Call(Application& application, std::size_t connection, const char* what) noexcept
+      : application_(application),
+        connection_(connection),
+        what_(what),
+        worker_(application.worker_here()),
+        before_(worker_.calls) {
     worker_.calls = true;
+    World& world = application_.world_;
+    world.trace().add(world.now(), "calls", application_.process_.index, connection_, what_);
+    world.pace().begin(world.thread());
+    application_.connections_[connection_].cancels.begin(world.thread());
+    application_.arm(connection_);
   }
+  Call(Application& application, const Slot& slot, const char* what) noexcept
+      : Call(application, slot.plan->connection, what) {}
   ~Call() { worker_.calls = before_; }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  // Who was cancelled may take so long from then on.
+  void end(Cancels how, Status status, SimTime allowed) {
+    World& world = application_.world_;
+    Thread& thread = world.thread();
+    thread.cancel_after = -1;
+    const std::string wrong = application_.connections_[connection_].cancels.end(application_.process_, thread,
+                                                                                 world.now(), how, status, allowed);
+    if (!wrong.empty())
+      world.fail("cancel",
+                 std::string(what_) + " of client " + std::to_string(application_.process_.index) + " " + wrong);
+    if (status == Status::cancelled && sin_of(world) == Sin::cancel_kept && application_.quorum_ == nullptr)
+      application_.connections_[connection_].client->cancel();
+  }
+
  private:
+  Application& application_;
+  std::size_t connection_;
+  const char* what_;
   Worker& worker_;
   bool before_;
 };
@@ -73,7 +106,8 @@ Application::Application(World& world, Process& process)
       slots_(process.plan->slots.size()),
       workers_(process.plan->threads),
       connections_(process.plan->connections.size()),
-      watchdogs_(world.nodes().size()) {
+      watchdogs_(world.nodes().size()),
+      anew_random_(world.plan().seed * 7919 + process.index * 31 + process.life) {
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     workers_[index].application = this;
     workers_[index].index = index;
@@ -81,11 +115,12 @@ Application::Application(World& world, Process& process)
   for (std::size_t index = 0; index < slots_.size(); ++index) {
     Slot& slot = slots_[index];
     slot.plan = &process.plan->slots[index];
+    slot.name = slot.plan->name;
     const ConnectionPlan& connection = process.plan->connections[slot.plan->connection];
     slot.worker = &workers_[connection.thread];
     slot.node = connection.node;
-    slot.domain = process.plan->quorum ? world.checkers().quorum_domain_of(slot.plan->name)
-                                       : world.checkers().domain_of(slot.node, slot.plan->name);
+    slot.domain = process.plan->quorum ? world.checkers().quorum_domain_of(slot.name)
+                                       : world.checkers().domain_of(slot.node, slot.name);
     slot.application = this;
     workers_[connection.thread].slots.push_back(&slot);
   }
@@ -114,13 +149,14 @@ void Application::run() {
   live(workers_[0]);
   for (Worker& worker : workers_)
     if (worker.index != 0) (void)::pthread_join(worker.id, nullptr);
+  wait_for_cancellers();
   tear_down();
 }
 
 void Application::live(Worker& worker) {
   worker.thread = world_.thread().id;
   for (Slot* const slot : worker.slots) make(*slot);
-  work(worker);
+  process_.plan->crowd ? keep_crowd(worker) : work(worker);
   if (world_.phase() != Phase::faults) wind_down(worker);
   for (Slot* const slot : worker.slots) drop(*slot);
 }
@@ -131,38 +167,117 @@ void Application::set_up() {
   if (process_.plan->quorum) return connect_quorum();
   client_places_ = std::make_unique_for_overwrite<ClientPlace[]>(connections_.size());
   if (process_.plan->watchdog) watchdog_places_ = std::make_unique_for_overwrite<WatchdogPlace[]>(watchdogs_.size());
+  if (process_.plan->watchdog && process_.plan->crowd) crowd_places_ = std::make_unique<CrowdPlaces>();
   for (std::size_t index = 0; index < connections_.size(); ++index) connect(index);
 }
 
-ClientConfig Application::config_of(std::size_t node) const {
-  const ClientPlan& plan = *process_.plan;
+const ConnectionPlan& Application::plan_of_connection(std::size_t connection) const noexcept {
+  return process_.plan->connections[connection];
+}
+
+ClientConfig Application::config_of(std::size_t index, std::size_t node) const {
+  const ConnectionPlan& way = plan_of_connection(index);
+  const Connection& connection = connections_[index];
+  const std::string host = way.named ? host_name(way, node) : "10.0.0.1";
   ClientConfig config;
-  config.host = "10.0.0.1";
+  config.host = view_of(host);
   config.port = static_cast<std::uint16_t>(port_base + node);
-  config.connect_timeout = Duration(plan.connect_timeout);
-  config.request_timeout = Duration(plan.request_timeout);
-  config.stall_timeout = Duration(plan.stall_timeout);
-  config.max_poll = Duration(plan.max_poll);
-  config.native_delete = plan.native_delete;
+  const bool kept = sin_of(world_) == Sin::settings_kept;
+  const Timeouts timeouts = kept ? timeouts_of_connection(index) : connection.timeouts;
+  config.database = kept ? 0 : connection.database;
+  config.connect_timeout = Duration(timeouts.connect);
+  config.request_timeout = Duration(timeouts.request);
+  config.stall_timeout = Duration(timeouts.stall);
+  config.max_poll = Duration(process_.plan->max_poll);
+  config.native_delete = process_.plan->native_delete;
   if (world_.plan().password) config.password = locked_out_ ? ByteView("wrong") : ByteView("right");
   return config;
 }
 
 void Application::connect_quorum() {
-  quorum_place_ = std::make_unique_for_overwrite<QuorumPlace>();
-  quorum_ = new (quorum_place_->bytes) Quorum<quorum_nodes_max>;
+  quorum_places_.push_back(std::make_unique_for_overwrite<QuorumPlace>());
+  quorum_ = new (quorum_places_.back()->bytes) Quorum<quorum_nodes_max>;
   std::vector<ClientConfig>& configs = configs_;  // A member: a killed process unwinds no stack.
   configs.clear();
-  for (std::size_t node = 0; node < world_.nodes().size(); ++node) configs.push_back(config_of(node));
+  connections_[0].timeouts = timeouts_of_connection(0);
+  for (std::size_t node = 0; node < world_.nodes().size(); ++node) configs.push_back(config_of(0, node));
   drop_nodes_as_canary(sin_of(world_), process_.random, configs);
+  max_lease_ = std::max(Duration(world_.plan().lease_max), lease_min);
+  connect_quorum_now();
+}
+
+// In another order; where its world says so, also with the other max_lease.
+void Application::connect_quorum_anew() {
+  world_.checkers().after_run(process_);  // What was granted until now was granted under the max_lease of before.
+  bool other_order = false;
+  for (std::size_t index = configs_.size(); index > 1; --index) {
+    const std::size_t with = anew_random_.index(index);
+    other_order = other_order || with != index - 1;
+    std::swap(configs_[index - 1], configs_[with]);
+  }
+  // Who has granted is found at another place: nobody can be told to let go of what is held, and its lease ends it.
+  if (other_order)
+    for (Slot& slot : slots_) {
+      slot.moved = slot.depth != 0;
+      slot.unclear = Token();
+    }
+  const Duration large = std::max(Duration(world_.plan().lease_max), lease_min);
+  const Duration small(world_.plan().max_lease_small);
+  if (world_.phase() != Phase::faults)
+    max_lease_ = large;
+  else if (small != Duration::zero() && anew_random_.chance(700'000))
+    max_lease_ = max_lease_ == large ? small : large;
+  if (sin_of(world_) != Sin::forgets_on_connect) return connect_quorum_now();
+  // As another quorum does, which knows of nothing. What is held stays with the one before.
+  quorum_places_.push_back(std::make_unique_for_overwrite<QuorumPlace>());
+  quorum_ = new (quorum_places_.back()->bytes) Quorum<quorum_nodes_max>;
+  connect_quorum_now();
+  for (Slot& slot : slots_) {
+    if (slot.depth != 0 || !slot.exists()) continue;
+    drop(slot);
+    make(slot);
+  }
+}
+
+// What is held for longer than max_lease is by now is left alone, and the others are tried beside it.
+void Application::squeeze(const Worker& worker) {
+  const auto outlasts = [this](const Slot& slot) { return Duration(slot.plan->lease) > max_lease_; };
+  for (int round = 0; round < 20 && world_.phase() == Phase::faults; ++round) {
+    bool held = false;
+    for (Slot* const slot : worker.slots) held = held || (outlasts(*slot) && slot->depth != 0 && slot->held());
+    if (!held) return;
+    for (Slot* const slot : worker.slots) {
+      if (outlasts(*slot)) continue;
+      if (slot->depth == 0)
+        acquire(*slot);
+      else
+        release(*slot, false);
+    }
+    pause(world_.plan().lease_max / 10);
+  }
+}
+
+// What finds no place must say so, and follow.
+void Application::post_all(const Worker& worker) {
+  for (Slot* const slot : worker.slots)
+    if (slot->depth == 0 && world_.phase() == Phase::faults) acquire(*slot);
+  for (Slot* const slot : worker.slots)
+    if (slot->depth != 0) release(*slot, true);
+  for (Slot* const slot : worker.slots) settle(*slot);
+}
+
+void Application::connect_quorum_now() {
+  const std::vector<ClientConfig>& configs = configs_;
   const Sin sin = sin_of(world_);
-  const QuorumConfig config = {.max_lease = std::max(Duration(world_.plan().lease_max), lease_min),
+  const QuorumConfig config = {.max_lease = max_lease_,
                                .restart_guard = world_.plan().restart_guard && sin != Sin::guard_ignored};
-  const SimTime since = world_.now();
-  const SimTime imposed = process_.imposed;
+  const Started started = start();
+  world_.pace().note_connect_call(process_);
+  Call call(*this, 0, "connect");
   const Status status = quorum_->connect(configs.data(), configs.size(), config);
+  call.end(Cancels::asked, status, bound_of_cancel(0));
   world_.trace().add(world_.now(), "quorum", process_.index, static_cast<std::uint64_t>(status), to_string(status));
-  check_bound("connect", since, imposed, process_.plan->connect_timeout * 51 / 50 + 100 * millisecond);
+  check_bound("connect", started, late(process_.plan->connect_timeout) + slack);
   if (status != Status::ok && status != Status::no_quorum && status != Status::cancelled)
     world_.fail("configuration", std::string("a quorum of the plan: ") + to_string(status));
 }
@@ -170,17 +285,110 @@ void Application::connect_quorum() {
 // A watchdog comes with the first client of a node, and the others of that node share it.
 void Application::connect(std::size_t index) {
   const ClientPlan& plan = *process_.plan;
-  const std::size_t node = plan.connections[index].node;
   Connection& connection = connections_[index];
+  connection.node = plan.connections[index].node;
+  connection.timeouts = timeouts_of_connection(index);
+  connection.timeouts_at_first = connection.timeouts;
   connection.client = new (client_places_[index].bytes) Client;
-  (void)connection.client->connect(config_of(node));
+  reconnect(index);
   for (int owner = 0; owner < 2; ++owner)
     connection.owners[owner] = new (connection.owner_places[owner]) Owner(*connection.client);
+  connection.watched = plan.watchdog;
   if (!plan.watchdog) return;
-  if (watchdogs_[node] != nullptr) return connection.client->attach(watchdogs_[node]);
-  auto& place = watchdog_places_[node];
-  watchdogs_[node] = new (place.bytes) Watchdog(place.places.storage());
-  if (watchdogs_[node]->start(*connection.client) != Status::ok) world_.fail("start", "the watchdog did not start");
+  Watchdog*& watchdog = watchdogs_[connection.node];
+  if (watchdog != nullptr) return connection.client->attach(watchdog);
+  auto& place = watchdog_places_[connection.node];
+  watchdog =
+      new (place.bytes) Watchdog(crowd_places_ != nullptr ? crowd_places_->places.storage() : place.places.storage());
+  if (watchdog->start(*connection.client) != Status::ok) world_.fail("start", "the watchdog did not start");
+}
+
+// By what is its configuration now.
+void Application::reconnect(std::size_t index) {
+  Connection& connection = connections_[index];
+  const Started started = start();
+  world_.pace().note_connect_call(process_);
+  Call call(*this, index, "connect");
+  const bool kept = sin_of(world_) == Sin::settings_kept;
+  const std::size_t node = kept ? plan_of_connection(index).node : connection.node;
+  const Status status = connection.client->connect(config_of(index, node));
+  call.end(Cancels::asked, status, bound_of_cancel(index));
+  world_.trace().add(world_.now(), "connect()", process_.index, static_cast<std::uint64_t>(status), to_string(status));
+  check_bound("connect", started, late(connection.timeouts.connect) + slack);
+}
+
+// What was asked for in the plan.
+Timeouts Application::timeouts_of_connection(std::size_t) const noexcept {
+  const ClientPlan& plan = *process_.plan;
+  return {.connect = plan.connect_timeout, .request = plan.request_timeout, .stall = plan.stall_timeout};
+}
+
+// In the middle of its life: with other timeouts, to another server, or to another database of the same.
+void Application::connect_anew(const Worker& worker) {
+  Random& random = process_.random;
+  std::vector<std::size_t>& own = own_connections_;  // A member: a killed process unwinds no stack.
+  own.clear();
+  for (std::size_t index = 0; index < connections_.size(); ++index)
+    if (plan_of_connection(index).thread == worker.index) own.push_back(index);
+  const std::size_t index = own[random.index(own.size())];
+  Connection& connection = connections_[index];
+  world_.count(Fault::connect_anew, "client " + std::to_string(process_.index));
+  if (random.coin()) {
+    connection.client->close();
+    world_.pace().note_connect_call(process_);
+    if (random.coin()) return;  // The next call connects by itself.
+  }
+  // No longer than the plan's, which the checkers go by.
+  const Timeouts most = timeouts_of_connection(index);
+  if (random.coin()) {
+    connection.timeouts.connect = random.magnitude(most.connect / 4, most.connect);
+    connection.timeouts.request = random.magnitude(most.request / 4, most.request);
+    connection.timeouts.stall = random.magnitude(most.stall / 4, most.stall);
+  }
+  if (random.chance(300'000)) return go_elsewhere(index);
+  reconnect(index);
+}
+
+// What is held there stays held there. A record that several objects share is given up before, so that all of them mean
+// the same server.
+void Application::go_elsewhere(std::size_t index) {
+  Random& random = process_.random;
+  Connection& connection = connections_[index];
+  for (Slot& slot : slots_) {
+    if (slot.plan->connection != index) continue;
+    if (slot.reentrant() || random.coin()) drop(slot);
+    slot.moved = slot.depth != 0;
+  }
+  if (random.coin()) connection.node = random.index(world_.nodes().size());
+  connection.database = random.coin() ? 0 : other_database;
+  attach(connection);
+  reconnect(index);
+  for (Slot& slot : slots_) {
+    if (slot.plan->connection != index) continue;
+    settle_in(slot);
+    if (!slot.exists()) make(slot);
+  }
+}
+
+// By the watchdog of where it goes, if there is one: each has a connection of its own, to one server and one database.
+void Application::attach(Connection& connection) const {
+  Watchdog* const watchdog = connection.database == 0 ? watchdogs_[connection.node] : nullptr;
+  connection.watched = watchdog != nullptr;
+  connection.client->attach(watchdog);
+}
+
+// Where its client is, unless it still holds what is elsewhere.
+void Application::settle_in(Slot& slot) const {
+  if (slot.depth != 0) return;
+  const Connection& connection = connections_[slot.plan->connection];
+  slot.moved = false;
+  const std::size_t name = world_.plan().name_in(slot.plan->name, connection.database);
+  if (slot.node == connection.node && slot.name == name) return;
+  slot.node = connection.node;
+  slot.name = name;
+  slot.domain = world_.checkers().domain_of(slot.node, slot.name);
+  slot.unclear = Token();
+  slot.denied = Token();
 }
 
 void Application::tear_down() {
@@ -188,7 +396,9 @@ void Application::tear_down() {
     if (watchdog != nullptr) watchdog->~Watchdog();
     watchdog = nullptr;
   }
-  if (quorum_ != nullptr) quorum_->~Quorum();
+  for (const auto& place : quorum_places_)
+    std::launder(reinterpret_cast<Quorum<quorum_nodes_max>*>(place->bytes))->~Quorum();
+  quorum_places_.clear();
   quorum_ = nullptr;
   for (Connection& connection : connections_) {
     if (connection.client == nullptr) continue;
@@ -204,6 +414,7 @@ void Application::note_lost(void* context) noexcept {
 
 void Application::make(Slot& slot) {
   const SlotPlan& plan = *slot.plan;
+  if (quorum_ == nullptr) settle_in(slot);
   if (quorum_ != nullptr) {
     make_redlock(slot);
   } else {
@@ -222,9 +433,17 @@ void Application::make(Slot& slot) {
   slot.depth = 0;
 }
 
+// As many a program does: into a buffer that is larger than the name.
+ByteView Application::write_name(const Slot& slot) noexcept {
+  char(&name)[sizeof(Worker::name)] = workers_[slot.worker->index].name;
+  (void)std::snprintf(name, sizeof name, "%s", world_.plan().names[slot.name].c_str());
+  if (sin_of(world_) == Sin::name_of_the_whole_buffer) return {name, sizeof name - 1};
+  return name;
+}
+
 void Application::make_redlock(Slot& slot) {
   const SlotPlan& plan = *slot.plan;
-  const ByteView key = view_of(world_.plan().names[plan.name]);
+  const ByteView key = write_name(slot);
   QuorumTiming timing = {.lease = Duration(plan.lease), .min_validity = Duration(plan.min_validity)};
   if (plan.node_timeout != 0) timing.node_timeout = Duration(plan.node_timeout);
   if (!timing.valid()) timing = {.lease = Duration(plan.lease)};
@@ -236,12 +455,13 @@ void Application::make_redlock(Slot& slot) {
                                                             slot.reentrant() ? SimRedlock::owned
                                                             : push           ? SimRedlock::pushed
                                                                              : SimRedlock::polled);
-  if (slot.redlock->configuration() != Status::ok) world_.fail("configuration", "a lock of the plan was refused");
+  if (slot.redlock->configuration() != Status::ok && timing.lock().effective_lease() <= max_lease_)
+    world_.fail("configuration", "a lock of the plan was refused");
 }
 
 void Application::make_lock(Slot& slot) {
   const SlotPlan& plan = *slot.plan;
-  const ByteView key = view_of(world_.plan().names[plan.name]);
+  const ByteView key = write_name(slot);
   const LockTiming timing = {.lease = Duration(plan.lease)};
   const Sin sin = sin_of(world_);
   const LockKind& kind = kind_as_canary(sin, kind_of(plan.kind));
@@ -260,7 +480,8 @@ void Application::make_lock(Slot& slot) {
 void Application::drop(Slot& slot) {
   slot.releasing = true;
   if (slot.redlock != nullptr) {
-    slot.unclear = slot.token();
+    // Where a node may have no place for what a lock leaves that is destroyed, its lease ends it.
+    slot.unclear = !slot.moved && quorum_->compensations_pending() < compensations_max ? slot.token() : Token();
     slot.unclear_at = world_.now();
   }
   if (slot.mutex != nullptr) slot.mutex->~SimMutex();
@@ -289,6 +510,12 @@ void Application::work(Worker& worker) {
       pause(4 * world_.plan().lease_max);  // It is not alive, and its holds should not be.
     tick(worker);
     act(*worker.slots[random.index(worker.slots.size())]);
+    if (process_.plan->connects_anew != 0 && random.chance(process_.plan->connects_anew)) connect_anew(worker);
+    if (quorum_ != nullptr && process_.plan->quorum_anew != 0 && anew_random_.chance(process_.plan->quorum_anew)) {
+      connect_quorum_anew();
+      squeeze(worker);
+    }
+    if (process_.plan->posts && anew_random_.chance(50'000)) post_all(worker);
     if (quorum_ != nullptr && random.chance(100'000))
       for (Slot* const slot : worker.slots) settle(*slot);
     for (Slot* const slot : worker.slots)
@@ -320,7 +547,30 @@ void Application::act(Slot& slot) {
     act_held(slot);
 }
 
-SimTime Application::bound(SimTime wait) const noexcept {
+// ---- How long it may take ----------------------------------------------------------------------------------------
+
+Application::Started Application::start() const noexcept {
+  return {.at = world_.now(), .imposed = process_.imposed, .resolving = world_.thread().resolving};
+}
+
+// A wait that may end in one request, however the server and the way to it are.
+SimTime Application::bound(const Slot& slot, SimTime wait) const noexcept {
+  return late(wait + connections_[slot.plan->connection].timeouts.request) + slack;
+}
+
+// The same where there may be a connect before.
+SimTime Application::bound_with_connect(std::size_t connection, SimTime wait) const noexcept {
+  const Timeouts& timeouts = connections_[connection].timeouts;
+  return late(wait + reconnect_soon_max.count() + timeouts.connect + timeouts.request) + slack;
+}
+
+// Its request, and where the connection is lost under it, its compensation on the next one.
+SimTime Application::bound_of_release(std::size_t connection) const noexcept {
+  const Timeouts& timeouts = connections_[connection].timeouts;
+  return late(reconnect_soon_max.count() + timeouts.connect + 2 * timeouts.request) + slack;
+}
+
+SimTime Application::bound_of_quorum(SimTime wait) const noexcept {
   const ClientPlan& plan = *process_.plan;
   return wait + wait / 50 + 4 * (plan.connect_timeout + plan.request_timeout) + 500 * millisecond;
 }
@@ -329,29 +579,102 @@ SimTime Application::bound(SimTime wait) const noexcept {
 SimTime Application::bound_of_attempt(const Slot& slot) const noexcept {
   const ClientPlan& plan = *process_.plan;
   const SimTime renewal = slot.reentrant() && slot.depth != 0 ? plan.request_timeout : 0;
-  return (plan.connect_timeout + renewal + 2 * slot.redlock_timeout) * 51 / 50 + 100 * millisecond;
+  return late(plan.connect_timeout + renewal + 2 * slot.redlock_timeout) + slack;
 }
 
-void Application::check_bound(std::string_view what, SimTime since, SimTime imposed, SimTime most) {
-  // What was imposed before the call may reach into it.
-  const SimTime undisturbed = std::max(since, std::min(process_.disturbed_until, world_.now()));
-  const SimTime took = world_.now() - undisturbed - (process_.imposed - imposed);
+SimTime Application::bound_of_request() const noexcept { return late(process_.plan->request_timeout) + slack; }
+
+void Application::check_bound(std::string_view what, const Started& started, SimTime most) {
+  // What was imposed before the call may reach into it. The resolver takes its own time.
+  const SimTime undisturbed = std::max(started.at, std::min(process_.disturbed_until, world_.now()));
+  const SimTime took = world_.now() - undisturbed - (process_.imposed - started.imposed) -
+                       (world_.thread().resolving - started.resolving);
   if (took > most)
-    world_.fail("bounded waits",
-                std::string(what) + " took " + time_text(took) + " s, " + time_text(most) + " are the bound");
+    world_.fail("bounded waits", std::string(what) + " of client " + std::to_string(process_.index) + " took " +
+                                     time_text(took) + " s, " + time_text(most) + " are the bound");
 }
+
+// ---- Cancelling --------------------------------------------------------------------------------------------------
+
+Application::Worker& Application::worker_here() noexcept {
+  const std::size_t id = world_.thread().id;
+  for (Worker& worker : workers_)
+    if (worker.thread == id) return worker;
+  return workers_[0];  // Which connects before it is known.
+}
+
+// The one that makes the calls of a connection: until it runs, the first does.
+const Thread& Application::thread_of(std::size_t connection) const noexcept {
+  const std::size_t id = workers_[plan_of_connection(connection).thread].thread;
+  return *world_.thread_at(id == no_thread ? process_.threads.front() : id);
+}
+
+// Whether the call that begins is to be cancelled in its middle, and by whom.
+void Application::arm(std::size_t connection) {
+  const ClientPlan& plan = *process_.plan;
+  Random& random = process_.random;
+  if (world_.phase() != Phase::faults) return;
+  if (plan.cancels != 0 && random.chance(plan.cancels)) {
+    Thread& thread = world_.thread();
+    thread.cancel_after = random.magnitude(1, 400) - 1;
+    thread.cancel_connection = connection;
+  }
+  if (plan.torn_cancels == 0 || !random.chance(plan.torn_cancels)) return;
+  Canceller& canceller = cancellers_.emplace_back();
+  canceller.application = this;
+  canceller.connection = connection;
+  canceller.delay = random.magnitude(microsecond, 200 * millisecond);
+  canceller.torn = random.magnitude(microsecond, 5 * millisecond);
+  (void)world_.add_thread(process_, body_of_canceller, &canceller);
+}
+
+void* Application::body_of_canceller(void* argument) {
+  auto& self = *static_cast<Canceller*>(argument);
+  World& world = self.application->world_;
+  world.sleep(self.delay);
+  world.thread().torn = self.torn;
+  world.count(Fault::torn_cancel, "client " + std::to_string(self.application->process_.index));
+  self.application->cancel(self.connection);
+  self.done = true;
+  return nullptr;
+}
+
+// Who may still call a client is waited for before it goes.
+void Application::wait_for_cancellers() {
+  while (std::any_of(cancellers_.begin(), cancellers_.end(), [](const Canceller& each) { return !each.done; }))
+    world_.sleep(millisecond);
+}
+
+void Application::cancel(std::size_t index) noexcept {
+  Connection& connection = connections_[index];
+  if (quorum_ == nullptr && connection.client == nullptr) return;
+  connection.cancels.note_raised(process_, thread_of(index), world_.now());
+  world_.trace().add(world_.now(), "cancel()", process_.index, index);
+  if (cancel_lost_as_canary(world_)) return;
+  if (quorum_ != nullptr)
+    quorum_->cancel();
+  else
+    connection.client->cancel();
+}
+
+void Application::cancel_by_signal(std::size_t thread) noexcept {
+  world_.count(Fault::cancel_at_call, "client " + std::to_string(process_.index));
+  cancel(world_.thread_at(thread)->cancel_connection);
+}
+
+// ---- Acquiring and releasing -------------------------------------------------------------------------------------
 
 void Application::acquire(Slot& slot) {
   Random& random = process_.random;
-  const SimTime since = world_.now();
-  const SimTime imposed = process_.imposed;
+  const Started started = start();
   const std::uint64_t commands = world_.thread().commands;
   const bool tries = random.chance(300'000);
   SimTime wait = 0;
   Status status = Status::ok;
   if (tries) {
-    const Call call(*this, slot);
+    Call call(*this, slot, "try_acquire");
     status = slot.redlock != nullptr ? slot.redlock->try_acquire() : slot.lock()->try_acquire();
+    call.end(Cancels::acquiring, status, bound_of_cancel(slot.plan->connection));
   } else {
     wait = random.magnitude(100 * microsecond, process_.plan->wait);
     if (random.chance(50'000))
@@ -362,19 +685,19 @@ void Application::acquire(Slot& slot) {
         process.application->cancel(connection);
         world->interrupt(process, worker);
       });
-    const Call call(*this, slot);
-    slot.waiting = true;
-    ++slot.waits;
-    status = slot.redlock != nullptr ? slot.redlock->acquire(Duration(wait)) : slot.lock()->acquire(Duration(wait));
-    slot.waiting = false;
+    Call call(*this, slot, "acquire");
+    begin_waiting(slot);
+    status = wait_for(slot, wait);
+    end_waiting(slot);
+    call.end(Cancels::acquiring, status, bound_of_cancel(slot.plan->connection));
   }
   world_.trace().add(world_.now(), tries ? "try" : "acquire", process_.index, static_cast<std::uint64_t>(status),
                      to_string(status));
-  const SimTime most = slot.redlock == nullptr ? bound(wait)
-                       : tries                 ? bound_of_attempt(slot)
-                                               : bound(wait) + 2 * bound_of_attempt(slot);
-  check_bound(tries ? "try_acquire" : "acquire", since, imposed, most);
-  world_.checkers().after_acquire(process_, slot, status, since, commands);
+  const SimTime most = slot.redlock == nullptr
+                           ? tries ? bound_with_connect(slot.plan->connection, 0) : bound(slot, wait)
+                           : (tries ? 0 : bound_of_quorum(wait) + bound_of_attempt(slot)) + bound_of_attempt(slot);
+  check_bound(tries ? "try_acquire" : "acquire", started, most);
+  world_.checkers().after_acquire(process_, slot, status, started.at, commands);
   if (status == Status::ok) granted(slot);
   if (sin_of(world_) == Sin::no_quorum_is_yes && slot.redlock != nullptr && status == Status::no_quorum)
     slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease) / 2;
@@ -382,23 +705,45 @@ void Application::acquire(Slot& slot) {
     slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease);
 }
 
+// Its thread does nothing else from here on, and its client keeps what is to be kept meanwhile.
+void Application::begin_waiting(Slot& slot) {
+  slot.waiting = true;
+  ++slot.waits;
+  if (process_.plan->crowd) return;
+  Worker& worker = workers_[slot.worker->index];
+  worker.tends = slot.plan->connection;
+  worker.tends_since = world_.now();
+}
+
+void Application::end_waiting(Slot& slot) {
+  slot.waiting = false;
+  if (!process_.plan->crowd) workers_[slot.worker->index].tends_since = -1;
+}
+
+Status Application::wait_for(Slot& slot, SimTime wait) {
+  const Sin sin = sin_of(world_);
+  if (sin == Sin::timeout_too_much) wait += 2 * process_.plan->request_timeout + 2 * slack;
+  return slot.redlock != nullptr ? slot.redlock->acquire(Duration(wait)) : slot.lock()->acquire(Duration(wait));
+}
+
 void Application::renew(Slot& slot) {
-  const SimTime since = world_.now();
+  const Started started = start();
   const SimTime since_local = world_.local_time(process_);
-  const SimTime imposed = process_.imposed;
   const Duration timeout{process_.random.magnitude(millisecond, 2 * second)};
   slot.renewing = true;
   Status status = Status::ok;
+  const SimTime most =
+      slot.redlock == nullptr ? late(timeout.count()) + slack : bound_of_request() + 2 * slot.redlock_timeout;
   {
-    const Call call(*this, slot);
+    Call call(*this, slot, "renew");
     status = slot.redlock != nullptr ? slot.redlock->renew() : slot.lock()->renew(timeout);
+    call.end(Cancels::asked, status, bound_of_cancel(slot.plan->connection));
   }
   slot.renewing = false;
   slot.renewed = Instant::from_nanoseconds(world_.local_time(process_));
   world_.trace().add(world_.now(), "renew", process_.index, static_cast<std::uint64_t>(status), to_string(status));
   // A fence that is still being written counts as a renewal, with its own deadline.
-  check_bound("renew", since, imposed,
-              slot.redlock == nullptr ? bound(timeout.count()) : bound_of_request() + 2 * slot.redlock_timeout);
+  check_bound("renew", started, most);
   if (sin_of(world_) == Sin::minority_extends && slot.redlock != nullptr && status == Status::no_quorum) {
     const Duration lease{slot.plan->lease};
     slot.own_belief = Instant::from_nanoseconds(since_local) + (lease - drift_of(lease));
@@ -412,6 +757,7 @@ void Application::granted(Slot& slot) {
   if (slot.redlock == nullptr) slot.unclear = Token();
   ++slot.depth;
   slot.told_lost = false;
+  slot.watched = connections_[slot.plan->connection].watched;
   slot.granted_at = world_.now();
   const Instant now = Instant::from_nanoseconds(world_.local_time(process_));
   const Duration lease{slot.plan->lease};
@@ -427,8 +773,7 @@ void Application::granted(Slot& slot) {
 }
 
 void Application::release(Slot& slot, bool posted) {
-  const SimTime since = world_.now();
-  const SimTime imposed = process_.imposed;
+  const Started started = start();
   slot.releasing = true;
   if (sin_of(world_) != Sin::held_until_released) slot.own_belief = Instant();
   const bool last = (slot.redlock != nullptr ? slot.redlock->hold_count() : slot.lock()->hold_count()) <= 1;
@@ -436,30 +781,41 @@ void Application::release(Slot& slot, bool posted) {
   const std::uint32_t number = world_.checkers().number_of(slot);
   Status status = Status::ok;
   {
-    const Call call(*this, slot);
+    Call call(*this, slot, posted ? "post_release" : "release");
     if (slot.redlock != nullptr)
       status = posted ? slot.redlock->post_release() : slot.redlock->release();
     else
       status = posted ? slot.lock()->post_release() : slot.lock()->release();
+    call.end(Cancels::spared, status, bound_of_cancel(slot.plan->connection));
   }
   slot.own_belief = Instant();
   slot.releasing = false;
   if (slot.depth != 0) --slot.depth;
+  if (sin_of(world_) == Sin::post_dropped && posted && status == Status::too_many_requests) {
+    drop(slot);  // With what is still to be said.
+    make(slot);
+    status = Status::ok;
+  }
   world_.trace().add(world_.now(), posted ? "post release" : "release", process_.index,
                      static_cast<std::uint64_t>(status), to_string(status));
-  if (posted && world_.now() - since != process_.imposed - imposed)
-    check_bound("post_release", since, imposed, millisecond);
-  check_bound("release", since, imposed, slot.redlock == nullptr ? bound(0) : bound_of_request());
+  if (posted && world_.now() - started.at != process_.imposed - started.imposed)
+    check_bound("post_release", started, millisecond);
+  check_bound("release", started,
+              slot.redlock == nullptr ? bound_of_release(slot.plan->connection) : bound_of_request());
   if (slot.redlock != nullptr) {
     if (last) world_.checkers().after_quorum_release(process_, slot, token, status, posted);
+    if (slot.moved) slot.unclear = Token();
+    if (slot.depth == 0) slot.moved = false;
     return;
   }
   if (!posted) world_.checkers().after_release(process_, number, status, last);
+  if (posted && last) world_.checkers().after_post(process_, slot, token, status);
+  settle_in(slot);
 }
 
 // Checks, and then writes: what comes between the two is what the fence is for.
 void Application::write(Slot& slot) {
-  if (slot.depth == 0 || !slot.fenced()) return;
+  if (slot.depth == 0 || !slot.fenced() || slot.moved) return;
   const std::uint64_t fence = slot.fence();
   const std::uint32_t number = world_.checkers().number_of(slot);
   if (!slot.held()) return;
@@ -468,47 +824,39 @@ void Application::write(Slot& slot) {
   if (process_.random.coin() || slot.redlock != nullptr)
     return world_.checkers().resource_written(process_, slot, number, fence);
   // A resource that is kept on the lock's own node. What is written says who wrote it.
-  const SimTime since = world_.now();
-  const SimTime imposed = process_.imposed;
+  const Started started = start();
   const std::string& key = world_.checkers().resource_of(slot);
   char value[48];  // Nothing on this stack is destroyed when the process is killed.
   const int size = std::snprintf(value, sizeof value, "%" PRIu64 " %" PRIu32, fence, number);
   bool written = false;
   Status status = Status::ok;
   {
-    const Call call(*this, slot);
+    Call call(*this, slot, "fenced_set");
     status = fenced_set(client_of(slot), Key(view_of(key)), fence, {value, static_cast<std::size_t>(size)}, written);
+    call.end(Cancels::asked, status, bound_of_cancel(slot.plan->connection));
   }
   world_.trace().add(world_.now(), "fenced set", process_.index, written ? 1 : 0, to_string(status));
-  check_bound("fenced_set", since, imposed, bound(0));
-  if (status == Status::ok) world_.checkers().after_fenced_set(process_, slot, number, fence, written, since);
+  check_bound("fenced_set", started, bound_with_connect(slot.plan->connection, 0));
+  if (status == Status::ok) world_.checkers().after_fenced_set(process_, slot, number, fence, written, started.at);
 }
 
 void Application::act_held(Slot& slot) {
   Random& random = process_.random;
-  const SimTime since = world_.now();
-  const SimTime imposed = process_.imposed;
   switch (random.below(10)) {
     case 0: renew(slot); return;
     case 1:
     case 2: write(slot); return;
-    case 3: {
-      if (quorum_ != nullptr) return tend();
-      {
-        const Call call(*this, slot);
-        (void)client_of(slot).tend();
-      }
-      check_bound("tend", since, imposed, bound(0) * 3);
-      return;
-    }
+    case 3: quorum_ != nullptr ? tend() : (void)tend(slot.plan->connection); return;
     case 4: {
       if (quorum_ != nullptr) return tend();
+      const Started started = start();
       Duration remaining{};
       {
-        const Call call(*this, slot);
-        (void)slot.lock()->remaining_on_server(remaining);
+        Call call(*this, slot, "remaining_on_server");
+        const Status status = slot.lock()->remaining_on_server(remaining);
+        call.end(Cancels::asked, status, bound_of_cancel(slot.plan->connection));
       }
-      check_bound("remaining_on_server", since, imposed, bound(0));
+      check_bound("remaining_on_server", started, bound_with_connect(slot.plan->connection, 0));
       return;
     }
     case 5: pause(process_.plan->hold); return;
@@ -517,26 +865,76 @@ void Application::act_held(Slot& slot) {
   }
 }
 
+// When it wants to be called again.
+Instant Application::tend(std::size_t connection) {
+  const Started started = start();
+  Instant next;
+  {
+    Call call(*this, connection, "tend");
+    next = connections_[connection].client->tend();
+    call.end(Cancels::spared, Status::ok, bound_of_tending(connection));
+  }
+  check_bound("tend", started, bound_of_tending(connection));
+  return next;
+}
+
+// A request timeout for every few holds that may be due, and one for a connection.
+SimTime Application::bound_of_tending(std::size_t connection) const noexcept {
+  const auto rounds = static_cast<SimTime>(2 + process_.plan->slots.size() / (in_flight_max / 2));
+  return late(rounds * connections_[connection].timeouts.request) + slack;
+}
+
+// How long a call may go on that was cancelled: it waits for a reply no longer than for a second.
+SimTime Application::bound_of_cancel(std::size_t connection) const noexcept {
+  return late(std::min(connections_[connection].timeouts.request, second)) + slack;
+}
+
 // All locks of a quorum are tended together, and told.
 void Application::tend() {
-  const SimTime since = world_.now();
-  const SimTime imposed = process_.imposed;
+  const Started started = start();
   const Instant before = Instant::from_nanoseconds(world_.local_time(process_));
   {
-    const Call call(*this, slots_[0]);
+    Call call(*this, slots_[0], "tend");
     (void)quorum_->tend();
+    call.end(Cancels::spared, Status::ok, bound_of_request());
   }
   world_.trace().add(world_.now(), "tend", process_.index);
-  check_bound("tend", since, imposed, bound_of_request());
+  check_bound("tend", started, bound_of_request());
   for (const Slot& slot : slots_)
     if (slot.redlock != nullptr && slot.depth != 0 && !slot.told_lost && slot.own_belief == Instant() &&
         slot.redlock->valid_until() <= before && !process_.lied_to)
       world_.fail("loss told", "client " + std::to_string(process_.index) +
-                                   " was not told by tend() that it has lost " + world_.plan().names[slot.plan->name]);
+                                   " was not told by tend() that it has lost " + world_.plan().names[slot.name]);
 }
 
-SimTime Application::bound_of_request() const noexcept {
-  return process_.plan->request_timeout * 51 / 50 + 100 * millisecond;
+// ---- A crowd of holds --------------------------------------------------------------------------------------------
+
+// Takes all its locks and keeps them. Where it has no watchdog, it calls tend() whenever that is due.
+void Application::keep_crowd(Worker& worker) {
+  Random& random = process_.random;
+  const bool tends = !process_.plan->watchdog;
+  if (tends) worker.tends_since = world_.now();
+  while (world_.phase() == Phase::faults && !ending_) {
+    Instant next;
+    std::size_t since = 0;
+    for (Slot* const slot : worker.slots) {
+      if (world_.phase() != Phase::faults) return;
+      const bool lost = slot->depth != 0 && !slot->held();
+      if (lost || (slot->depth != 0 && (!slot->plan->kept || random.chance(5'000)))) release(*slot, random.coin());
+      if (slot->depth == 0) acquire(*slot);
+      if (!tends || (++since % 8 != 0 && Instant::from_nanoseconds(world_.local_time(process_)) < next)) continue;
+      next = tend(0);
+    }
+    if (tends) {
+      next = tend(0);
+      const SimTime left =
+          next == Instant::max() ? second : (next - Instant::from_nanoseconds(world_.local_time(process_))).count();
+      if (world_.phase() == Phase::faults) world_.sleep(std::clamp<SimTime>(left, 0, second));
+    } else {
+      pause(process_.plan->think);
+    }
+    if (random.chance(2'000)) ending_ = true;
+  }
 }
 
 // What is over, and what was not granted, is gone everywhere when all went well for a while: twice, since a script that
@@ -562,6 +960,7 @@ void Application::wind_down(Worker& worker) {
     drop(*slot);
   }
   if (locked_out_) return;  // Nothing is to be had for it.
+  if (quorum_ != nullptr && process_.plan->quorum_anew != 0) connect_quorum_anew();
   // All of them want the same name.
   Slot& slot = *worker.slots[0];
   make(slot);
@@ -574,9 +973,10 @@ void Application::wind_down(Worker& worker) {
     const std::uint64_t commands = world_.thread().commands;
     Status status = Status::ok;
     {
-      const Call call(*this, slot);
+      Call call(*this, slot, "acquire");
       status = slot.redlock != nullptr ? slot.redlock->acquire(Duration(2 * most))
                                        : slot.lock()->acquire(Duration(2 * most));
+      call.end(Cancels::acquiring, status, bound_of_cancel(slot.plan->connection));
     }
     world_.trace().add(world_.now(), "last acquire", process_.index, static_cast<std::uint64_t>(status),
                        to_string(status));

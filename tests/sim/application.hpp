@@ -13,10 +13,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cancel_watch.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/mutex.hpp"
@@ -31,6 +33,7 @@ namespace holdfast::sim {
 
 class World;
 struct Process;
+struct Thread;
 
 // Lock objects with a kind of choice.
 class SimMutex : public BlockingLock {
@@ -61,6 +64,13 @@ class SimRedlock : private QuorumVotes<quorum_nodes_max>, public QuorumLock {
   static constexpr Ways owned = {.draw = draw_ordinal, .wait = wait_by_push};
 };
 
+// As a client is configured now.
+struct Timeouts {
+  SimTime connect = 0;
+  SimTime request = 0;
+  SimTime stall = 0;
+};
+
 class Application {
  public:
   struct Slot;
@@ -72,12 +82,19 @@ class Application {
     pthread_t id{};
     std::vector<Slot*> slots;
     bool calls = false;  // A call of holdfast is in progress.
+    // Since when it does nothing but wait for locks of this connection, or call tend() whenever that is due; -1: it does not.
+    SimTime tends_since = -1;
+    std::size_t tends = 0;
+    char name[key_size_max + 1] = {};  // Of the lock that it has made last, behind it what is left of longer ones.
   };
   // A lock object, and what its user knows of it.
   struct Slot {
     const SlotPlan* plan = nullptr;
     const Worker* worker = nullptr;
     std::size_t node = 0;
+    std::size_t name = 0;       // The plan's, in the database that its client uses.
+    bool moved = false;         // Its client went elsewhere and left it held.
+    bool watched = false;       // Its last hold was given to a watchdog.
     std::size_t domain = 0;     // Those of one domain exclude each other: a name on a node.
     SimMutex* mutex = nullptr;  // One of the three, while there is a lock.
     SimOwned* owned = nullptr;
@@ -162,12 +179,27 @@ class Application {
     const Client& client = *connections_[slot.plan->connection].client;
     return client.connected() && client.compensations_pending() < compensations_max;
   }
+  // Of its quorum, as it was told last.
+  [[nodiscard]] Duration max_lease() const noexcept { return max_lease_; }
   // A client's call in progress, or its next one. From outside of its threads.
-  void cancel(std::size_t connection) noexcept {
-    if (quorum_ != nullptr)
-      quorum_->cancel();
-    else if (connections_[connection].client != nullptr)
-      connections_[connection].client->cancel();
+  void cancel(std::size_t connection) noexcept;
+  // In the middle of a call of the thread's.
+  void cancel_by_signal(std::size_t thread) noexcept;
+  [[nodiscard]] bool watched(const Slot& slot) const noexcept {
+    return slot.depth != 0 ? slot.watched : connections_[slot.plan->connection].watched;
+  }
+  // Of whoever keeps the slot's hold.
+  [[nodiscard]] const Timeouts& timeouts_of(const Slot& slot) const noexcept {
+    const Connection& connection = connections_[slot.plan->connection];
+    return watched(slot) ? connection.timeouts_at_first : connection.timeouts;
+  }
+  [[nodiscard]] std::size_t addresses_of(const Slot& slot) const noexcept {
+    const ConnectionPlan& plan = plan_of_connection(slot.plan->connection);
+    return plan.named ? 1 + plan.dead_addresses : 1;
+  }
+  // Some of them do not answer: each takes its share of an attempt.
+  [[nodiscard]] bool has_silent_addresses(const Slot& slot) const noexcept {
+    return addresses_of(slot) > 1 && plan_of_connection(slot.plan->connection).silent_addresses;
   }
 
  private:
@@ -178,47 +210,100 @@ class Application {
     unsigned char bytes[sizeof(Watchdog)];
     WatchdogPlaces<16> places;
   };
+  // A crowd's.
+  struct CrowdPlaces {
+    WatchdogPlaces<crowd_max> places;
+  };
   struct alignas(Quorum<quorum_nodes_max>) QuorumPlace {
     unsigned char bytes[sizeof(Quorum<quorum_nodes_max>)];
   };
   // A client, and who may re-enter through it.
   struct Connection {
     Client* client = nullptr;
+    // Where it goes now, and how.
+    std::size_t node = 0;
+    int database = 0;
+    Timeouts timeouts;
+    Timeouts timeouts_at_first;  // Its watchdog has them for ever.
+    bool watched = false;        // Holds from the next one on are given to a watchdog.
+    CancelWatch cancels;
     Owner* owners[2] = {};
     alignas(Owner) unsigned char owner_places[2][sizeof(Owner)];
+  };
+  // A thread that cancels, and is stopped in the middle of it.
+  struct Canceller {
+    Application* application = nullptr;
+    std::size_t connection = 0;
+    SimTime delay = 0;
+    SimTime torn = 0;
+    bool done = false;
+  };
+  // What a call is measured by.
+  struct Started {
+    SimTime at = 0;
+    SimTime imposed = 0;
+    SimTime resolving = 0;
   };
   class Call;
 
   static void* body_of_worker(void* worker);
+  static void* body_of_canceller(void* canceller);
   void run();
   void live(Worker& worker);
   void work(Worker& worker);
+  void keep_crowd(Worker& worker);
   void wind_down(Worker& worker);
   [[nodiscard]] Client& client_of(const Slot& slot) noexcept { return *connections_[slot.plan->connection].client; }
   void connect(std::size_t connection);
   void connect_quorum();
-  [[nodiscard]] ClientConfig config_of(std::size_t node) const;
+  void reconnect(std::size_t connection);
+  void connect_anew(const Worker& worker);
+  void go_elsewhere(std::size_t connection);
+  void settle_in(Slot& slot) const;
+  void attach(Connection& connection) const;
+  [[nodiscard]] const ConnectionPlan& plan_of_connection(std::size_t connection) const noexcept;
+  [[nodiscard]] ClientConfig config_of(std::size_t connection, std::size_t node) const;
+  void arm(std::size_t connection);
+  void wait_for_cancellers();
+  void connect_quorum_now();
+  void connect_quorum_anew();
+  void squeeze(const Worker& worker);
+  void post_all(const Worker& worker);
   void set_up();
   void tear_down();
   void make(Slot& slot);
   void make_lock(Slot& slot);
+  [[nodiscard]] ByteView write_name(const Slot& slot) noexcept;
   void make_redlock(Slot& slot);
   void drop(Slot& slot);
   void act(Slot& slot);
   void act_held(Slot& slot);
   void tick(const Worker& worker);
   void tend();
+  Instant tend(std::size_t connection);
   void settle(Slot& slot);
   void acquire(Slot& slot);
+  void begin_waiting(Slot& slot);
+  void end_waiting(Slot& slot);
+  [[nodiscard]] Status wait_for(Slot& slot, SimTime wait);
   void renew(Slot& slot);
   void release(Slot& slot, bool posted);
   void write(Slot& slot);
   void granted(Slot& slot);
   void pause(SimTime most);
-  [[nodiscard]] SimTime bound(SimTime wait) const noexcept;
+  [[nodiscard]] Started start() const noexcept;
+  [[nodiscard]] Timeouts timeouts_of_connection(std::size_t connection) const noexcept;
+  [[nodiscard]] SimTime bound(const Slot& slot, SimTime wait) const noexcept;
+  [[nodiscard]] SimTime bound_with_connect(std::size_t connection, SimTime wait) const noexcept;
+  [[nodiscard]] SimTime bound_of_release(std::size_t connection) const noexcept;
+  [[nodiscard]] SimTime bound_of_quorum(SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_of_attempt(const Slot& slot) const noexcept;
   [[nodiscard]] SimTime bound_of_request() const noexcept;
-  void check_bound(std::string_view what, SimTime since, SimTime imposed, SimTime bound);
+  [[nodiscard]] SimTime bound_of_tending(std::size_t connection) const noexcept;
+  [[nodiscard]] SimTime bound_of_cancel(std::size_t connection) const noexcept;
+  [[nodiscard]] Worker& worker_here() noexcept;
+  [[nodiscard]] const Thread& thread_of(std::size_t connection) const noexcept;
+  void check_bound(std::string_view what, const Started& started, SimTime bound);
   static void note_lost(void* context) noexcept;
 
   World& world_;
@@ -229,8 +314,13 @@ class Application {
   std::vector<Watchdog*> watchdogs_;  // By node; nullptr where it has none.
   std::unique_ptr<ClientPlace[]> client_places_;
   std::unique_ptr<WatchdogPlace[]> watchdog_places_;
-  std::unique_ptr<QuorumPlace> quorum_place_;
+  std::unique_ptr<CrowdPlaces> crowd_places_;
+  std::deque<Canceller> cancellers_;
+  std::vector<std::size_t> own_connections_;
+  std::vector<std::unique_ptr<QuorumPlace>> quorum_places_;  // The last is in use; before it a canary's.
   Quorum<quorum_nodes_max>* quorum_ = nullptr;
+  Duration max_lease_{};
+  Random anew_random_;
   std::vector<ClientConfig> configs_;
   bool ending_ = false;
   bool locked_out_ = false;  // Its password is wrong.

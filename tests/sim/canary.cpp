@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "canary.hpp"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -53,6 +58,8 @@ constexpr Canary all[] = {
     {"not_ours_is_released", "says ok to a release that found nothing", Sin::not_ours_is_released, "ledger"},
     {"reply_twice", "reads a reply twice, so that the next request gets another's", Sin::reply_twice,
      "ledger,validity,fences"},
+    {"look_forgotten", "does not look at its socket before it asks, and takes what lies there for the answer",
+     Sin::look_forgotten, "ledger,validity,exclusion,ownership,resource"},
     {"token_used_again", "uses a token for two holds", Sin::token_used_again, "fresh tokens,no resurrection,ledger"},
     {"token_of_the_lock", "has one token for all holders", Sin::token_of_the_lock,
      "fresh tokens,no resurrection,ledger,ownership"},
@@ -77,7 +84,31 @@ constexpr Canary all[] = {
     {"guard_ignored", "gives a restarted node its vote at once", Sin::guard_ignored, "exclusion"},
     {"fence_of_one_node", "takes the fence of the node that granted last", Sin::fence_of_one_node, "fences"},
     {"fence_not_written", "does not write the quorum's fence back", Sin::fence_not_written, "fences"},
+    {"lease_above_max_lease", "asks for the lease that it was made with, whatever max_lease its quorum has now",
+     Sin::lease_above_max_lease, "max lease,exclusion,validity"},
+    {"forgets_on_connect", "connects anew and knows nothing of its nodes and of what it has promised",
+     Sin::forgets_on_connect, "exclusion", WorldKind::quorum},
+    {"promotion_unseen", "does not ask whether a server was promoted", Sin::promotion_unseen, "exclusion"},
+    {"post_dropped", "drops a posted release for which there is no place, and says ok", Sin::post_dropped,
+     "compensated"},
     {"deadline_ignored", "waits longer than it was asked", Sin::deadline_ignored, "bounded waits"},
+    {"timeout_too_much", "waits for two requests more than it was asked", Sin::timeout_too_much, "bounded waits",
+     WorldKind::connecting},
+    {"tending_forgotten", "renews nothing while it waits for another lock", Sin::tending_forgotten, "kept",
+     WorldKind::connecting},
+    {"back_off_forgotten", "dials again at once", Sin::back_off_forgotten, "back-off", WorldKind::connecting},
+    {"connects_cut_short", "gives up whatever has not connected in 100 ms, since holds wait to be renewed",
+     Sin::connects_cut_short, "kept", WorldKind::connecting},
+    {"resolves_in_line", "keeps its watchdog waiting for a resolver", Sin::resolves_in_line, "loss told,kept",
+     WorldKind::connecting},
+    {"wake_byte_left", "leaves in its pipe what woke it", Sin::wake_byte_left, "no spinning"},
+    {"sleeps_in_slivers", "looks at its sockets every few microseconds", Sin::sleeps_in_slivers, "no spinning"},
+    {"cancel_lost", "goes on when it was cancelled", Sin::cancel_lost, "cancel", WorldKind::connecting},
+    {"cancel_kept", "is cancelled twice by one cancel()", Sin::cancel_kept, "cancel", WorldKind::connecting},
+    {"name_of_the_whole_buffer", "takes what stands behind a name in its buffer for a part of it",
+     Sin::name_of_the_whole_buffer, "ledger,exclusion,validity"},
+    {"settings_kept", "connects anew with what it was told first", Sin::settings_kept, "bounded waits,ledger",
+     WorldKind::connecting},
 };
 
 // ---- Wrong scripts -----------------------------------------------------------------------------------------------
@@ -136,7 +167,7 @@ const LockKind& right_kind(const LockKind& kind) noexcept {
 
 bool of_quorum(Key key) {
   const Plan& plan = World::current()->plan();
-  for (std::size_t name = plan.quorum_names; name < plan.names.size(); ++name)
+  for (std::size_t name = plan.quorum_names; name < plan.quorum_end; ++name)
     if (key.bytes() == ByteView(plan.names[name].data(), plan.names[name].size())) return true;
   return false;
 }
@@ -190,6 +221,13 @@ void fill_wrong(CommandLine& line, const LockKind& kind, Operation operation, Re
       const Script& script = sin_now == Sin::fence_stands_still ? still_fence : counted_fence;
       line.add_script(script, RequestForm::by_text).add("2").add(hold.key.bytes()).add_derived(fence_prefix, hold.key);
       line.add_token(*hold.token).add(hold.lease.count());
+      return;
+    }
+    case Sin::lease_above_max_lease: {
+      if ((operation != Operation::acquire && operation != Operation::renew) || !of_quorum(hold.key)) break;
+      HoldView longer = hold;
+      longer.lease = std::chrono::milliseconds(World::current()->plan().lease_max / millisecond);
+      right.fill(line, right, operation, form, longer);
       return;
     }
     case Sin::fence_not_written: {
@@ -264,6 +302,30 @@ Status wait_too_long(HoldRecord& record, Instant deadline, Status outcome) noexc
   return outcome;
 }
 
+Status wait_without_tending(HoldRecord& record, Instant deadline, Status outcome) noexcept {
+  while (outcome == Status::lock_busy && Client::now() < deadline) {
+    sleep_of(std::min<Duration>(std::chrono::seconds(2), deadline - Client::now()));
+    outcome = record.try_acquire();
+  }
+  return outcome;
+}
+
+// As one does whose subscription is refused.
+Status wait_and_dial(HoldRecord& record, Instant deadline, Status outcome) noexcept {
+  while (outcome == Status::lock_busy && Client::now() < deadline) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(address_of(Address::server));
+    address.sin_port = htons(port_base);
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    (void)::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    sleep_of(std::chrono::milliseconds(10));
+    (void)::close(socket);
+    outcome = record.try_acquire();
+  }
+  return outcome;
+}
+
 Status wait_for_wake(HoldRecord&, Instant deadline, Status) noexcept {
   const Instant now = Client::now();
   sleep_of((deadline - now) / 2);
@@ -311,6 +373,8 @@ HoldRecord::Ways ways_as_canary(Sin sin, const HoldRecord::Ways& ways) noexcept 
   if (sin == Sin::sleeps_on) wrong.wait = wait_asleep;
   if (sin == Sin::deadline_ignored) wrong.wait = wait_too_long;
   if (sin == Sin::wake_is_a_grant) wrong.wait = wait_for_wake;
+  if (sin == Sin::tending_forgotten) wrong.wait = wait_without_tending;
+  if (sin == Sin::back_off_forgotten) wrong.wait = wait_and_dial;
   return wrong;
 }
 
@@ -318,6 +382,14 @@ std::string_view sent_as_canary(const World& world, std::string_view bytes) {
   // The script of fenced_set() goes on where it should refuse.
   constexpr std::string_view refusal = "then\nreturn 0\nend\nredis.call('SET', KEYS[2]";
   static std::string changed;
+  if (sin_of(world) == Sin::promotion_unseen) {
+    constexpr std::string_view asked = "get('second_repl_offset')";
+    const std::size_t at = bytes.find(asked);
+    if (at == std::string_view::npos) return bytes;
+    changed = bytes;
+    changed.replace(at + 5, 6, "absent");
+    return changed;
+  }
   if (sin_of(world) != Sin::fence_not_compared) return bytes;
   const std::size_t at = bytes.find(refusal);
   if (at == std::string_view::npos) return bytes;
@@ -336,6 +408,10 @@ void drop_nodes_as_canary(Sin sin, Random& random, std::vector<ClientConfig>& no
 std::uint64_t fence_as_canary(std::size_t process) {
   return process < offered_fences.size() ? offered_fences[process] : 0;
 }
+
+bool overlooked(const World& world, const Link& link) { return sin_of(world) == Sin::look_forgotten && link.unasked; }
+
+bool cancel_lost_as_canary(const World& world) noexcept { return sin_of(world) == Sin::cancel_lost; }
 
 bool reads_twice(World& world) { return sin_of(world) == Sin::reply_twice && world.random().chance(20'000); }
 

@@ -13,11 +13,13 @@
 #include "holdfast/client_config.hpp"
 #include "holdfast/hold_record.hpp"
 #include "holdfast/lock_kind.hpp"
+#include "plan.hpp"
 
 namespace holdfast::sim {
 
 class Random;
 class World;
+struct Link;
 
 enum class Sin : std::uint8_t {
   none,
@@ -53,6 +55,7 @@ enum class Sin : std::uint8_t {
   not_ours_is_renewed,
   not_ours_is_released,
   reply_twice,
+  look_forgotten,
   // Its tokens.
   token_used_again,
   token_of_the_lock,
@@ -61,6 +64,20 @@ enum class Sin : std::uint8_t {
   no_floor,
   sleeps_on,
   deadline_ignored,
+  timeout_too_much,
+  tending_forgotten,
+  back_off_forgotten,
+  // How it moves bytes.
+  connects_cut_short,
+  resolves_in_line,
+  wake_byte_left,
+  sleeps_in_slivers,
+  // Its cancelling, and its configuration.
+  cancel_lost,
+  cancel_kept,
+  settings_kept,
+  // Its names.
+  name_of_the_whole_buffer,
   deaf_after_reconnect,
   // Its resource.
   fence_not_compared,
@@ -74,13 +91,18 @@ enum class Sin : std::uint8_t {
   guard_ignored,
   fence_of_one_node,
   fence_not_written,
+  lease_above_max_lease,
+  forgets_on_connect,
+  promotion_unseen,
+  post_dropped,
 };
 
 struct Canary {
   std::string_view name;
   std::string_view what;  // A sentence.
   Sin sin = Sin::none;
-  std::string_view checkers;  // Those that may find it, separated by a comma.
+  std::string_view checkers;         // Those that may find it, separated by a comma.
+  WorldKind world = WorldKind::any;  // Where it is looked for.
 };
 
 [[nodiscard]] std::span<const Canary> canaries() noexcept;
@@ -96,7 +118,11 @@ struct Canary {
 void drop_nodes_as_canary(Sin sin, Random& random, std::vector<ClientConfig>& nodes);
 // What one node has offered last to this client.
 [[nodiscard]] std::uint64_t fence_as_canary(std::size_t process);
+// True if cancel() does nothing.
+[[nodiscard]] bool cancel_lost_as_canary(const World& world) noexcept;
 // True if what was received is left to be received again.
 [[nodiscard]] bool reads_twice(World& world);
+// True if what lies in the socket is not seen by who does not wait for it.
+[[nodiscard]] bool overlooked(const World& world, const Link& link);
 
 }  // namespace holdfast::sim

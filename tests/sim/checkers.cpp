@@ -6,14 +6,15 @@
 
 #include "holdfast/derived_name.hpp"
 #include "holdfast/fenced_set.hpp"
+#include "keeping.hpp"
 #include "world.hpp"
 
 namespace holdfast::sim {
 
 namespace {
 
-// A hold that is kept by a watchdog and runs out is told: it wakes then. In the middle of connecting it does not.
-SimTime told_within(const ClientPlan& plan) noexcept { return 250 * millisecond + plan.connect_timeout; }
+// A hold that is kept by a watchdog and runs out is told: it wakes then, whatever else it waits for.
+constexpr SimTime told_within = 250 * millisecond;
 
 // A waiter that is not told by push polls, and no slower than this; and a fresh one needs its round trips.
 constexpr SimTime woken_within = second;
@@ -35,13 +36,18 @@ Checkers::Checkers(World& world)
       numbers_(world.nodes().size()),
       views_(world.nodes().size() * world.plan().names.size()),
       quorums_(world.plan().names.size()) {
-  for (const std::string& name : world.plan().names) {
+  for (std::size_t index = 0; index < world.plan().names.size(); ++index) {
+    const std::string& name = world.plan().names[index];
     const Key key(ByteView(name.data(), name.size()));
     const std::string resource = "resource" + std::to_string(names_.size());
     const Key resource_key(ByteView(resource.data(), resource.size()));
     names_.push_back({name, text_of(DerivedName(fence_prefix, key).bytes()),
                       text_of(DerivedName(channel_prefix, key).bytes()), resource,
-                      text_of(DerivedName(seen_fence_prefix, resource_key).bytes())});
+                      text_of(DerivedName(seen_fence_prefix, resource_key).bytes()), world.plan().database_of(index)});
+    keys_[names_[index].lock].push_back({index, Role::lock});
+    keys_[names_[index].counter].push_back({index, Role::counter});
+    keys_[names_[index].channel].push_back({index, Role::channel});
+    keys_[names_[index].resource].push_back({index, Role::resource});
   }
   for (Node& node : world.nodes())
     node.redis.observe([this, &node](const ModelRedis::Effect& effect) { observe(node, effect); });
@@ -66,20 +72,29 @@ std::string Checkers::who(std::uint32_t number) const {
 // ---- What the server does ----------------------------------------------------------------------------------------
 
 void Checkers::observe(Node& node, const ModelRedis::Effect& effect) {
-  for (std::size_t name = 0; name < names_.size(); ++name) {
+  const auto found = keys_.find(effect.key);
+  if (found == keys_.end()) return;
+  for (const auto& [name, role] : found->second) {
+    if (names_[name].database != effect.database) continue;
     View& touched = view(node, name);
-    if (effect.key == names_[name].lock) {
-      touched.touched = true;
-      return observe_lock(node, name, effect);
+    switch (role) {
+      case Role::lock:
+        if (!touched.touched) touched_.push_back(name);
+        touched.touched = true;
+        observe_lock(node, name, effect);
+        break;
+      case Role::channel:
+        if (effect.kind == ModelRedis::EffectKind::published) expect_woken(domain_of(node.index, name));
+        break;
+      case Role::counter:
+        if (effect.kind != ModelRedis::EffectKind::set) break;
+        counted_.push_back(name);
+        (void)std::from_chars(effect.value.data(), effect.value.data() + effect.value.size(), touched.counter);
+        break;
+      case Role::resource:
+        if (effect.kind == ModelRedis::EffectKind::set) observe_resource(touched, effect);
+        break;
     }
-    if (effect.kind == ModelRedis::EffectKind::published && effect.key == names_[name].channel)
-      return expect_woken(domain_of(node.index, name));
-    if (effect.kind != ModelRedis::EffectKind::set) continue;
-    if (effect.key == names_[name].counter) {
-      (void)std::from_chars(effect.value.data(), effect.value.data() + effect.value.size(), touched.counter);
-      return;
-    }
-    if (effect.key == names_[name].resource) return observe_resource(touched, effect);
   }
 }
 
@@ -155,6 +170,7 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
         if (view.grant != 0) check_owner(view.grant, "renews");
         grants_[view.grant].kept_at = world_.now();
         if (view.grant == 0) world_.fail("ownership", "a foreign key was renewed");
+        check_lease(node, name, effect.expiry_ms);
       }
       view.expiry_ms = effect.expiry_ms;
       return;
@@ -165,6 +181,13 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
     case Kind::sorted_set_changed:
     case Kind::published: return;
   }
+}
+
+void Checkers::check_lease(const Node& node, std::size_t name, std::int64_t expiry_ms) {
+  if (!of_quorum(name) || from_->max_lease == Duration::zero() || expiry_ms == no_expiry) return;
+  if (expiry_ms - world_.wall(node) / 1000 > from_->max_lease / std::chrono::milliseconds(1) + 1)
+    world_.fail("max lease",
+                "client " + std::to_string(from_->process) + " asks for a longer lease than its quorum has");
 }
 
 void Checkers::check_owner(std::uint32_t number, std::string_view what) {
@@ -180,7 +203,9 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
     check_owner(before, "takes");
     ++figures_.repairs;
   } else if (before != 0) {
-    world_.fail(grants_[before].deleted ? "no resurrection" : "fresh tokens", "set again: " + who(before));
+    // An unasked reply shifts the answers: a NOSCRIPT that is another's then makes a SET go out once more.
+    if (!world_.processes()[from_->process].lied_to)
+      world_.fail(grants_[before].deleted ? "no resurrection" : "fresh tokens", "set again: " + who(before));
     return;
   }
   for (const Application::Slot& slot : world_.processes()[from_->process].slots())
@@ -212,6 +237,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   view.grant = number;
   view.expiry_ms = effect.expiry_ms;
   ++figures_.grants;
+  check_lease(node, name, effect.expiry_ms);
 }
 
 void Checkers::note_deleted(std::uint32_t number) {
@@ -227,18 +253,20 @@ void Checkers::note_deleted(std::uint32_t number) {
 void Checkers::after_receive(Node& node, std::size_t commands) {
   figures_.commands += commands;
   from_ = nullptr;
-  for (std::size_t name = 0; name < names_.size(); ++name) {
+  for (const std::size_t name : counted_) view(node, name).counter = 0;
+  counted_.clear();
+  for (const std::size_t name : touched_) {
     View& view = this->view(node, name);
-    view.counter = 0;
     if (!view.touched) continue;
     view.touched = false;
     if (view.present && view.emptied) view.foreign = true;  // What is left are fields of others.
     view.emptied = false;
-    const Entry* const entry = node.redis.find(names_[name].lock);
+    const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
     if (entry != nullptr && entry->expiry_ms == no_expiry && !view.foreign)
       world_.fail("lease", "a lock key without one: " + names_[name].lock);
     if (entry != nullptr && view.present) view.expiry_ms = entry->expiry_ms;
   }
+  touched_.clear();
   if (trace_holds()) note_keys(node);
 }
 
@@ -272,14 +300,14 @@ void Checkers::data_changed(Node& node) {
 void Checkers::read(Node& node, std::size_t name) {
   View& view = this->view(node, name);
   // What it has forgotten it cannot refuse.
-  const Entry* const remembered = node.redis.find(names_[name].resource_fence);
+  const Entry* const remembered = node.redis.find(names_[name].resource_fence, names_[name].database);
   std::uint64_t fence = 0;
   if (remembered != nullptr)
     if (const auto* const text = std::get_if<StringValue>(&remembered->value))
       (void)std::from_chars(text->data(), text->data() + text->size(), fence);
   if (fence != view.beside.fence) view.beside = {.fence = fence};
   view.touched = false;
-  const Entry* const entry = node.redis.find(names_[name].lock);
+  const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
   const std::uint32_t before = view.grant;
   view.present = entry != nullptr;
   view.grant = 0;
@@ -335,8 +363,8 @@ void Checkers::check_woken(Process& process, const Application::Slot& slot, SimT
     const Link& link = world_.link(index);
     if (link.process == process.index && !link.sound(world_.now())) return;
   }
-  world_.fail("woken", "client " + std::to_string(process.index) + " sleeps on: " +
-                           world_.plan().names[slot.plan->name] + " was released at " + time_text(released_at) + " s");
+  world_.fail("woken", "client " + std::to_string(process.index) + " sleeps on: " + world_.plan().names[slot.name] +
+                           " was released at " + time_text(released_at) + " s");
 }
 
 // ---- What clients believe ----------------------------------------------------------------------------------------
@@ -373,6 +401,7 @@ void Checkers::after_run(Process& process) {
     if (until == slot.seen_until) continue;
     if (trace_holds()) note_hold(process, slot, until);
     if (slot.seen_until < until) check_belief(process, slot, until);
+    world_.keeping().note_belief(process, slot, until, keeps(process, slot), grants_[number_of(slot)].broken);
     if (until == Instant() && slot.depth != 0 && !slot.releasing) expect_told(process, slot, world_.now());
     if (until != Instant() && until != Instant::max())
       expect_told(process, slot, world_.true_time(process, until.nanoseconds()));
@@ -386,7 +415,7 @@ bool Checkers::trace_holds() const { return world_.trace().recorded(); }
 void Checkers::note_hold(Process& process, Application::Slot& slot, Instant until) {
   std::vector<Trace::Item>& items = world_.trace().items();
   const std::string lane = "client " + std::to_string(process.index);
-  std::string label = world_.plan().names[slot.plan->name].substr(0, 12) + " #" + std::to_string(number_of(slot));
+  std::string label = world_.plan().names[slot.name].substr(0, 12) + " #" + std::to_string(number_of(slot));
   if (slot.fenced() && slot.fence() != 0) label += " fence " + std::to_string(slot.fence());
   const bool another = until != Instant() && slot.item < items.size() && items[slot.item].label != label;
   if (slot.seen_until == Instant() || slot.item >= items.size() || another) {
@@ -469,14 +498,14 @@ void Checkers::check_exclusion(Process& process, const Application::Slot& slot, 
         continue;
       }
       world_.fail("exclusion",
-                  who(number) + " and " + who(second_number) + " both hold " + world_.plan().names[slot.plan->name]);
+                  who(number) + " and " + who(second_number) + " both hold " + world_.plan().names[slot.name]);
     }
   }
 }
 
 // ---- Quorums -----------------------------------------------------------------------------------------------------
 
-bool Checkers::of_quorum(std::size_t name) const noexcept { return name >= world_.plan().quorum_names; }
+bool Checkers::of_quorum(std::size_t name) const noexcept { return world_.plan().of_quorum(name); }
 
 bool Checkers::robbed(std::string_view token, std::size_t name) const {
   for (const Node& node : world_.nodes()) {
@@ -524,16 +553,18 @@ void Checkers::check_quorum_belief(Process& process, Application::Slot& slot, In
     return;
   }
   check_keeping(process, slot, until, grants_[number]);
+  if (Duration(slot.plan->lease) > process.application->max_lease())
+    world_.fail("max lease", who(number) + " is granted or renewed for longer than its quorum's max_lease");
   check_quorum_exclusion(slot);
   const SimTime end = until == Instant::max() ? never : world_.true_time(process, until.nanoseconds());
-  if (!majority_keeps(token, slot.plan->name, end))
+  if (!majority_keeps(token, slot.name, end))
     world_.fail("validity", who(number) + " believes until " + time_text(end) + ", and no majority keeps it so long");
   if (!slot.fenced()) return;
   if (text_of(slot.told) == token) {
     if (slot.fence() != slot.told_fence) world_.fail("fences", "the fence of " + who(number) + " has changed");
     return;
   }
-  QuorumView& quorum = quorums_[slot.plan->name];
+  QuorumView& quorum = quorums_[slot.name];
   if (slot.fence() <= quorum.last_fence && !quorum.fence_excused)
     world_.fail("fences", "the fence of " + who(number) + " is " + std::to_string(slot.fence()) + " behind " +
                               std::to_string(quorum.last_fence));
@@ -543,7 +574,7 @@ void Checkers::check_quorum_belief(Process& process, Application::Slot& slot, In
 }
 
 void Checkers::check_quorum_exclusion(const Application::Slot& slot) {
-  const std::size_t name = slot.plan->name;
+  const std::size_t name = slot.name;
   for (Process& other : world_.processes()) {
     if (!other.alive || other.lied_to) continue;
     const Instant theirs = Instant::from_nanoseconds(world_.local_time(other));
@@ -567,6 +598,7 @@ void Checkers::after_quorum_acquire(Process& process, Application::Slot& slot, S
   if (status == Status::ok && (number == 0 || grants_[number].process != process.index))
     world_.fail("ledger", "client " + std::to_string(process.index) + " was granted what no server has set");
   if (status == Status::ok || slot.depth != 0) return;
+  if (status == Status::invalid_argument) return;  // Nothing was asked for, and the token is an older one's.
   slot.unclear = slot.token();
   slot.unclear_at = world_.now();
 }
@@ -580,7 +612,7 @@ void Checkers::after_quorum_release(Process& process, Application::Slot& slot, c
   std::size_t free = 0;  // Released, taken back, or never granted.
   for (const Node& node : world_.nodes()) {
     const std::uint32_t number = find(node.index, text_of(token));
-    const View& held = view(node, slot.plan->name);
+    const View& held = view(node, slot.name);
     // A replica that lagged may have brought back what was released.
     if (number == 0 || grants_[number].released || !held.present || held.grant != number) ++free;
   }
@@ -601,7 +633,7 @@ void Checkers::check_gone(Process& process, Application::Slot& slot, std::size_t
     if (last + calm > slot.unclear_at) return;
   for (const Node& node : world_.nodes()) {
     const std::uint32_t number = find(node.index, text_of(token));
-    const View& view = this->view(node, slot.plan->name);
+    const View& view = this->view(node, slot.name);
     if (number == 0 || !view.present || view.grant != number || grants_[number].broken) continue;
     if (view.expiry_ms != no_expiry && world_.wall(node) >= (view.expiry_ms + 1) * 1000) continue;
     world_.fail("compensated", "over, and still on " + node.lane + ": " + who(number));
@@ -609,6 +641,16 @@ void Checkers::check_gone(Process& process, Application::Slot& slot, std::size_t
 }
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
+
+// The server has the slot's hold, as nobody but its holder has touched it, and will for a while.
+bool Checkers::keeps(const Process& process, const Application::Slot& slot) const {
+  if (slot.redlock != nullptr) return false;
+  const std::uint32_t number = number_of(slot);
+  const View& view = views_[slot.domain];
+  if (number == 0 || !view.present || view.grant != number || view.foreign || grants_[number].broken) return false;
+  if (grants_[number].process != process.index || view.expiry_ms == no_expiry) return false;
+  return world_.wall(world_.node(slot.node)) < view.expiry_ms * 1000;
+}
 
 // Objects that share a hold have its options from one of them, so this looks at the others.
 void Checkers::check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant) {
@@ -635,20 +677,19 @@ void Checkers::check_keeping(Process& process, const Application::Slot& slot, In
 void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at) {
   if (!process.plan->watchdog || !slot.plan->kept || slot.reentrant() || slot.own_belief != Instant()) return;
   ++slot.expectation;
-  world_.after(at - world_.now() + told_within(*process.plan),
-               [this, index = process.index, life = process.life, chosen = &slot, imposed = process.imposed,
-                number = slot.expectation] {
-                 const Process& later = world_.processes()[index];
-                 if (!later.alive || later.life != life || later.imposed != imposed || chosen->expectation != number)
-                   return;
-                 if (later.disturbed_until + told_within(*later.plan) >= world_.now()) return;
-                 // Its own thread may have noticed: then it is told when that call returns.
-                 if (chosen->in_call()) return expect_told(world_.processes()[index], *chosen, world_.now());
-                 if (!chosen->exists() || chosen->depth == 0 || chosen->releasing || chosen->told_lost) return;
-                 if (later.application->believes(*chosen) > Instant::from_nanoseconds(world_.local_time(later))) return;
-                 world_.fail("loss told", "client " + std::to_string(index) + " was not told that it has lost " +
-                                              world_.plan().names[chosen->plan->name]);
-               });
+  if (!process.application->watched(slot)) return;
+  world_.after(at - world_.now() + told_within, [this, index = process.index, life = process.life, chosen = &slot,
+                                                 imposed = process.imposed, number = slot.expectation] {
+    const Process& later = world_.processes()[index];
+    if (!later.alive || later.life != life || later.imposed != imposed || chosen->expectation != number) return;
+    if (later.disturbed_until + told_within >= world_.now()) return;
+    // Its own thread may have noticed: then it is told when that call returns.
+    if (chosen->in_call()) return expect_told(world_.processes()[index], *chosen, world_.now());
+    if (!chosen->exists() || chosen->depth == 0 || chosen->releasing || chosen->told_lost) return;
+    if (later.application->believes(*chosen) > Instant::from_nanoseconds(world_.local_time(later))) return;
+    world_.fail("loss told", "client " + std::to_string(index) + " was not told that it has lost " +
+                                 world_.plan().names[chosen->name]);
+  });
 }
 
 // What was asked and not granted is not there any more when all compensations were answered. Where the server refuses
@@ -674,7 +715,9 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   if (status == Status::timed_out || status == Status::transport_closed) ++figures_.unclear;
   // A try every two milliseconds, each of a few commands, and what compensates them.
   const std::uint64_t nodes = slot.redlock == nullptr ? 1 : world_.nodes().size();
-  const std::uint64_t most = (static_cast<std::uint64_t>((world_.now() - since) / (2 * millisecond)) * 5 + 60) * nodes;
+  const auto length = static_cast<std::uint64_t>(world_.now() - since);
+  std::uint64_t most = (length / (2 * millisecond) * 5 + 60) * nodes;
+  if (process.plan->crowd) most += 2 * process.plan->slots.size() * (1 + length / (200 * millisecond));  // Renewals.
   const std::uint64_t sent = world_.thread().commands - commands;
   if (sent > most)
     world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");
@@ -693,6 +736,14 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
     world_.fail("ledger", "client " + std::to_string(process.index) + " was told busy and is " + who(number));
 }
 
+// Said ok, and nobody waits for its answer: as a compensation, it is repeated until the server has answered it.
+void Checkers::after_post(const Process& process, Application::Slot& slot, const Token& token, Status status) const {
+  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
+  if (process.lied_to || status != Status::ok || weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0)
+    return;
+  slot.unclear = token;
+}
+
 void Checkers::after_release(Process& process, std::uint32_t number, Status status, bool last) {
   if (status == Status::lock_lost) ++figures_.lost;
   if (process.lied_to || status != Status::ok || !last) return;
@@ -705,9 +756,8 @@ void Checkers::after_release(Process& process, std::uint32_t number, Status stat
 void Checkers::resource_written(Process& process, const Application::Slot& slot, std::uint32_t number,
                                 std::uint64_t fence) {
   if (process.lied_to) return;
-  const bool excused =
-      slot.redlock != nullptr ? quorums_[slot.plan->name].fence_excused : views_[slot.domain].fence_excused;
-  Resource& resource = slot.redlock != nullptr ? quorums_[slot.plan->name].elsewhere : views_[slot.domain].elsewhere;
+  const bool excused = slot.redlock != nullptr ? quorums_[slot.name].fence_excused : views_[slot.domain].fence_excused;
+  Resource& resource = slot.redlock != nullptr ? quorums_[slot.name].elsewhere : views_[slot.domain].elsewhere;
   if (fence < resource.fence) {
     ++figures_.writes_refused;
     return;
@@ -764,7 +814,7 @@ void Checkers::all_over() {
       if (node.links.empty() && !node.redis.subscribers(names_[name].channel).empty())
         world_.fail("nothing left", "a subscription to " + names_[name].channel);
       // What was left behind has a lease, and nobody renews it any more.
-      const Entry* const entry = node.redis.find(names_[name].lock);
+      const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
       if (entry == nullptr) continue;
       const std::uint32_t number = view(node, name).grant;
       if (entry->expiry_ms == no_expiry)

@@ -29,10 +29,12 @@
 //                  where data were lost, while the clocks of the nodes differ by less than max_lease
 // compensated      what was released or denied is gone from every node, where all was well for a while
 // ledger           who is told that it has released did so on a majority
+// max lease        no program asks a node for a longer lease than the max_lease that it has told its quorum, nor believes in one
 // loss told        by the next tend()
 // bounded waits    no attempt takes longer than to connect and to ask twice, whatever nodes are dead
 //
-// bounded waits, no spinning, floor, loss told, liveness, nothing left, descriptors, assertion
+// bounded waits, floor, loss told, liveness, nothing left, descriptors, assertion
+// Others have files of their own: keeping.hpp (kept), cancel_watch.hpp (cancel), pace.hpp (no spinning, back-off).
 #pragma once
 
 #include <cstdint>
@@ -97,6 +99,7 @@ class Checkers {
   void after_run(Process& process);
   void after_acquire(Process& process, Application::Slot& slot, Status status, SimTime since, std::uint64_t commands);
   void check_compensated(Process& process, Application::Slot& slot, std::size_t pending);
+  void after_post(const Process& process, Application::Slot& slot, const Token& token, Status status) const;
   void after_release(Process& process, std::uint32_t number, Status status, bool last);
   void after_quorum_release(Process& process, Application::Slot& slot, const Token& token, Status status, bool posted);
   // `slot.unclear` of a quorum, behind a lull.
@@ -112,7 +115,7 @@ class Checkers {
   void resource_written(Process& process, const Application::Slot& slot, std::uint32_t number, std::uint64_t fence);
   // One that is kept on the slot's node: its key.
   [[nodiscard]] const std::string& resource_of(const Application::Slot& slot) const {
-    return names_[slot.plan->name].resource;
+    return names_[slot.name].resource;
   }
   void after_fenced_set(Process& process, const Application::Slot& slot, std::uint32_t number, std::uint64_t fence,
                         bool written, SimTime since);
@@ -143,6 +146,13 @@ class Checkers {
     std::string channel;
     std::string resource;
     std::string resource_fence;
+    int database = 0;
+  };
+  // What a key or a channel is to a name.
+  enum class Role : std::uint8_t { lock, counter, channel, resource };
+  struct Part {
+    std::size_t name = 0;
+    Role role = Role::lock;
   };
   // What a resource remembers.
   struct Resource {
@@ -186,6 +196,7 @@ class Checkers {
   void note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect);
   void note_deleted(std::uint32_t number);
   void check_owner(std::uint32_t number, std::string_view what);
+  void check_lease(const Node& node, std::size_t name, std::int64_t expiry_ms);
   [[nodiscard]] bool believed(std::uint32_t number) const;
   [[nodiscard]] bool of_quorum(std::size_t name) const noexcept;
   [[nodiscard]] bool robbed(std::string_view token, std::size_t name) const;
@@ -196,6 +207,7 @@ class Checkers {
   void after_quorum_acquire(Process& process, Application::Slot& slot, Status status);
   void check_belief(Process& process, Application::Slot& slot, Instant until);
   void check_exclusion(Process& process, const Application::Slot& slot, std::uint32_t number);
+  [[nodiscard]] bool keeps(const Process& process, const Application::Slot& slot) const;
   void check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant);
   void expect_told(Process& process, Application::Slot& slot, SimTime at);
   void break_grant(std::uint32_t number) {
@@ -219,6 +231,10 @@ class Checkers {
   using Numbers = std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>>;
   std::vector<Numbers> numbers_;  // By node: a token is one grant on each.
   std::vector<Names> names_;
+  std::unordered_map<std::string, std::vector<Part>, Hash, std::equal_to<>> keys_;
+  std::vector<std::size_t>
+      touched_;  // Names whose lock, or whose counter, the bytes that are being received have touched.
+  std::vector<std::size_t> counted_;
   std::vector<View> views_;          // By domain.
   std::vector<QuorumView> quorums_;  // By name.
   std::vector<KeyBar> key_bars_;     // As views_.

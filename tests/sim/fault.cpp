@@ -12,6 +12,9 @@ std::string_view to_string(Fault fault) noexcept {
     case Fault::timer_starvation: return "timer starvation";
     case Fault::thread_starvation: return "thread starvation";
     case Fault::signal_interruption: return "signal interruption";
+    case Fault::cancel_at_call: return "cancel at call";
+    case Fault::torn_cancel: return "torn cancel";
+    case Fault::connect_anew: return "connect anew";
     case Fault::wrong_password: return "wrong password";
     case Fault::server_pause: return "server pause";
     case Fault::restart: return "restart";
@@ -21,6 +24,7 @@ std::string_view to_string(Fault fault) noexcept {
     case Fault::script_flush: return "script flush";
     case Fault::client_kill: return "client kill";
     case Fault::max_clients: return "max clients";
+    case Fault::refused_subscriber: return "refused subscriber";
     case Fault::loading: return "loading";
     case Fault::read_only: return "read only";
     case Fault::out_of_memory: return "out of memory";
@@ -49,6 +53,12 @@ std::string_view to_string(Fault fault) noexcept {
     case Fault::latency_spike: return "latency spike";
     case Fault::refused_connect: return "refused connect";
     case Fault::black_hole: return "black hole";
+    case Fault::second_black_hole: return "second black hole";
+    case Fault::slow_connect: return "slow connect";
+    case Fault::slow_handshake: return "slow handshake";
+    case Fault::slow_resolver: return "slow resolver";
+    case Fault::failing_resolver: return "failing resolver";
+    case Fault::dead_address: return "dead address";
     case Fault::dribble: return "dribble";
     case Fault::short_write: return "short write";
     case Fault::full_socket: return "full socket";
@@ -60,8 +70,25 @@ std::string_view to_string(Fault fault) noexcept {
     case Fault::duplicated_message: return "duplicated message";
     case Fault::forged_message: return "forged message";
     case Fault::output_limit: return "output limit";
+    case Fault::unasked_between: return "unasked between";
   }
   return "?";
+}
+
+bool is_switch(Fault fault) noexcept {
+  return fault == Fault::cancel_at_call || fault == Fault::torn_cancel || fault == Fault::connect_anew ||
+         fault == Fault::dead_address;
+}
+
+bool drawn_apart(Fault fault) noexcept {
+  return is_switch(fault) || fault == Fault::refused_subscriber ||
+         (fault >= Fault::second_black_hole && fault <= Fault::failing_resolver);
+}
+
+bool leaves_reach(Fault fault) noexcept {
+  return drawn_apart(fault) || fault == Fault::signal_interruption || fault == Fault::script_flush ||
+         fault == Fault::max_clients || fault == Fault::refused_connect || fault == Fault::black_hole ||
+         fault == Fault::lost_message || fault == Fault::duplicated_message || fault == Fault::forged_message;
 }
 
 bool outside_model(Fault fault) noexcept {
@@ -83,6 +110,9 @@ bool outside_model(Fault fault) noexcept {
     case Fault::timer_starvation:
     case Fault::thread_starvation:
     case Fault::signal_interruption:
+    case Fault::cancel_at_call:
+    case Fault::torn_cancel:
+    case Fault::connect_anew:
     case Fault::wrong_password:
     case Fault::server_pause:
     case Fault::restart:
@@ -90,6 +120,7 @@ bool outside_model(Fault fault) noexcept {
     case Fault::script_flush:
     case Fault::client_kill:
     case Fault::max_clients:
+    case Fault::refused_subscriber:
     case Fault::loading:
     case Fault::read_only:
     case Fault::out_of_memory:
@@ -110,6 +141,12 @@ bool outside_model(Fault fault) noexcept {
     case Fault::latency_spike:
     case Fault::refused_connect:
     case Fault::black_hole:
+    case Fault::second_black_hole:
+    case Fault::slow_connect:
+    case Fault::slow_handshake:
+    case Fault::slow_resolver:
+    case Fault::failing_resolver:
+    case Fault::dead_address:
     case Fault::dribble:
     case Fault::short_write:
     case Fault::full_socket:
@@ -120,7 +157,8 @@ bool outside_model(Fault fault) noexcept {
     case Fault::lost_message:
     case Fault::duplicated_message:
     case Fault::forged_message:
-    case Fault::output_limit: return false;
+    case Fault::output_limit:
+    case Fault::unasked_between: return false;
   }
   return false;
 }

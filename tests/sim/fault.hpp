@@ -18,7 +18,11 @@ enum class Fault : std::uint8_t {
   timer_starvation,      // Its timers come late for a while.
   thread_starvation,     // One thread does not run while the others do.
   signal_interruption,   // A system call is interrupted.
-  wrong_password,        // Started with a password that the server refuses.
+  // What it does by itself: these have no time of their own, and their weight is a switch.
+  cancel_at_call,  // cancel() by a signal, before or behind a system call of whatever call is in progress.
+  torn_cancel,     // The same by another thread, which is stopped in the middle of it.
+  connect_anew,    // Client::connect() with other timeouts, another server or another database.
+  wrong_password,  // Started with a password that the server refuses.
   // A server's process.
   server_pause,
   restart,         // With its data.
@@ -28,6 +32,7 @@ enum class Fault : std::uint8_t {
   script_flush,
   client_kill,  // CLIENT KILL of one of our connections by somebody else.
   max_clients,
+  refused_subscriber,  // SUBSCRIBE is answered by an error, or by the end of the connection.
   // A server's refusals.
   loading,
   read_only,
@@ -59,8 +64,14 @@ enum class Fault : std::uint8_t {
   stall,
   latency_spike,
   refused_connect,
-  black_hole,  // A connect that is not answered.
-  dribble,     // One byte at a time.
+  black_hole,         // A connect that is not answered.
+  second_black_hole,  // The same where the client has a connection already, and its subscriptions are reset.
+  slow_connect,
+  slow_handshake,  // Each reply to it.
+  slow_resolver,
+  failing_resolver,
+  dead_address,  // A name has another address, at which nobody is.
+  dribble,       // One byte at a time.
   short_write,
   full_socket,    // A send takes nothing for a while.
   late_delivery,  // Bytes that were on their way arrive long after the client has closed.
@@ -71,13 +82,20 @@ enum class Fault : std::uint8_t {
   lost_message,
   duplicated_message,
   forged_message,
-  output_limit,  // A slow subscriber is closed.
+  output_limit,     // A slow subscriber is closed.
+  unasked_between,  // A reply that nobody asked for, while the client waits for none.
 };
 
-inline constexpr int fault_count = static_cast<int>(Fault::output_limit) + 1;
+inline constexpr int fault_count = static_cast<int>(Fault::unasked_between) + 1;
 using FaultCounts = std::array<std::uint64_t, fault_count>;
 
 [[nodiscard]] std::string_view to_string(Fault fault) noexcept;
+// A fault that the plan switches on, and that happens where the program or the world meets it.
+[[nodiscard]] bool is_switch(Fault fault) noexcept;
+// A fault that is drawn by a generator of its own, so that the seeds of before it mean what they meant.
+[[nodiscard]] bool drawn_apart(Fault fault) noexcept;
+// True if a server that is in reach stays so, for who is connected to it: what is held there can be kept.
+[[nodiscard]] bool leaves_reach(Fault fault) noexcept;
 // True if exclusion cannot be promised to those who hold a lock while it happens.
 [[nodiscard]] bool outside_model(Fault fault) noexcept;
 

@@ -18,7 +18,8 @@ constexpr bool counted_later(Fault fault) {
   return fault == Fault::client_pause_at_call || fault == Fault::reset_at_stage || fault == Fault::hostile_bytes ||
          fault == Fault::wrong_shape || fault == Fault::unasked_reply || fault == Fault::lost_message ||
          fault == Fault::duplicated_message || fault == Fault::output_limit || fault == Fault::wrong_password ||
-         fault == Fault::clock_rate;
+         fault == Fault::clock_rate || fault == Fault::unasked_between || fault == Fault::refused_subscriber ||
+         (fault >= Fault::second_black_hole && fault <= Fault::failing_resolver);
 }
 
 std::string derived(ByteView prefix, const std::string& name) {
@@ -31,7 +32,10 @@ std::string lane_of(const Process& process) { return "client " + std::to_string(
 }  // namespace
 
 FaultInjector::FaultInjector(World& world) : world_(world) {
-  for (const std::uint32_t weight : world.plan().weights) total_ += weight;
+  for (int index = 0; index < fault_count; ++index)
+    if (!is_switch(static_cast<Fault>(index)))
+      weights_[static_cast<std::size_t>(index)] = world.plan().weights[static_cast<std::size_t>(index)];
+  for (const std::uint32_t weight : weights_) total_ += weight;
 }
 
 void FaultInjector::begin() {
@@ -41,9 +45,8 @@ void FaultInjector::begin() {
 void FaultInjector::next() {
   if (ended_ || world_.events() > world_.plan().faults_until) return;
   std::uint64_t drawn = world_.random().below(total_);
-  int index = 0;
-  while (drawn >= world_.plan().weights[static_cast<std::size_t>(index)])
-    drawn -= world_.plan().weights[static_cast<std::size_t>(index++)];
+  std::size_t index = 0;
+  while (drawn >= weights_[index]) drawn -= weights_[index++];
   inject(static_cast<Fault>(index));
   world_.after(world_.random().magnitude(microsecond, world_.plan().fault_interval), [this] { next(); });
 }
@@ -51,6 +54,7 @@ void FaultInjector::next() {
 void FaultInjector::end() {
   ended_ = true;
   for (Node& node : world_.nodes()) {
+    if (node.redis.faults().replica) world_.promote_server(node);
     node.redis.faults() = {};
     node.redis.set_now(world_.wall(node));
     // What a clock that was put back has prolonged ends as it was meant to, and what somebody else's hand has left
@@ -59,7 +63,7 @@ void FaultInjector::end() {
       world_.checkers().break_all(node);
       world_.step_wall(node, node.wall_offset_max - node.wall_offset);
     }
-    for (std::size_t index = 0; index < world_.plan().names.size(); ++index) {
+    for (std::size_t index = 0; index < world_.plan().quorum_end; ++index) {
       const std::string& name = world_.plan().names[index];
       if (world_.plan().weights[static_cast<std::size_t>(Fault::foreign_fence)] != 0) {
         world_.checkers().excuse_fence(node, index);
@@ -111,6 +115,7 @@ void FaultInjector::on_process(Fault fault, Process& process) {
   const SimTime length = random.magnitude(100 * microsecond, world_.plan().lease_max * 2);
   if (!counted_later(fault)) world_.count(fault, lane_of(process));
   world_.disturb(length);
+  if (!leaves_reach(fault)) world_.hinder(process, length);
   switch (fault) {
     case Fault::client_pause: world_.stop(process, length); return;
     case Fault::client_pause_at_call: process.stop_at_call = length; return;
@@ -148,38 +153,59 @@ void FaultInjector::refuse(Fault fault, Node& node, SimTime length) {
   }
   faults.*flag = true;
   if (fault == Fault::master_down) faults.replica = true;
-  world_.after(length, [this, &faults, flag, fault] {
+  world_.after(length, [this, &node, &faults, flag, fault] {
     if (ended_) return;
     faults.*flag = false;
     if (fault == Fault::master_down) faults.replica = false;
+    if (fault == Fault::master_down || fault == Fault::read_only) world_.promote_server(node);
+  });
+}
+
+// By its rights, its state, or because what stands in front of it knows nothing of subscriptions.
+void FaultInjector::refuse_subscribers(Node& node, SimTime length) {
+  static constexpr const char* errors[] = {
+      "NOPERM this user has no permissions to run the 'subscribe' command",
+      "LOADING Redis is loading the dataset in memory",
+      "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+      "ERR unknown command 'SUBSCRIBE', with args beginning with: ",
+      "ERR unsupported command",
+  };
+  ModelRedis::Faults& faults = node.redis.faults();
+  const std::size_t which = world_.random().index(std::size(errors) + 1);
+  faults.subscribe_error = which == 0 ? "" : errors[which - 1];
+  faults.subscribe_closes = which == 0;
+  // Who is subscribed is put off, and has to come anew.
+  for (const std::size_t index : std::vector<std::size_t>(world_.open_links()))
+    if (Link& link = world_.link(index); link.node == node.index && link.subscribed && link.error == 0)
+      world_.reset(link);
+  world_.after(length, [this, &faults] {
+    if (ended_) return;
+    faults.subscribe_error.clear();
+    faults.subscribe_closes = false;
   });
 }
 
 void FaultInjector::on_server(Fault fault, Node& node) {
   Random& random = world_.random();
   const SimTime length = random.magnitude(100 * microsecond, world_.plan().lease_max * 2);
-  world_.count(fault, node.lane);
+  if (!counted_later(fault)) world_.count(fault, node.lane);
   world_.disturb(length);
+  if (fault >= Fault::loading && !leaves_reach(fault)) world_.hinder(node, length);
   switch (fault) {
     case Fault::server_pause: world_.pause_server(node, length); return;
     case Fault::restart: world_.restart_server(node, ModelRedis::Data::kept, random.coin() ? 0 : length); return;
-    case Fault::restart_empty:
-      world_.checkers().lose_data(node);
-      world_.restart_server(node, ModelRedis::Data::lost, random.coin() ? 0 : length);
-      world_.checkers().data_changed(node);
+    case Fault::restart_empty: {
+      const SimTime down = random.coin() ? 0 : length;
+      for (Node& each : world_.nodes())
+        if (&each == &node || world_.plan().one_room) restart_empty(each, down);
+      if (world_.plan().one_room) crash_any(node.restarts);
       return;
+    }
     case Fault::stale_failover: {
-      auto copy = std::make_shared<Databases>(node.redis.copy_data());
       const SimTime lag = random.magnitude(microsecond, world_.plan().lease_max);
       world_.disturb(lag);
-      world_.after(lag, [this, copy, &node] {
-        if (ended_) return;
-        world_.checkers().lose_data(node);
-        world_.restart_server(node, ModelRedis::Data::lost, 0);
-        node.redis.load_data(*copy);
-        node.redis.set_now(world_.wall(node));
-        world_.checkers().data_changed(node);
-      });
+      for (Node& each : world_.nodes())
+        if (&each == &node || world_.plan().one_room) fail_over(each, lag);
       return;
     }
     case Fault::server_down: world_.refuse_connects(node, length); return;
@@ -193,9 +219,11 @@ void FaultInjector::on_server(Fault fault, Node& node) {
     case Fault::max_clients: {
       std::size_t& others = node.redis.faults().other_clients;
       others = node.redis.settings().clients_max;
+      world_.hinder_dialling(node, length);
       world_.after(length, [&others] { others = 0; });
       return;
     }
+    case Fault::refused_subscriber: refuse_subscribers(node, length); return;
     case Fault::no_permission: {
       static constexpr const char* commands[] = {"del",         "set",       "pexpire",        "eval",    "evalsha",
                                                  "client|kill", "client|id", "client|setname", "publish", "subscribe",
@@ -209,11 +237,42 @@ void FaultInjector::on_server(Fault fault, Node& node) {
   }
 }
 
+void FaultInjector::restart_empty(Node& node, SimTime down) {
+  world_.checkers().lose_data(node);
+  world_.restart_server(node, ModelRedis::Data::lost, down);
+  world_.checkers().data_changed(node);
+}
+
+// Its replica lags by so long. It has been up for long; or the master itself comes back, with older data.
+void FaultInjector::fail_over(Node& node, SimTime lag) {
+  auto copy = std::make_shared<Databases>(node.redis.copy_data());
+  world_.after(lag, [this, copy, &node] {
+    if (ended_) return;
+    world_.checkers().lose_data(node);
+    world_.restart_server(node, ModelRedis::Data::lost, 0);
+    node.redis.load_data(*copy);
+    if (Random(world_.plan().seed + node.restarts).chance(700'000)) {
+      node.redis.set_age(3600'000'000);
+      world_.promote_server(node);
+    }
+    node.redis.set_now(world_.wall(node));
+    world_.checkers().data_changed(node);
+    if (world_.plan().one_room && node.index == 0) crash_any(node.restarts);
+  });
+}
+
+// Drawn apart, so that the worlds of old seeds are what they were.
+void FaultInjector::crash_any(std::uint64_t number) {
+  Random random(world_.plan().seed * 31 + number);
+  Process& process = world_.processes()[random.index(world_.processes().size())];
+  if (process.alive) world_.end(process, World::End::crash);
+}
+
 // ---- The data ----------------------------------------------------------------------------------------------------
 
 void FaultInjector::on_data(Fault fault, Node& node) {
   Random& random = world_.random();
-  const std::size_t index = random.index(world_.plan().names.size());
+  const std::size_t index = random.index(world_.plan().quorum_end);  // Crowds and other databases are left alone.
   const std::string& name = world_.plan().names[index];
   world_.count(fault, node.lane, name);
   Checkers& checkers = world_.checkers();
@@ -269,15 +328,27 @@ void FaultInjector::on_node(Fault fault, Node& node) {
   world_.disturb(std::max(length, brief));
   switch (fault) {
     case Fault::clock_forward:
+      world_.hinder(node, 0);
       world_.checkers().break_all(node);
       world_.step_wall(node, random.magnitude(1'000, 600'000'000));
       return;
     case Fault::clock_back:
+      world_.hinder(node, 0);
       world_.checkers().excuse_fences(node);
       world_.step_wall(node, -random.magnitude(1'000, 600'000'000));
       return;
     case Fault::refused_connect: world_.refuse_connects(node, brief); return;
     case Fault::black_hole: world_.swallow_connects(node, brief); return;
+    case Fault::second_black_hole:
+      node.second_black_until = world_.now() + length;
+      for (const std::size_t index : std::vector<std::size_t>(world_.open_links()))
+        if (Link& link = world_.link(index); link.node == node.index && link.subscribed && link.error == 0)
+          world_.reset(link);
+      return;
+    case Fault::slow_connect: node.slow_connect_until = world_.now() + length; return;
+    case Fault::slow_handshake: node.slow_handshake_until = world_.now() + length; return;
+    case Fault::slow_resolver: node.slow_resolver_until = world_.now() + length; return;
+    case Fault::failing_resolver: node.failing_resolver_until = world_.now() + length; return;
     case Fault::latency_spike: world_.spike(node, random.magnitude(millisecond, 3 * second), length); return;
     case Fault::hostile_bytes: node.tamper = Tamper::hostile; return;
     case Fault::wrong_shape: node.tamper = Tamper::shape; return;
@@ -286,7 +357,7 @@ void FaultInjector::on_node(Fault fault, Node& node) {
     case Fault::duplicated_message: node.tamper = Tamper::double_message; return;
     case Fault::forged_message: {
       static constexpr const char* payloads[] = {"0", "1", "2", "", "granted"};
-      const std::string& name = world_.plan().names[random.index(world_.plan().names.size())];
+      const std::string& name = world_.plan().names[random.index(world_.plan().quorum_end)];
       const char* const payload = payloads[random.index(std::size(payloads))];
       (void)world_.foreign(node, {"PUBLISH", derived(channel_prefix, name), payload});
       return;
@@ -298,7 +369,8 @@ void FaultInjector::on_node(Fault fault, Node& node) {
 void FaultInjector::on_network(Fault fault) {
   if (fault == Fault::clock_forward || fault == Fault::clock_back || fault == Fault::refused_connect ||
       fault == Fault::black_hole || fault == Fault::latency_spike ||
-      (fault >= Fault::hostile_bytes && fault != Fault::output_limit))
+      (fault >= Fault::second_black_hole && fault <= Fault::failing_resolver) ||
+      (fault >= Fault::hostile_bytes && fault < Fault::output_limit))
     return on_node(fault, any_node());
   Random& random = world_.random();
   const SimTime length = random.magnitude(100 * microsecond, world_.plan().lease_max * 2);
@@ -308,6 +380,9 @@ void FaultInjector::on_network(Fault fault) {
   const std::string lane = "client " + std::to_string(link->process);
   if (!counted_later(fault)) world_.count(fault, lane);
   world_.disturb(std::max(length, brief));
+  // A connection that ends is noticed as such.
+  if (fault != Fault::reset && fault != Fault::reset_at_stage)
+    world_.hinder(world_.processes()[link->process], std::max(length, brief));
   switch (fault) {
     case Fault::reset: world_.reset(*link); return;
     case Fault::reset_at_stage: link->reset_after = random.magnitude(1, 3000); return;
@@ -323,16 +398,26 @@ void FaultInjector::on_network(Fault fault) {
     case Fault::late_delivery:
       // Long enough that the client gives the connection up before.
       link->up_stalled_until = world_.now() + random.magnitude(second, 3 * world_.plan().lease_max + second);
+      world_.hinder(world_.processes()[link->process], link->up_stalled_until - world_.now());
       return;
     case Fault::output_limit: {
       // What it does not read the server keeps, up to its limit. Only a subscriber is closed for it.
       if (!link->subscribed || link->server_id == 0) return;
       world_.count(fault, lane);
       link->down_stalled_until = world_.now() + length;
-      const std::string& name = world_.plan().names[random.index(world_.plan().names.size())];
+      const std::string& name = world_.plan().names[random.index(world_.plan().quorum_end)];
       for (int messages = 0; messages < 40; ++messages)
         (void)world_.foreign(world_.node(link->node), {"PUBLISH", derived(channel_prefix, name), "2"});
       world_.after(length, [this, node = link->node] { world_.flush_server(world_.node(node)); });
+      return;
+    }
+    case Fault::unasked_between: {
+      static constexpr const char* replies[] = {"+OK\r\n",      "$-1\r\n",      ":1\r\n", ":0\r\n",
+                                                "*1\r\n:1\r\n", ":1\r\n:1\r\n", "+O"};
+      const char* const text = replies[random.index(std::size(replies))];
+      const std::vector<std::size_t> open = world_.open_links();
+      for (const std::size_t index : open)
+        if (world_.say_unasked(world_.link(index), text)) return world_.count(fault, lane);
       return;
     }
     default: return;

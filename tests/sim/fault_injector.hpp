@@ -3,6 +3,8 @@
 // FaultInjector lets things go wrong in a world, as its plan weighs them.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 
 #include "fault.hpp"
@@ -29,7 +31,11 @@ class FaultInjector {
   void inject(Fault fault);
   void on_process(Fault fault, Process& process);
   void on_server(Fault fault, Node& node);
+  void restart_empty(Node& node, SimTime down);
+  void fail_over(Node& node, SimTime lag);
+  void crash_any(std::uint64_t number);
   void refuse(Fault fault, Node& node, SimTime length);
+  void refuse_subscribers(Node& node, SimTime length);
   void on_data(Fault fault, Node& node);
   void on_network(Fault fault);
   void on_node(Fault fault, Node& node);
@@ -38,6 +44,7 @@ class FaultInjector {
   [[nodiscard]] Link* any_link();
 
   World& world_;
+  std::array<std::uint32_t, fault_count> weights_{};  // Of those that are injected; 0: never.
   std::uint64_t total_ = 0;
   bool ended_ = false;
 };

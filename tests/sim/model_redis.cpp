@@ -136,8 +136,17 @@ void ModelRedis::restart(Data data, std::string_view run_id) {
   server.next_client_id = 1;
   server.started = server.now;
   server.settings.run_id = run_id;
+  server.replication_id.assign(run_id.rbegin(), run_id.rend());
+  server.second_offset = -1;
   if (data == Data::lost) flush();
 }
+
+void ModelRedis::promote(std::string_view replication_id) {
+  state_->replication_id = replication_id;
+  state_->second_offset = state_->now / 1'000'000 + 1;
+}
+
+void ModelRedis::set_age(WallMicros age) { state_->started = state_->now - age; }
 
 void ModelRedis::flush() {
   int database = 0;

@@ -63,6 +63,10 @@ class ModelRedis {
     std::size_t other_clients = 0;                     // Connections of somebody else's that count for maxclients.
     std::vector<std::string> forbidden_commands = {};  // Lower case, with subcommand: "del", "client|kill". ACL.
     std::vector<std::string> forbidden_channels = {};
+    std::string subscribe_error = {};  // SUBSCRIBE is answered so, the code of the error included, whoever asks.
+    bool subscribe_closes = false;     // It is answered by the end of the connection.
+
+    [[nodiscard]] bool refuses_subscriber() const noexcept { return !subscribe_error.empty() || subscribe_closes; }
   };
 
   enum class EffectKind : std::uint8_t {
@@ -132,6 +136,10 @@ class ModelRedis {
   // The process dies and starts again. Connections, subscriptions, scripts and client ids are lost; faults stay.
   enum class Data : bool { lost, kept };
   void restart(Data data, std::string_view run_id);
+  // It is a replica no more: its data are those of the master that it had.
+  void promote(std::string_view replication_id);
+  // As a replica that has been there for so long, and says so.
+  void set_age(WallMicros age);
   void flush();
   // False if there was none.
   bool evict(std::string_view key, int database = 0);

@@ -3,11 +3,15 @@
 // The network of a world, and the server at its end.
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 
 #include "canary.hpp"
 #include "checkers.hpp"
+#include "keeping.hpp"
+#include "pace.hpp"
+#include "scripts.hpp"
 #include "world.hpp"
 
 namespace holdfast::sim {
@@ -21,6 +25,11 @@ constexpr std::size_t unread_max = 64 * 1024;
 constexpr SimTime keep_alive = 60 * second;
 
 constexpr std::string_view message_head = "*3\r\n$7\r\nmessage\r\n";
+constexpr std::string_view confirmation = "$9\r\nsubscribe\r\n";
+
+// What a slow way costs each connect, and each reply to a handshake.
+constexpr SimTime slow_min = 100 * millisecond;
+constexpr SimTime slow_max = 400 * millisecond;
 
 // Without the messages of a subscription. They come whole.
 void erase_messages(std::string& bytes) {
@@ -34,6 +43,19 @@ void erase_messages(std::string& bytes) {
   }
 }
 
+// A release or a compensation, and nothing else.
+bool lets_go(std::string_view bytes) {
+  const Script* const all[] = {&scripts::mutex_release, &scripts::mutex_release_announced, &scripts::reentrant_release,
+                               &scripts::multi_release};
+  for (const Script* const script : all)
+    if (bytes.find(script->text.string_view()) != std::string_view::npos ||
+        bytes.find(script->sha.bytes().string_view()) != std::string_view::npos)
+      return true;
+  // A count that is taken back goes with its text.
+  return bytes.find("DELEX") != std::string_view::npos || bytes.find("DELIFEQ") != std::string_view::npos ||
+         bytes.find(scripts::reentrant_step.text.string_view()) != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string run_id_of(std::size_t node, std::uint32_t restarts) {
@@ -41,6 +63,23 @@ std::string run_id_of(std::size_t node, std::uint32_t restarts) {
   const std::string number = std::to_string(restarts);
   const std::string name = std::to_string(node);
   return name + std::string(38 - number.size(), '0') + number + name;
+}
+
+// ---- Names -------------------------------------------------------------------------------------------------------
+
+std::uint32_t address_of(Address address) noexcept { return 0x0a000001 + static_cast<std::uint32_t>(address); }
+Address at_address(std::uint32_t address) noexcept { return static_cast<Address>(address - 0x0a000001); }
+
+std::string host_name(const ConnectionPlan& plan, std::size_t node) {
+  return "node" + std::to_string(node) + (plan.silent_addresses ? ".silent" : ".refusing") +
+         std::to_string(plan.dead_addresses) + ".test";
+}
+
+bool read_host_name(const char* name, std::size_t& node, std::size_t& dead, bool& silent) noexcept {
+  char kind[12] = "";
+  if (std::sscanf(name, "node%zu.%11[a-z]%zu.test", &node, kind, &dead) != 3) return false;
+  silent = std::string_view(kind) == "silent";
+  return true;
 }
 
 // ---- Descriptors -------------------------------------------------------------------------------------------------
@@ -61,6 +100,7 @@ int World::open_socket() {
   Link& link = links_.emplace_back();
   link.process = process().index;
   link.life = process().life;
+  link.thread = thread().id;
   link.index = links_.size() - 1;
   link.number = add_descriptor({Descriptor::Kind::socket, link.index});
   return link.number;
@@ -99,21 +139,81 @@ SimTime World::latency(const Node& node) {
   return length;
 }
 
-void World::connect(std::size_t index, std::size_t number) {
+void World::connect(std::size_t index, std::size_t number, Address address) {
   Link& link = links_[index];
   const Node& node = nodes_[number];
+  const std::string lane = "client " + std::to_string(link.process);
   link.node = number;
+  link.address = address;
   link.state = Link::State::connecting;
+  thread().uses.resize(nodes_.size());
+  thread().uses[number].dialled = true;
+  if (const Process& process = processes_[link.process]; process.application != nullptr)
+    link.max_lease = process.application->max_lease();
   trace_.add(now_, "connect", link.process, index, node.lane);
-  if (now_ < node.black_until) return;
-  push(now_ + latency(node) * 2, EventKind::connected, index);
+  if (address != Address::server) count(Fault::dead_address, lane);
+  if (now_ < node.black_until || address == Address::silent) return;
+  if (now_ < node.second_black_until && is_second(link)) {
+    count(Fault::second_black_hole, lane);
+    thread().uses[number].swallowed_at = now_;
+    return;
+  }
+  SimTime length = latency(node) * 2;
+  if (now_ < node.slow_connect_until) {
+    count(Fault::slow_connect, lane);
+    length += random_.between(slow_min, slow_max);
+  }
+  push(now_ + length, EventKind::connected, index);
+  if (sin_of(*this) != Sin::connects_cut_short || uses_locks(thread())) return;
+  after(100 * millisecond, [this, index] {
+    Link& slow = links_[index];
+    if (slow.state != Link::State::connecting || slow.client_closed) return;
+    slow.state = Link::State::failed;
+    slow.error = ETIMEDOUT;
+    wake_waiters(processes_[slow.process], slow.number);
+  });
+}
+
+// Its thread has a connection to the node already.
+bool World::is_second(const Link& link) const {
+  return std::any_of(open_links_.begin(), open_links_.end(), [&](std::size_t index) {
+    const Link& other = links_[index];
+    return other.thread == link.thread && other.node == link.node && other.error == 0 && !other.end_received;
+  });
+}
+
+Resolution* World::resolve(std::size_t number) {
+  Thread& self = thread();
+  Process& asker = process();
+  Node& node = nodes_[number];
+  const std::string lane = "client " + std::to_string(asker.index);
+  const SimTime since = now_;
+  SimTime length = random_.magnitude(100 * microsecond, 5 * millisecond);
+  if (now_ < node.slow_resolver_until) {
+    count(Fault::slow_resolver, lane);
+    length = random_.magnitude(second, 12 * second);
+  }
+  const bool fails = now_ < node.failing_resolver_until;
+  if (fails) {
+    count(Fault::failing_resolver, lane);
+    length = random_.magnitude(millisecond, 5 * second);
+  }
+  trace_.add(now_, "asks for", asker.index, number);
+  if (trace_.recorded()) trace_.items().push_back({lane, "resolver", now_, now_ + length, false});
+  const SimTime until = now_ + length;
+  self.resolving_since = since;
+  while (now_ < until) (void)block(until);
+  self.resolving_since = -1;
+  self.resolving += now_ - since;
+  self.resolved_at = now_;
+  return fails ? nullptr : &asker.resolutions.emplace_back();
 }
 
 void World::finish_connect(std::size_t index) {
   Link& link = links_[index];
   if (link.client_closed || link.state != Link::State::connecting) return;
   Node& node = nodes_[link.node];
-  if (now_ < node.refused_until) {
+  if (now_ < node.refused_until || link.address != Address::server) {
     link.state = Link::State::failed;
     link.error = ECONNREFUSED;
   } else {
@@ -123,6 +223,7 @@ void World::finish_connect(std::size_t index) {
     note_link(link, true);
   }
   trace_.add(now_, "connected", link.process, index, link.error == 0 ? "" : "refused");
+  pace_->note_event(processes_[link.process]);
   wake_waiters(processes_[link.process], link.number);
   flush_server(node);
 }
@@ -138,26 +239,17 @@ void World::schedule_up(Link& link, std::string_view bytes) {
 std::size_t World::send(std::size_t index, std::string_view bytes) {
   Link& link = links_[index];
   if (now_ < link.full_until || link.up_bytes >= socket_buffer) return 0;
+  note_unlooked(link, bytes);
   std::size_t size = std::min(bytes.size(), socket_buffer - link.up_bytes);
   if (link.dribbles) size = 1;
   if (link.short_writes != 0) {
     --link.short_writes;
     size = 1 + random_.index(size);
   }
+  link.releases = link.releases && size < bytes.size();
   bytes = bytes.substr(0, size);
   trace_.add(now_, "send", link.process, index, bytes);
-  Thread& sender = thread();
-  if (!link.subscribed && bytes.find("SUBSCRIBE") != std::string_view::npos) {
-    link.subscribed = true;
-    link.again = ++sender.subscriptions > 1;
-  }
-  // A command begins with its number of words.
-  for (std::size_t at = bytes.find('*'); at != std::string_view::npos && at + 1 < bytes.size();
-       at = bytes.find('*', at + 1))
-    if (bytes[at + 1] >= '1' && bytes[at + 1] <= '9' && (at == 0 || bytes[at - 1] == '\n')) {
-      ++sender.commands;
-      if (!link.subscribed) ++sender.asked;
-    }
+  note_sent(link, bytes);
   if (link.reset_after >= 0) {
     link.reset_after -= static_cast<std::int64_t>(size);
     if (link.reset_after < 0) {
@@ -179,6 +271,37 @@ std::size_t World::send(std::size_t index, std::string_view bytes) {
   return size;
 }
 
+// A release leaves without a look, be it in pieces: what lies there is taken for its answer. From here on it may be another's.
+void World::note_unlooked(Link& link, std::string_view bytes) {
+  link.releases = link.releases || lets_go(bytes);
+  if (link.unasked && link.releases) processes_[link.process].lied_to = true;
+  link.unasked = false;
+}
+
+void World::note_sent(Link& link, std::string_view bytes) {
+  Thread& sender = thread();
+  if (!link.subscribed && bytes.find("SUBSCRIBE") != std::string_view::npos) {
+    link.subscribed = true;
+    link.again = ++sender.subscriptions > 1;
+    if (nodes_[link.node].redis.faults().refuses_subscriber())
+      count(Fault::refused_subscriber, "client " + std::to_string(link.process));
+  }
+  // A command begins with its number of words.
+  for (std::size_t at = bytes.find('*'); at != std::string_view::npos && at + 1 < bytes.size();
+       at = bytes.find('*', at + 1))
+    if (bytes[at + 1] >= '1' && bytes[at + 1] <= '9' && (at == 0 || bytes[at - 1] == '\n')) {
+      ++sender.commands;
+      if (!link.subscribed) ++sender.asked;
+    }
+  Pace::note_sent(sender);
+  if (!link.answered) return;
+  link.greeted = true;
+  if (link.useful || link.subscribed) return;
+  link.useful = true;
+  link.useful_at = now_;
+  pace_->note_useful(link);
+}
+
 void World::deliver_up(std::size_t index) {
   Link& link = links_[index];
   if (link.up.empty()) return;  // Reset.
@@ -189,7 +312,10 @@ void World::deliver_up(std::size_t index) {
   const std::string_view bytes = link.up.front();
   const bool was_full = link.up_bytes >= socket_buffer;
   link.up_bytes -= bytes.size();
-  if (was_full && !link.client_closed) wake_waiters(processes_[link.process], link.number);
+  if (was_full && !link.client_closed) {
+    pace_->note_event(processes_[link.process]);
+    wake_waiters(processes_[link.process], link.number);
+  }
   if (link.server_id != 0 && paused(nodes_[link.node])) {
     link.pending += bytes;
     link.pending_end = link.pending_end || bytes.empty();
@@ -263,11 +389,16 @@ void World::send_down(Link& link, std::string_view bytes) {
       if (bytes.empty()) return;
     }
   }
+  SimTime late = 0;
+  if (now_ < node.slow_handshake_until && !link.greeted && !bytes.empty()) {
+    count(Fault::slow_handshake, "client " + std::to_string(link.process));
+    late = random_.between(slow_min, slow_max);
+  }
   std::string_view left = bytes;
   do {
     const std::size_t most = std::min(link.dribbles ? 1 : plan_.chunk_max, left.size());
     const std::size_t chunk = most == left.size() || most <= 1 ? most : 1 + random_.index(most);
-    const SimTime at = std::max({link.down_last, now_ + latency(node), link.down_stalled_until});
+    const SimTime at = std::max({link.down_last, now_ + latency(node) + late, link.down_stalled_until});
     link.down_last = at;
     link.down.push(left.substr(0, chunk));
     push(at, EventKind::down, index);
@@ -289,6 +420,13 @@ void World::deliver_down(std::size_t index) {
       link.end_received = true;
     else
       link.received += bytes;
+    link.answered = true;
+    if (!link.useful && link.subscribed && link.received.find(confirmation) != std::string::npos) {
+      link.useful = true;
+      link.useful_at = now_;
+      pace_->note_useful(link);
+    }
+    pace_->note_event(processes_[link.process]);
     wake_waiters(processes_[link.process], link.number);
   }
   link.down.pop();
@@ -300,9 +438,12 @@ void World::close_link(Link& link, bool silently) {
   if (link.client_closed) return;
   link.client_closed = true;
   trace_.add(now_, "closes", link.process, link.index);
+  pace_->note_closed(link);
   if (link.server_id != 0) nodes_[link.node].redis.close(link.server_id);
   if (link.state != Link::State::established) return;
   note_link(link, false);
+  // What its client gives up while it greets is none that it had.
+  if (!link.subscribed && (link.greeted || link.error != 0 || link.end_received)) keeping_->note_lost(link);
   const std::size_t index = link.index;
   if (silently || link.up_swallowed) {
     after(keep_alive, [this, index] {
@@ -318,6 +459,7 @@ void World::reset(Link& link) {
   if (link.state != Link::State::established || link.client_closed) return;
   trace_.add(now_, "reset", link.process, link.index);
   link.error = ECONNRESET;
+  pace_->note_event(processes_[link.process]);
   link.down.clear();
   link.up.clear();
   link.up_bytes = 0;
@@ -339,6 +481,7 @@ void World::reset(Link& link) {
 
 void World::pause_server(Node& node, SimTime length) {
   node.paused_until = std::max(node.paused_until, now_ + length);
+  hinder(node, length);
   if (trace_.recorded()) trace_.items().push_back({node.lane, "stopped", now_, now_ + length, false});
   after(length, [this, paused = &node] { resume_server(*paused); });
 }
@@ -361,6 +504,7 @@ void World::resume_server(Node& node) {
 
 void World::restart_server(Node& node, ModelRedis::Data data, SimTime down) {
   node.redis.restart(data, run_id_of(node.index, ++node.restarts));
+  hinder(node, 0);
   for (const std::size_t index : node.links) {
     Link& link = links_[index];
     node.redis.receive_end(link.server_id);
@@ -376,6 +520,13 @@ void World::restart_server(Node& node, ModelRedis::Data data, SimTime down) {
   node.foreign = node.redis.accept();
   if (plan_.password) (void)foreign(node, {"AUTH", "right"});
   if (down != 0) refuse_connects(node, down);
+}
+
+// It was a replica, and says so by its replication id and the offset of the one before.
+void World::promote_server(Node& node) {
+  const std::string number = std::to_string(++node.promotions);
+  const std::string name = "f" + std::to_string(node.index) + std::string(14 - number.size(), '0') + number;
+  node.redis.promote(name + std::string(40 - name.size(), '0'));
 }
 
 std::string World::foreign(Node& node, const std::vector<std::string>& words) {
@@ -394,6 +545,18 @@ std::string World::foreign(Node& node, const std::vector<std::string>& words) {
 }
 
 // ---- What a server must not say ----------------------------------------------------------------------------------
+
+bool World::say_unasked(Link& link, std::string_view text) {
+  const bool quiet = link.up.empty() && link.down.empty() && link.pending.empty() && link.received.empty();
+  if (link.state != Link::State::established || link.client_closed || link.server_id == 0 || link.subscribed ||
+      !link.answered || !quiet || !link.sound(now_) || paused(nodes_[link.node]))
+    return false;
+  trace_.add(now_, "unasked", link.process, link.index, text);
+  link.received = text;
+  link.unasked = true;
+  wake_waiters(processes_[link.process], link.number);
+  return true;
+}
 
 void World::tamper_with(Link& link, std::string& bytes) {
   const std::string lane = "client " + std::to_string(link.process);

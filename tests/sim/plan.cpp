@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "holdfast/limits.hpp"
+
 namespace holdfast::sim {
 
 namespace {
@@ -18,6 +20,11 @@ bool belongs(Fault fault, WorldKind kind) {
     case WorldKind::processes: return fault <= Fault::wrong_password;
     case WorldKind::data: return fault >= Fault::eviction && fault <= Fault::foreign_fence;
     case WorldKind::clocks: return fault >= Fault::clock_forward && fault <= Fault::clock_rate;
+    case WorldKind::connecting:
+      return drawn_apart(fault) || (fault >= Fault::reset && fault <= Fault::reset_at_stage) ||
+             fault == Fault::signal_interruption || fault == Fault::restart || fault == Fault::server_down ||
+             fault == Fault::script_flush || fault == Fault::client_kill || fault == Fault::max_clients ||
+             fault == Fault::refused_connect || fault == Fault::black_hole;
   }
   return false;
 }
@@ -115,6 +122,64 @@ void make_quorum(Random& random, const Plan& plan, ClientPlan& client) {
   }
 }
 
+void shorten(SlotPlan& slot, SimTime lease) {
+  slot.lease = std::min(slot.lease, lease);
+  if (slot.node_timeout >= slot.lease) slot.node_timeout = 0;
+  slot.min_validity = 0;
+}
+
+// One program with more locks than a connection has places for what is let go of, each with a name of its own.
+void draw_posts(Random& random, Plan& plan) {
+  for (ClientPlan& client : plan.clients) {
+    if (!client.quorum) continue;
+    client.posts = true;
+    client.slots.resize(1);
+    client.slots[0].lease = plan.lease_max;
+    client.slots[0].kept = false;
+    client.slots[0].node_timeout = client.slots[0].min_validity = 0;
+    client.slots.resize(compensations_max + 4, client.slots[0]);
+    for (SlotPlan& slot : client.slots) {
+      slot.name = plan.names.size();
+      plan.names.push_back(draw_name(random, plan.names.size()));
+    }
+    return;
+  }
+}
+
+// Programs that connect their quorum anew. Drawn apart, so that the worlds of old seeds are what they were.
+void draw_anew(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0xa9e3);
+  plan.one_room = random.chance(300'000);
+  const bool posts = random.chance(200'000);
+  const bool anew = random.chance(400'000);
+  const auto often = static_cast<std::uint32_t>(random.magnitude(5'000, 300'000));
+  if (anew && random.coin()) {
+    plan.max_lease_small = random.magnitude(5, std::max<SimTime>(plan.lease_max / millisecond / 2, 6)) * millisecond;
+    plan.one_room = random.chance(700'000);  // What was promised under the larger one matters where all was lost.
+  }
+  for (const Fault fault : {Fault::restart_empty, Fault::stale_failover})
+    if (plan.one_room && belongs(fault, kind)) plan.weights[static_cast<std::size_t>(fault)] += 50;
+  if (posts) draw_posts(random, plan);
+  if (!anew) return;
+  for (ClientPlan& client : plan.clients) {
+    if (!client.quorum) continue;
+    client.quorum_anew = often;
+    if (plan.max_lease_small == 0 || client.posts) continue;
+    for (SlotPlan& slot : client.slots) {
+      slot.name = plan.names.size();
+      if (random.coin()) shorten(slot, plan.max_lease_small);
+    }
+    // One that is held for long, and one that comes after it.
+    SlotPlan slot = client.slots[0];
+    shorten(slot, plan.max_lease_small);
+    client.slots.push_back(slot);
+    slot.lease = plan.lease_max;
+    slot.kept = false;
+    client.slots.push_back(slot);
+    plan.names.push_back(draw_name(random, plan.names.size()));
+  }
+}
+
 // What there is of quorums in a world of several nodes.
 void draw_quorums(Random& random, Plan& plan, WorldKind kind) {
   plan.restart_guard = random.chance(850'000);
@@ -132,6 +197,130 @@ void draw_quorums(Random& random, Plan& plan, WorldKind kind) {
   for (std::int64_t index = 0; index < names; ++index) plan.names.push_back(draw_name(random, plan.names.size()));
   for (ClientPlan& client : plan.clients)
     if (kind == WorldKind::quorum || random.chance(600'000)) make_quorum(random, plan, client);
+  draw_anew(plan, kind);
+  plan.quorum_end = plan.names.size();
+}
+
+// A program that keeps many locks, by one watchdog or by tend().
+void draw_crowd(Random& random, Plan& plan) {
+  ClientPlan client;
+  client.rate_ppm = random.between(-5'000, 5'000);
+  client.clock_base = random.magnitude(second, 1'000'000 * second);
+  client.crowd = true;
+  client.watchdog = random.chance(700'000);
+  client.request_timeout = random.magnitude(50 * millisecond, 3 * second);
+  client.connect_timeout = random.magnitude(second, 3 * second);
+  client.stall_timeout = random.magnitude(second, 6 * second);
+  client.max_poll = 10 * second;
+  client.think = second;
+  client.hold = second;
+  client.wait = random.magnitude(second, 20 * second);
+  client.connections.push_back({.node = random.index(plan.nodes.size())});
+  const std::int64_t count = random.chance(300'000) ? static_cast<std::int64_t>(crowd_max) : random.magnitude(1, 300);
+  const SimTime lease = random.magnitude(1'500, 20'000) * millisecond;
+  const bool alike = random.coin();
+  for (std::int64_t index = 0; index < count; ++index) {
+    SlotPlan slot;
+    slot.kind = alike ? KindOfLock::mutex : static_cast<KindOfLock>(random.below(6));
+    slot.name = plan.names.size();
+    slot.lease = alike ? lease : random.magnitude(lease / 2 / millisecond, lease / millisecond) * millisecond;
+    slot.kept = true;
+    client.slots.push_back(slot);
+    plan.names.push_back("crowd" + std::to_string(index));
+  }
+  if (!client.watchdog && plan.quorum_names != 0) {  // And meanwhile it waits for what others have.
+    SlotPlan slot;
+    static constexpr KindOfLock kinds[] = {KindOfLock::mutex, KindOfLock::announced, KindOfLock::reentrant};
+    slot.kind = kinds[random.index(3)];
+    slot.name = random.index(plan.quorum_names);
+    slot.lease = lease;
+    client.slots.push_back(slot);
+  }
+  plan.clients.push_back(client);
+  plan.events_max = std::max<std::uint64_t>(plan.events_max, 20'000);
+  // The way back to a lost connection is longer than it is to the next hold's turn.
+  if (random.coin()) return;
+  for (const Fault fault : {Fault::slow_connect, Fault::slow_handshake, Fault::client_kill, Fault::reset})
+    plan.weights[static_cast<std::size_t>(fault)] = 100;
+  for (const Fault fault : {Fault::refused_connect, Fault::black_hole, Fault::max_clients, Fault::server_down})
+    plan.weights[static_cast<std::size_t>(fault)] = 0;
+}
+
+// What makes connecting slow or fail, what a program does in the middle of its calls, and other ways to its server. Most
+// worlds know nothing of it.
+void draw_hindrances(Plan& plan, WorldKind kind, DecisionBytes* bytes) {
+  Random random(plan.seed ^ 0xc0ffee, bytes);
+  plan.crowd_names = plan.names.size();
+  if (!belongs(Fault::slow_connect, kind)) return;
+  if (kind != WorldKind::connecting && random.chance(600'000)) return;
+  const auto enabled = static_cast<std::uint32_t>(random.between(100'000, 800'000));
+  for (int index = 0; index < fault_count; ++index) {
+    const auto fault = static_cast<Fault>(index);
+    if (!drawn_apart(fault)) continue;
+    const bool drawn = random.chance(enabled);
+    const auto weight = static_cast<std::uint32_t>(random.magnitude(1, 100));
+    if (drawn && belongs(fault, kind)) plan.weights[static_cast<std::size_t>(index)] = weight;
+  }
+  const bool resolver =
+      plan.enabled(Fault::slow_resolver) || plan.enabled(Fault::failing_resolver) || plan.enabled(Fault::dead_address);
+  const std::uint32_t cancels =
+      plan.enabled(Fault::cancel_at_call) ? static_cast<std::uint32_t>(random.magnitude(2'000, 300'000)) : 0;
+  const std::uint32_t torn =
+      plan.enabled(Fault::torn_cancel) ? static_cast<std::uint32_t>(random.magnitude(2'000, 200'000)) : 0;
+  const std::uint32_t anew =
+      plan.enabled(Fault::connect_anew) ? static_cast<std::uint32_t>(random.magnitude(2'000, 200'000)) : 0;
+  if (random.chance(kind == WorldKind::connecting ? 250'000 : 80'000)) draw_crowd(random, plan);
+  for (ClientPlan& client : plan.clients) {
+    client.cancels = cancels;
+    client.torn_cancels = torn;
+    client.connects_anew = client.quorum || client.crowd ? 0 : anew;
+    for (ConnectionPlan& connection : client.connections) {
+      connection.named = resolver && random.coin();
+      if (!connection.named || !plan.enabled(Fault::dead_address) || random.coin()) continue;
+      connection.dead_addresses = 1 + random.index(2);
+      connection.silent_addresses = random.coin();
+    }
+  }
+  if (anew == 0 || plan.quorum_names == 0) return;
+  // Each name of a single node once more, elsewhere.
+  const std::size_t crowd = plan.crowd_names;
+  const std::vector<std::string> again(plan.names.begin(),
+                                       plan.names.begin() + static_cast<std::ptrdiff_t>(plan.quorum_names));
+  plan.names.insert(plan.names.begin() + static_cast<std::ptrdiff_t>(crowd), again.begin(), again.end());
+  plan.crowd_names += again.size();
+  for (ClientPlan& client : plan.clients)
+    if (client.crowd)
+      for (SlotPlan& slot : client.slots)
+        if (slot.kept) slot.name += again.size();
+}
+
+// A program with more locks than its connection has places for what is let go of, of one node, and with names that nobody else
+// has. Drawn apart, as those that connect their quorum anew.
+void draw_posters(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x9057);
+  if (kind == WorldKind::quorum || !random.chance(60'000)) return;
+  ClientPlan client;
+  client.rate_ppm = random.between(-5'000, 5'000);
+  client.clock_base = random.magnitude(second, 1'000'000 * second);
+  client.posts = true;
+  client.request_timeout = random.magnitude(50 * millisecond, 3 * second);
+  client.connect_timeout = random.magnitude(second, 3 * second);
+  client.stall_timeout = random.magnitude(second, 6 * second);
+  client.max_poll = 10 * second;
+  client.think = random.magnitude(millisecond, second);
+  client.hold = random.magnitude(millisecond, second);
+  client.wait = random.magnitude(millisecond, second);
+  client.connections.push_back({.node = random.index(plan.nodes.size())});
+  for (std::size_t index = 0; index < compensations_max + 4; ++index) {
+    SlotPlan slot;
+    static constexpr KindOfLock kinds[] = {KindOfLock::mutex, KindOfLock::announced, KindOfLock::reentrant};
+    slot.kind = kinds[random.index(3)];
+    slot.name = plan.names.size();
+    slot.lease = plan.lease_max;
+    client.slots.push_back(slot);
+    plan.names.push_back("post" + std::to_string(index));
+  }
+  plan.clients.push_back(client);
 }
 
 }  // namespace
@@ -150,7 +339,8 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   plan.quorum_names = plan.names.size();
   // Swarm: most worlds know but a few of the faults, so that each meets the others in every company.
   const std::uint32_t enabled = static_cast<std::uint32_t>(random.between(50'000, 700'000));
-  for (int index = 0; index < fault_count; ++index) {
+  for (int index = 0; index <= static_cast<int>(Fault::output_limit); ++index) {
+    if (drawn_apart(static_cast<Fault>(index))) continue;
     const bool drawn = random.chance(enabled);
     const auto weight = static_cast<std::uint32_t>(random.magnitude(1, 100));
     if (drawn && belongs(static_cast<Fault>(index), kind)) plan.weights[static_cast<std::size_t>(index)] = weight;
@@ -175,6 +365,12 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   plan.length = random.magnitude(plan.lease_max, slow ? 48 * 3600 * second : 3600 * second);
   plan.events_max = static_cast<std::uint64_t>(random.magnitude(slow ? 4'000 : 2'000, 60'000));
   if (nodes > 1) draw_quorums(random, plan, kind);
+  if (plan.quorum_end == 0) plan.quorum_end = plan.names.size();
+  // The last, so that the worlds of before are as they were.
+  if (belongs(Fault::unasked_between, kind) && random.chance(enabled))
+    plan.weights[static_cast<int>(Fault::unasked_between)] = static_cast<std::uint32_t>(random.magnitude(1, 100));
+  draw_hindrances(plan, kind, bytes);
+  draw_posters(plan, kind);
   return plan;
 }
 

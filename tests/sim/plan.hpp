@@ -18,9 +18,9 @@
 namespace holdfast::sim {
 
 // Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
-enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, data, clocks, quorum };
-inline constexpr std::array<std::string_view, 8> world_kind_names = {"any",       "calm", "network", "servers",
-                                                                     "processes", "data", "clocks",  "quorum"};
+enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, data, clocks, quorum, connecting };
+inline constexpr std::array<std::string_view, 9> world_kind_names = {
+    "any", "calm", "network", "servers", "processes", "data", "clocks", "quorum", "connecting"};
 
 enum class KindOfLock : std::uint8_t { mutex, announced, fenced_mutex, announced_fenced, reentrant, fenced };
 
@@ -43,6 +43,9 @@ struct SlotPlan {
 struct ConnectionPlan {
   std::size_t node = 0;
   std::size_t thread = 0;
+  bool named = false;              // By a host name, for which a resolver is asked.
+  std::size_t dead_addresses = 0;  // Of that name, beside the one at which the server is.
+  bool silent_addresses = false;   // They do not answer; else they refuse.
 };
 
 // A program. With a watchdog it has one a node, which its clients of that node share. One of a quorum has a single
@@ -58,16 +61,24 @@ struct ClientPlan {
   SimTime connect_timeout = 0;
   SimTime stall_timeout = 0;
   SimTime max_poll = 0;
-  SimTime think = 0;           // Between two things that it does, at most.
-  SimTime hold = 0;            // How long it works under a lock, at most.
-  SimTime wait = 0;            // How long it waits for a lock, at most.
-  bool absent = false;         // It never starts: a failure does not need it.
-  std::uint32_t careless = 0;  // How often it forgets to release, in a million.
-  std::uint32_t hangs = 0;     // How often its application is not alive for a while: it does not tick.
+  SimTime think = 0;               // Between two things that it does, at most.
+  SimTime hold = 0;                // How long it works under a lock, at most.
+  SimTime wait = 0;                // How long it waits for a lock, at most.
+  bool absent = false;             // It never starts: a failure does not need it.
+  std::uint32_t careless = 0;      // How often it forgets to release, in a million.
+  std::uint32_t hangs = 0;         // How often its application is not alive for a while: it does not tick.
+  std::uint32_t cancels = 0;       // How often a call is cancelled by a signal, in a million,
+  std::uint32_t torn_cancels = 0;  // and how often by a thread that is stopped in the middle of it.
+  std::uint32_t connects_anew = 0;
+  bool crowd = false;             // It keeps all its locks, and is there for nothing else.
+  std::uint32_t quorum_anew = 0;  // How often it connects its quorum anew, in a million: in another order, say.
+  bool posts = false;             // It takes many locks, and lets go of all of them at once.
   std::size_t threads = 1;
   std::vector<ConnectionPlan> connections;
   std::vector<SlotPlan> slots;  // Each thread has one at least.
 };
+
+inline constexpr int other_database = 3;
 
 // A server, on a machine of its own.
 struct NodePlan {
@@ -80,9 +91,18 @@ struct Plan {
   std::uint64_t seed = 0;
   std::vector<NodePlan> nodes;
   bool password = false;
+  // First those of single nodes, then those of quorums, then each of the first once more in another database, then those
+  // of crowds, which are nobody else's.
   std::vector<std::string> names;
-  std::size_t quorum_names = 0;  // From this one on they are of quorums, and the others of single nodes.
+  std::size_t quorum_names = 0;  // From this one on they are of quorums,
+  std::size_t quorum_end = 0;    // up to here.
+  std::size_t crowd_names = 0;   // From this one on they are of crowds.
   bool restart_guard = true;
+  bool one_room =
+      false;  // All nodes are restarted, or replaced by their replicas, at once, and a program goes with them.
+  // Of quorums: where it is not 0, each program goes to and fro between this max_lease and lease_max, and has names of its own,
+  // since others would have to do so with it.
+  SimTime max_lease_small = 0;
   std::vector<ClientPlan> clients;
   std::array<std::uint32_t, fault_count> weights{};  // 0: never.
   SimTime fault_interval = 0;                        // Between two faults, at most.
@@ -94,7 +114,18 @@ struct Plan {
   std::size_t chunk_max = 0;  // What arrives at once, at most.
   SimTime lease_max = 0;
   std::size_t output_max = 0;
+
+  [[nodiscard]] bool of_quorum(std::size_t name) const noexcept { return name >= quorum_names && name < quorum_end; }
+  [[nodiscard]] int database_of(std::size_t name) const noexcept {
+    return name >= quorum_end && name < crowd_names ? other_database : 0;
+  }
+  // The same name in the database.
+  [[nodiscard]] std::size_t name_in(std::size_t name, int database) const noexcept {
+    return database == 0 ? name : quorum_end + name;
+  }
+  [[nodiscard]] bool enabled(Fault fault) const noexcept { return weights[static_cast<std::size_t>(fault)] != 0; }
 };
+inline constexpr std::size_t crowd_max = 300;
 
 // Of the seed, or of the bytes while there are some.
 [[nodiscard]] Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes = nullptr);

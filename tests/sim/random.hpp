@@ -52,9 +52,8 @@ class Random {
   }
   // In [0, bound). The bias of a multiplication is far below what a simulation sees.
   std::uint64_t below(std::uint64_t bound) noexcept {
-    __extension__ using Wide = unsigned __int128;
     const std::uint64_t drawn = next();
-    return static_cast<std::uint64_t>((Wide{bytes_ == nullptr ? drawn : bytes_->over(drawn, bound)} * bound) >> 64);
+    return upper_half(bytes_ == nullptr ? drawn : bytes_->over(drawn, bound), bound);
   }
   std::size_t index(std::size_t size) noexcept { return static_cast<std::size_t>(below(size)); }
   // In [least, most].
@@ -74,6 +73,15 @@ class Random {
   bool coin() noexcept { return below(2) != 0; }
 
  private:
+  // Of the product, which has 128 bits. Not every machine has a type of so many.
+  static std::uint64_t upper_half(std::uint64_t left, std::uint64_t right) noexcept {
+    constexpr std::uint64_t half = UINT32_MAX;
+    const std::uint64_t low = (left & half) * (right & half);
+    const std::uint64_t middle = (left >> 32) * (right & half) + (low >> 32);
+    const std::uint64_t other = (left & half) * (right >> 32) + (middle & half);
+    return (left >> 32) * (right >> 32) + (middle >> 32) + (other >> 32);
+  }
+
   std::uint64_t state_[4];
   DecisionBytes* bytes_;
 };

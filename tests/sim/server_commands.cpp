@@ -362,8 +362,10 @@ void info(Call& call) {
     std::string section = std::string("# Replication\r\nrole:") + (server.faults.replica ? "slave" : "master") + "\r\n";
     if (server.faults.replica)
       section += std::string("master_link_status:") + (server.faults.link_down ? "down" : "up") + "\r\n";
-    section += "connected_slaves:0\r\nmaster_replid:";
-    add(section + std::string(server.settings.run_id.rbegin(), server.settings.run_id.rend()) + "\r\n");
+    section += "connected_slaves:0\r\nmaster_replid:" + server.replication_id;
+    section += "\r\nmaster_replid2:" + std::string(40, '0');
+    section += "\r\nmaster_repl_offset:" + std::to_string(server.now / 1'000'000);
+    add(section + "\r\nsecond_repl_offset:" + std::to_string(server.second_offset) + "\r\n");
   }
   if (asked("keyspace")) {
     std::string section = "# Keyspace\r\n";

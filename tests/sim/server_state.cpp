@@ -198,6 +198,7 @@ ServerState::ServerState(ModelRedis::Settings its_settings)
     : settings(std::move(its_settings)),
       now(settings.now),
       started(settings.now - settings.age),
+      replication_id(settings.run_id.rbegin(), settings.run_id.rend()),
       scripts(*this, dialect_of(settings.kind)) {}
 
 const Command* ServerState::look_up(std::span<const std::string_view> words, bool& container) const {
@@ -269,6 +270,8 @@ void ServerState::execute(Connection& connection, std::span<const std::string_vi
     return reply.error("NOAUTH Authentication required.");
   if (const Permission permission = permission_of(faults, *command, words); permission != Permission::granted)
     return reply.error(denial(permission, settings.kind, *command, false));
+  if (faults.refuses_subscriber() && command->full_name == "subscribe")
+    return faults.subscribe_closes ? close_by_server(connection) : reply.error(faults.subscribe_error);
   if (faults.out_of_memory && (command->flags & flag_deny_oom) != 0) return reply.error(out_of_memory);
   if (faults.disk_error && (writes || command->full_name == "ping")) return reply.error(misconf());
   if (faults.too_few_replicas && !faults.replica && writes) return reply.error(no_replicas);

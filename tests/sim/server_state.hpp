@@ -119,6 +119,8 @@ struct ServerState final : ScriptHost {
   ModelRedis::Faults faults;
   WallMicros now = 0;
   WallMicros started = 0;
+  std::string replication_id;
+  std::int64_t second_offset = -1;  // Behind which its data are its own; -1: they always were.
   Databases databases = Databases(database_count);
   PubSub pubsub;
   std::map<ModelRedis::ConnectionId, Connection> connections;

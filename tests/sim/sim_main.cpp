@@ -38,6 +38,7 @@ struct Choices {
   unsigned jobs = 1;
   std::string world = "any";
   std::vector<std::string> without;
+  std::vector<std::string> ignored;  // Checkers.
   std::uint64_t faults_until = UINT64_MAX;
   std::vector<std::size_t> clients;
   std::string canary;
@@ -45,6 +46,7 @@ struct Choices {
   bool trace = false;
   bool twice = false;
   bool hashes = false;
+  bool brief = false;
   bool all_canaries = false;
   bool list = false;
   double canary_seconds = 60;
@@ -98,8 +100,8 @@ void report(const WorldChoice& choice, const Failure& failure, const Choices& ch
   std::printf("\nseed %" PRIu64 " FAILED after %" PRIu64 " events at %s s: %s: %s\n", choice.seed, failure.event,
               time_text(failure.at).c_str(), failure.checker.c_str(), failure.text.c_str());
   std::fflush(stdout);
-  const WorldChoice shortest = shortest_failure(choice, canary, failure);
-  const auto world = run_world(shortest, {.recorded = true, .canary = canary});
+  const WorldChoice shortest = shortest_failure(choice, {.canary = canary, .ignored = &choices.ignored}, failure);
+  const auto world = run_world(shortest, {.recorded = true, .canary = canary, .ignored = &choices.ignored});
   if (!world->failed()) {
     std::printf("  and the shortest world that was found does not fail again: that is a defect of the simulator\n");
     return;
@@ -132,6 +134,7 @@ void report(const WorldChoice& choice, const Failure& failure, const Choices& ch
 // True if it was found, by a checker that its list names.
 bool hunt(const Canary& canary, WorldChoice choice, const Choices& choices) {
   const auto begin = Clock::now();
+  if (choice.kind == WorldKind::any) choice.kind = canary.world;
   for (std::uint64_t count = 1;; ++count, ++choice.seed) {
     const auto world = run_world(choice, {.canary = &canary});
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -171,20 +174,24 @@ int run_worlds(const SittingPlan& plan, const Choices& choices, const Canary* ca
   std::uint64_t last_hash = 0;
   bool held_back = false;  // The last world's line stands behind the sums.
   const SittingResult result = sit(plan, [&](const WorldChoice& choice, Sum& sum) {
-    const auto world = run_world(choice, {.recorded = choices.trace, .canary = canary});
+    const auto world = run_world(choice, {.recorded = choices.trace, .canary = canary, .ignored = &choices.ignored});
     const bool failed = world->failed();
     last = choice;
     last_hash = world->trace().hash();
     for (const Trace::Line& line : world->trace().lines())
       std::printf("%s %s\n", time_text(line.at).c_str(), line.text.c_str());
     sum.add(*world);
-    if (failed && !choices.hashes) report(choice, world->failure(), choices, canary);
+    if (failed && choices.brief)
+      std::printf("%s: %s: %s at %s s\n", arguments_of(choice, canary).c_str(), world->failure().checker.c_str(),
+                  world->failure().text.c_str(), time_text(world->failure().at).c_str());
+    else if (failed && !choices.hashes)
+      report(choice, world->failure(), choices, canary);
     if (choices.twice && run_world(choice, {.recorded = true, .canary = canary})->trace().hash() != last_hash) {
       std::printf("seed %" PRIu64 " is not the same twice\n", choice.seed);
       ++sum.failed;
     }
     held_back = plan.jobs == 1 && !choices.hashes && (listed ? sum.worlds == plan.listed.size() : failed);
-    if (!held_back && (listed || choices.hashes || failed)) print_hash(choice, last_hash);
+    if (!held_back && !choices.brief && (listed || choices.hashes || failed)) print_hash(choice, last_hash);
   });
   if (!choices.hashes) {
     if (!listed && result.taken != 0)
@@ -227,12 +234,12 @@ bool choose_worlds(const Choices& choices, SittingPlan& plan) {
   std::string error;
   if (!choices.seeds_from.empty() && !read_seeds(choices.seeds_from, plan.listed, error)) return complain(error);
   plan.jobs = choices.jobs;
-  plan.to_the_end = !plan.listed.empty() || choices.hashes;
+  plan.to_the_end = !plan.listed.empty() || choices.hashes || choices.brief;
   plan.worlds = choices.worlds;
   plan.minutes = choices.minutes == 0 ? 1 : choices.minutes;
   plan.fresh.seed = choices.first;
   if (choices.first == 0) plan.fresh.seed = (std::uint64_t{std::random_device()()} << 16) & 0xffff'ffff'ffff;
-  return narrow(plan.fresh, choices);
+  return !plan.listed.empty() || narrow(plan.fresh, choices);
 }
 
 int main(int argc, char** argv) {
@@ -253,9 +260,12 @@ int main(int argc, char** argv) {
       ->check(whole_number)
       ->check(CLI::Range(1U, jobs_max));
   app.add_option("--world", choices.world,
-                 "what may go wrong, or who is there: any, calm, network, servers, processes, data, clocks, quorum")
+                 "what may go wrong, or who is there: any, calm, network, servers, processes, data, clocks, quorum, "
+                 "connecting")
       ->check(CLI::IsMember(std::vector<std::string>(world_kind_names.begin(), world_kind_names.end())));
   app.add_option("--without", choices.without, "leave out these faults, separated by commas")->delimiter(',');
+  app.add_option("--ignore", choices.ignored, "what these checkers find is nothing, separated by commas")
+      ->delimiter(',');
   app.add_option("--faults-until", choices.faults_until, "inject none behind so many events")->check(whole_number);
   app.add_option("--clients", choices.clients, "start these clients alone, separated by commas")
       ->delimiter(',')
@@ -266,6 +276,7 @@ int main(int argc, char** argv) {
   app.add_flag("--twice", choices.twice, "run each world twice and compare");
   app.add_flag("--hashes", choices.hashes, "print the hash of each world and nothing else, whether it fails or not");
   app.add_option("--canary", choices.canary, "a wrong client, which a checker must find; with --seed, in that world");
+  app.add_flag("--brief", choices.brief, "say what each failed by in a line, and go on");
   app.add_flag("--canaries", choices.all_canaries, "all of them");
   app.add_flag("--list-canaries", choices.list, "say what they do wrong");
   app.add_option("--canary-seconds", choices.canary_seconds, "how long to look for each (60)")

@@ -5,6 +5,7 @@
 // libc is called.
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,14 +23,17 @@
 
 #include "application.hpp"
 #include "canary.hpp"
+#include "pace.hpp"
 #include "world.hpp"
 
+using holdfast::sim::Address;
 using holdfast::sim::Descriptor;
 using holdfast::sim::Fiber;
 using holdfast::sim::Link;
 using holdfast::sim::never;
 using holdfast::sim::Pipe;
 using holdfast::sim::Process;
+using holdfast::sim::Resolution;
 using holdfast::sim::second;
 using holdfast::sim::SimTime;
 using holdfast::sim::Thread;
@@ -44,6 +48,15 @@ Descriptor* simulated_descriptor(int number) noexcept {
   return number >= holdfast::sim::descriptor_base && World::current() != nullptr ? world().descriptor(number) : nullptr;
 }
 
+// As long as one lives, a system call of a fiber is in progress.
+class SystemCall {
+ public:
+  explicit SystemCall(const char* name) noexcept { world().enter_call(name); }
+  ~SystemCall() { world().leave_call(); }
+  SystemCall(const SystemCall&) = delete;
+  SystemCall& operator=(const SystemCall&) = delete;
+};
+
 int refuse(int error) noexcept {
   errno = error;
   return -1;
@@ -54,7 +67,7 @@ short ready_events(const Descriptor& open) noexcept {
   if (open.kind != Descriptor::Kind::socket) return POLLNVAL;
   const Link& link = world().link(open.index);
   int events = 0;
-  if (!link.received.empty() || link.end_received) events |= POLLIN;
+  if ((!link.received.empty() && !holdfast::sim::overlooked(world(), link)) || link.end_received) events |= POLLIN;
   if (link.state == Link::State::established && link.up_bytes < 16 * 1024 && world().now() >= link.full_until)
     events |= POLLOUT;
   if (link.state == Link::State::failed || link.error != 0) events |= POLLIN | POLLOUT | POLLERR;
@@ -85,6 +98,8 @@ int __real_munmap(void*, size_t);
 int __real_madvise(void*, size_t, int);
 ssize_t __real_getrandom(void*, size_t, unsigned);
 int __real_clock_gettime(clockid_t, timespec*);
+int __real_getaddrinfo(const char*, const char*, const addrinfo*, addrinfo**);
+void __real_freeaddrinfo(addrinfo*);
 int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 int __real_pthread_join(pthread_t, void**);
 pthread_t __real_pthread_self();
@@ -96,17 +111,20 @@ int __real_pthread_cond_broadcast(pthread_cond_t*);
 
 int __wrap_socket(int domain, int type, int protocol) {
   if (!simulated()) return __real_socket(domain, type, protocol);
-  world().enter_call();
+  const SystemCall call("socket");
   return world().open_socket();
 }
 
 int __wrap_connect(int number, const sockaddr* address, socklen_t size) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_connect(number, address, size);
-  world().enter_call();
+  const SystemCall call("connect");
+  if (holdfast::sim::sin_of(world()) == holdfast::sim::Sin::resolves_in_line && !world().uses_locks(world().thread()))
+    world().sleep(world().random().magnitude(second, 12 * second));
   sockaddr_in to{};
   std::memcpy(&to, address, std::min<std::size_t>(size, sizeof to));
-  world().connect(open->index, static_cast<std::size_t>(ntohs(to.sin_port) - holdfast::sim::port_base));
+  world().connect(open->index, static_cast<std::size_t>(ntohs(to.sin_port) - holdfast::sim::port_base),
+                  holdfast::sim::at_address(ntohl(to.sin_addr.s_addr)));
   return refuse(EINPROGRESS);
 }
 
@@ -132,10 +150,11 @@ int __wrap_setsockopt(int number, int level, int name, const void* value, sockle
 ssize_t __wrap_send(int number, const void* bytes, size_t size, int flags) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_send(number, bytes, size, flags);
-  world().enter_call();
+  const SystemCall call("send");
   Link& link = world().link(open->index);
   if (link.error != 0) return refuse(link.error);
   if (link.end_received) {
+    world().note_unlooked(link, {static_cast<const char*>(bytes), size});
     link.error = EPIPE;  // What is sent after the end is answered by a reset.
     return static_cast<ssize_t>(size);
   }
@@ -147,11 +166,12 @@ ssize_t __wrap_send(int number, const void* bytes, size_t size, int flags) {
 ssize_t __wrap_recv(int number, void* bytes, size_t size, int flags) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_recv(number, bytes, size, flags);
-  world().enter_call();
+  const SystemCall call("recv");
   Link& link = world().link(open->index);
   const SimTime deadline = link.receive_timeout == 0 ? never : world().deadline_after(link.receive_timeout);
   for (;;) {
-    if (!link.received.empty()) {
+    if (!link.received.empty() && ((flags & MSG_DONTWAIT) == 0 || !holdfast::sim::overlooked(world(), link))) {
+      link.unasked = false;
       const std::size_t count = std::min(size, link.received.size());
       std::memcpy(bytes, link.received.data(), count);
       if (!holdfast::sim::reads_twice(world())) link.received.erase(0, count);
@@ -175,9 +195,12 @@ ssize_t __wrap_recv(int number, void* bytes, size_t size, int flags) {
 
 int __wrap_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   if (!simulated()) return __real_ppoll(entries, count, timeout, mask);
-  world().enter_call();
+  const SystemCall call("ppoll");
   const SimTime deadline =
       timeout == nullptr ? never : world().deadline_after(timeout->tv_sec * second + timeout->tv_nsec);
+  const SimTime sliver = holdfast::sim::sin_of(world()) == holdfast::sim::Sin::sleeps_in_slivers
+                             ? world().now() + 20 * holdfast::sim::microsecond
+                             : never;
   Thread& self = world().thread();
   self.interrupted = false;
   for (;;) {
@@ -191,10 +214,10 @@ int __wrap_ppoll(pollfd* entries, nfds_t count, const timespec* timeout, const s
       if (entry.revents != 0) ++ready;
     }
     if (ready != 0) return ready;
-    if (world().now() >= deadline) return 0;
+    if (world().now() >= std::min(deadline, sliver)) return 0;
     self.descriptor_count = std::min<std::size_t>(count, self.descriptors.size());
     for (std::size_t index = 0; index < self.descriptor_count; ++index) self.descriptors[index] = entries[index].fd;
-    SimTime until = deadline;
+    SimTime until = std::min(deadline, sliver);
     // A socket that takes nothing for a while wakes nobody when it does again.
     for (nfds_t index = 0; index < count; ++index) {
       const Descriptor* const open = simulated_descriptor(entries[index].fd);
@@ -235,7 +258,7 @@ int __wrap_fcntl64(int number, int command, ...) {
 int __wrap_close(int number) {
   if (simulated_descriptor(number) == nullptr) return __real_close(number);
   if (!simulated()) return 0;  // Its process is gone, and the descriptor with it.
-  world().enter_call();
+  const SystemCall call("close");
   world().close(number);
   return 0;
 }
@@ -243,8 +266,11 @@ int __wrap_close(int number) {
 ssize_t __wrap_read(int number, void* bytes, size_t size) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_read(number, bytes, size);
+  if (!simulated()) return refuse(EAGAIN);
+  const SystemCall call("read");
+  if (open->kind != Descriptor::Kind::pipe) return refuse(EBADF);
   Pipe& pipe = world().pipe(open->index);
-  if (pipe.count == 0) return refuse(EAGAIN);
+  if (pipe.count == 0 || holdfast::sim::sin_of(world()) == holdfast::sim::Sin::wake_byte_left) return refuse(EAGAIN);
   const std::size_t count = std::min(size, pipe.count);
   pipe.count -= count;
   return static_cast<ssize_t>(count);
@@ -253,9 +279,16 @@ ssize_t __wrap_read(int number, void* bytes, size_t size) {
 ssize_t __wrap_write(int number, const void* bytes, size_t size) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_write(number, bytes, size);
+  // What cancels may be nobody's thread: a signal, as the world sends it.
+  if (simulated()) {
+    world().enter_call("write");
+    if (const SimTime length = world().thread().torn; length != 0) world().sleep(length);
+  }
+  if (open->kind != Descriptor::Kind::pipe) return refuse(EBADF);
   Pipe& pipe = world().pipe(open->index);
   if (pipe.count >= 65536) return refuse(EAGAIN);
   pipe.count += size;
+  world().pace().note_event(world().processes()[pipe.process]);
   // The other end is the one that was opened before it.
   world().wake_waiters(world().processes()[pipe.process], number - 1);
   return static_cast<ssize_t>(size);
@@ -290,11 +323,46 @@ ssize_t __wrap_getrandom(void* bytes, size_t size, unsigned flags) {
 
 int __wrap_clock_gettime(clockid_t clock, timespec* time) {
   if (!simulated()) return __real_clock_gettime(clock, time);
-  world().enter_call();
+  const SystemCall call("clock_gettime");
   const SimTime now = world().local_time(world().process());
   time->tv_sec = now / second;
   time->tv_nsec = now % second;
   return 0;
+}
+
+// ---- Names -------------------------------------------------------------------------------------------------------
+
+int __wrap_getaddrinfo(const char* name, const char* service, const addrinfo* hints, addrinfo** found) {
+  std::size_t node = 0;
+  std::size_t dead = 0;
+  bool silent = false;
+  if (!simulated() || !holdfast::sim::read_host_name(name, node, dead, silent))
+    return __real_getaddrinfo(name, service, hints, found);
+  const SystemCall call("getaddrinfo");
+  Resolution* const resolution = world().resolve(node);
+  if (resolution == nullptr) return EAI_AGAIN;
+  const std::size_t alive = world().random().index(dead + 1);
+  for (std::size_t index = 0; index <= dead; ++index) {
+    const Address address = index == alive ? Address::server : silent ? Address::silent : Address::refusing;
+    sockaddr_in& place = resolution->addresses[index];
+    place = {};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(holdfast::sim::address_of(address));
+    addrinfo& entry = resolution->entries[index];
+    entry = {};
+    entry.ai_family = AF_INET;
+    entry.ai_socktype = SOCK_STREAM;
+    entry.ai_addrlen = sizeof place;
+    entry.ai_addr = reinterpret_cast<sockaddr*>(&place);
+    entry.ai_next = index == dead ? nullptr : &resolution->entries[index + 1];
+  }
+  *found = resolution->entries;
+  return 0;
+}
+
+// What was found is the process's as long as it lives.
+void __wrap_freeaddrinfo(addrinfo* found) {
+  if (!simulated()) __real_freeaddrinfo(found);
 }
 
 // ---- Threads -----------------------------------------------------------------------------------------------------

@@ -21,8 +21,10 @@
 #include "model_redis.hpp"
 #include "random_requests.hpp"
 #include "redis_server.hpp"
+#include "resp_text.hpp"
 
 using namespace holdfast::sim;
+using holdfast::testing::command_of;
 
 namespace {
 
@@ -33,12 +35,6 @@ std::int64_t wall_now() {
   timeval now{};
   ::gettimeofday(&now, nullptr);
   return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_usec;
-}
-
-std::string wire(const std::vector<std::string>& words) {
-  std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) bytes += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
-  return bytes;
 }
 
 std::string printable(std::string_view bytes) {
@@ -194,7 +190,7 @@ class Pair {
     return model_->take_output(id_) + (model_->closed(id_) ? "" : "(not closed)");
   }
   std::string model_reply(const std::vector<std::string>& words) {
-    model_->receive(id_, wire(words));
+    model_->receive(id_, command_of(words));
     return model_->take_output(id_);
   }
   std::string model_pushes() { return model_->take_output(id_); }
@@ -202,7 +198,7 @@ class Pair {
   // To the real server alone: settings.
   std::string real(const std::vector<std::string>& words) { return real_->command(words); }
   void real_send(const std::vector<std::string>& words) {
-    const std::string bytes = wire(words);
+    const std::string bytes = command_of(words);
     ::send(real_->descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
@@ -394,14 +390,15 @@ class Fidelity {
     Pair admin(*server_, model_);
     admin.real({"config", "set", "requirepass", "secret"});
     const std::string strange[] = {
-        wire({"get", "a"}) + wire({"nosuch"}) + wire({"ping"}) + wire({"get"}) + wire({"client"}) +
-            wire({"client", "x"}) + wire({"auth", "wrong"}) + wire({"auth", "default", "wrong"}) +
-            wire({"auth", "nobody", "secret"}) + wire({"auth", "a", "b", "c"}) + wire({"auth", "secret"}) +
-            wire({"ping"}) + wire({"auth", "wrong"}) + wire({"ping"}) + wire({"reset"}) + wire({"ping"}) +
-            wire({"auth", "default", "secret"}) + wire({"echo", "1"}) + wire({"quit"}),
+        command_of({"get", "a"}) + command_of({"nosuch"}) + command_of({"ping"}) + command_of({"get"}) +
+            command_of({"client"}) + command_of({"client", "x"}) + command_of({"auth", "wrong"}) +
+            command_of({"auth", "default", "wrong"}) + command_of({"auth", "nobody", "secret"}) +
+            command_of({"auth", "a", "b", "c"}) + command_of({"auth", "secret"}) + command_of({"ping"}) +
+            command_of({"auth", "wrong"}) + command_of({"ping"}) + command_of({"reset"}) + command_of({"ping"}) +
+            command_of({"auth", "default", "secret"}) + command_of({"echo", "1"}) + command_of({"quit"}),
         "*11\r\n",
         "*1\r\n$16385\r\n",
-        wire({"quit"}),
+        command_of({"quit"}),
     };
     for (const std::string& bytes : strange) {
       Pair pair(*server_, model);
@@ -439,13 +436,13 @@ class Fidelity {
     std::vector<std::string> expected;
     std::vector<const RandomRequest*> asked;
     for (const RandomRequest& request : batch) {
-      bytes += wire(request.words);
+      bytes += command_of(request.words);
       std::string output = pair.model_reply(request.words);
       for (std::string& reply : cut_replies(output, static_cast<std::size_t>(-1))) {
         expected.push_back(std::move(reply));
         asked.push_back(&request);
       }
-      if (!output.empty()) return tell("half a reply", wire(request.words), "", output);
+      if (!output.empty()) return tell("half a reply", command_of(request.words), "", output);
     }
     const std::vector<std::string> real = pair.real_replies(bytes, expected.size());
     for (std::size_t index = 0; index < expected.size() && good_; ++index) {

@@ -9,12 +9,15 @@
 #include "model_redis.hpp"
 #include "printers.hpp"
 #include "resp_request_parser.hpp"
+#include "resp_text.hpp"
 #include "scripts.hpp"
 #include "sha1_text.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
 using namespace holdfast::sim;
+using holdfast::testing::bulk;
+using holdfast::testing::command_of;
 
 static void setUp() {}
 static void tearDown() {}
@@ -24,12 +27,6 @@ namespace {
 using Words = std::vector<std::string>;
 constexpr WallMicros start = 1'700'000'000'000'000;
 
-std::string wire(const Words& words) {
-  std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) bytes += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
-  return bytes;
-}
-std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
 std::string text_of(const Script& script) { return std::string(script.text.string_view()); }
 std::string sha_of(const Script& script) { return std::string(script.sha.bytes().string_view()); }
 
@@ -37,7 +34,7 @@ struct World {
   explicit World(ModelRedis::Settings settings = {}) : model(std::move(settings)), client(model.accept()) {}
   std::string say(const Words& words) { return say(client, words); }
   std::string say(ModelRedis::ConnectionId connection, const Words& words) {
-    model.receive(connection, wire(words));
+    model.receive(connection, command_of(words));
     return model.take_output(connection);
   }
   ModelRedis model;
@@ -64,7 +61,7 @@ std::string word(ModelRedis::EffectKind kind) {
 }  // namespace
 
 TEST(test_requests_should_be_executed_whole_whatever_their_chunks_are) {
-  const std::string bytes = wire({"SET", "a", "1"}) + wire({"GET", "a"}) + wire({"get", "b"});
+  const std::string bytes = command_of({"SET", "a", "1"}) + command_of({"GET", "a"}) + command_of({"get", "b"});
   for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
     World world;
     world.model.receive(world.client, std::string_view(bytes).substr(0, cut));
@@ -78,10 +75,10 @@ TEST(test_requests_should_be_executed_whole_whatever_their_chunks_are) {
 
 TEST(test_malformed_bytes_should_be_answered_and_the_connection_closed) {
   World world;
-  world.model.receive(world.client, wire({"PING"}) + "*1\r\n:1\r\n" + wire({"PING"}));
+  world.model.receive(world.client, command_of({"PING"}) + "*1\r\n:1\r\n" + command_of({"PING"}));
   TEST_ASSERT_EQUAL("+PONG\r\n-ERR Protocol error: expected '$', got ':'\r\n", world.model.take_output(world.client));
   TEST_ASSERT_TRUE(world.model.closed(world.client));
-  TEST_ASSERT_EQUAL(std::size_t{0}, world.model.receive(world.client, wire({"PING"})));
+  TEST_ASSERT_EQUAL(std::size_t{0}, world.model.receive(world.client, command_of({"PING"})));
 }
 
 TEST(test_a_key_should_be_gone_in_the_millisecond_after_its_expiry) {
@@ -227,7 +224,7 @@ TEST(test_a_subscriber_that_does_not_read_should_be_closed_at_the_limit) {
 TEST(test_bytes_on_their_way_should_be_executed_after_their_client_has_closed) {
   World world;
   const auto leaver = world.model.accept();
-  const std::string late = wire({"SET", "lock", "late", "PX", "30000"});
+  const std::string late = command_of({"SET", "lock", "late", "PX", "30000"});
   world.model.receive(leaver, std::string_view(late).substr(0, 9));
   world.model.close(leaver);
   TEST_ASSERT_EQUAL(std::size_t{1}, world.model.receive(leaver, std::string_view(late).substr(9)));
@@ -244,7 +241,7 @@ TEST(test_a_killed_client_should_leave_nothing_in_the_socket_that_is_executed) {
   const std::string id = std::to_string(world.model.client_id(leaver));
   world.model.close(leaver);
   TEST_ASSERT_EQUAL(":1\r\n", world.say({"CLIENT", "KILL", "ID", id}));
-  TEST_ASSERT_EQUAL(std::size_t{0}, world.model.receive(leaver, wire({"SET", "lock", "late"})));
+  TEST_ASSERT_EQUAL(std::size_t{0}, world.model.receive(leaver, command_of({"SET", "lock", "late"})));
   TEST_ASSERT_EQUAL("$-1\r\n", world.say({"GET", "lock"}));
   TEST_ASSERT_EQUAL(":0\r\n", world.say({"CLIENT", "KILL", "ID", id}));
 }
@@ -253,7 +250,7 @@ TEST(test_a_client_may_kill_itself_after_its_reply) {
   World world;
   const std::string id = std::to_string(world.model.client_id(world.client));
   TEST_ASSERT_EQUAL(":0\r\n", world.say({"CLIENT", "KILL", "ID", id}));
-  world.model.receive(world.client, wire({"CLIENT", "KILL", "ID", id, "SKIPME", "no"}) + wire({"PING"}));
+  world.model.receive(world.client, command_of({"CLIENT", "KILL", "ID", id, "SKIPME", "no"}) + command_of({"PING"}));
   TEST_ASSERT_EQUAL(":1\r\n", world.model.take_output(world.client));
   TEST_ASSERT_TRUE(world.model.closed(world.client));
 }
@@ -272,10 +269,32 @@ TEST(test_a_restart_should_forget_all_but_the_data_it_is_told_to_keep) {
     TEST_ASSERT_EQUAL(kept, world.say(again, {"GET", "lock"}));
     TEST_ASSERT_EQUAL("*1\r\n:0\r\n",
                       world.say(again, {"SCRIPT", "EXISTS", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"}));
-    TEST_ASSERT_EQUAL(
-        "*5\r\n" + bulk(std::string(40, 'b')) + bulk("0") + bulk("7.0.15") + bulk("") + bulk(std::string(40, 'b')),
-        world.say(again, {"EVAL", text_of(scripts::server_identity), "0"}));
+    TEST_ASSERT_EQUAL("*6\r\n" + bulk(std::string(40, 'b')) + bulk("0") + bulk("7.0.15") + bulk("") +
+                          bulk(std::string(40, 'b')) + bulk("-1master"),
+                      world.say(again, {"EVAL", text_of(scripts::server_identity), "0"}));
   }
+}
+
+TEST(test_a_promotion_should_be_told_until_the_next_restart) {
+  World world;
+  const auto standing = [&world](ModelRedis::ConnectionId connection) {
+    const std::string said = world.say(connection, {"EVAL", text_of(scripts::server_identity), "0"});
+    return said.substr(said.rfind("$"));
+  };
+  TEST_ASSERT_EQUAL(bulk("-1master"), standing(world.client));
+  world.model.faults().replica = true;
+  TEST_ASSERT_EQUAL(bulk("-1slave"), standing(world.client));
+  world.model.faults().replica = false;
+  world.model.promote(std::string(40, 'd'));
+  const std::string said = world.say(world.client, {"EVAL", text_of(scripts::server_identity), "0"});
+  TEST_ASSERT_TRUE(said.find(bulk(std::string(40, 'd'))) != std::string::npos);
+  TEST_ASSERT_TRUE(standing(world.client).find("-1") == std::string::npos);
+  TEST_ASSERT_TRUE(standing(world.client).find("master") != std::string::npos);
+  world.model.set_age(3600'000'000);
+  TEST_ASSERT_TRUE(world.say(world.client, {"EVAL", text_of(scripts::server_identity), "0"}).find(bulk("3600")) !=
+                   std::string::npos);
+  world.model.restart(ModelRedis::Data::kept, std::string(40, 'b'));
+  TEST_ASSERT_EQUAL(bulk("-1master"), standing(world.model.accept()));
 }
 
 TEST(test_a_stale_copy_should_bring_back_what_was) {

@@ -7,11 +7,14 @@
 
 #include "model_redis.hpp"
 #include "printers.hpp"
+#include "resp_text.hpp"
 #include "scripts.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
 using namespace holdfast::sim;
+using holdfast::testing::bulk;
+using holdfast::testing::command_of;
 
 static void setUp() {}
 static void tearDown() {}
@@ -22,15 +25,11 @@ using Words = std::vector<std::string>;
 // A clock whose microseconds have fewer digits than the counters below, so that those count.
 constexpr WallMicros start = 5'000'000;
 
-std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
-
 struct Node {
   Node() : model({.now = start}), client(model.accept()) {}
 
   std::string say(const Words& words) {
-    std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
-    for (const std::string& word : words) bytes += bulk(word);
-    model.receive(client, bytes);
+    model.receive(client, command_of(words));
     return model.take_output(client);
   }
   static std::string text_of(const Script& script) { return std::string(script.text.string_view()); }

@@ -181,9 +181,8 @@ class Timeline {
   static constexpr Pixels header_height = 96;
 
   Pixels place(SimTime at) const {
-    __extension__ using Wide = __int128;
     return left +
-           static_cast<Pixels>(Wide{std::clamp(at, from_, until_) - from_} * (width - left - right) / (until_ - from_));
+           static_cast<Pixels>((std::clamp(at, from_, until_) - from_) * (width - left - right) / (until_ - from_));
   }
 
   // From the beginning of the holds in question to the end of what they promise: the last of each who is mentioned.

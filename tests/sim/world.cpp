@@ -11,6 +11,8 @@
 #include "checkers.hpp"
 #include "fault_injector.hpp"
 #include "holdfast/assert.hpp"
+#include "keeping.hpp"
+#include "pace.hpp"
 
 namespace holdfast::sim {
 
@@ -73,6 +75,8 @@ World::World(const Plan& plan, const WorldOptions& options)
     if (plan.password) (void)foreign(node, {"AUTH", "right"});
   }
   checkers_ = std::make_unique<Checkers>(*this);
+  pace_ = std::make_unique<Pace>(*this);
+  keeping_ = std::make_unique<Keeping>(*this);
   injector_ = std::make_unique<FaultInjector>(*this);
   processes_.resize(plan_.clients.size());
   for (std::size_t index = 0; index < processes_.size(); ++index) {
@@ -99,6 +103,9 @@ World::~World() {
 
 void World::fail(std::string_view checker, const std::string& text) {
   if (failed()) return;
+  if (options_.ignored != nullptr &&
+      std::find(options_.ignored->begin(), options_.ignored->end(), checker) != options_.ignored->end())
+    return;
   failure_ = {std::string(checker), text, now_, events_};
   trace_.add(now_, "FAILED", 0, 0, failure_.checker + ": " + text);
   if (trace_.recorded()) trace_.items().push_back({"checkers", failure_.checker, now_, now_, false});
@@ -228,6 +235,11 @@ void World::end_faults() {
     node.refused_until = std::min(node.refused_until, now_);
     node.black_until = std::min(node.black_until, now_);
     node.spike_until = std::min(node.spike_until, now_);
+    node.slow_connect_until = std::min(node.slow_connect_until, now_);
+    node.slow_handshake_until = std::min(node.slow_handshake_until, now_);
+    node.second_black_until = std::min(node.second_black_until, now_);
+    node.slow_resolver_until = std::min(node.slow_resolver_until, now_);
+    node.failing_resolver_until = std::min(node.failing_resolver_until, now_);
     node.tamper = Tamper::nothing;
   }
   for (Process& process : processes_) {
@@ -271,6 +283,7 @@ std::size_t World::add_thread(Process& process, void* (*body)(void*), void* argu
   thread->blocked = true;
   process.threads.push_back(thread->id);
   Thread& added = *thread;
+  pace_->begin(added);
   threads_.push_back(std::move(thread));
   wake(added);
   return added.id;
@@ -280,11 +293,23 @@ bool World::thread_done(std::size_t id) const noexcept {
   return threads_[id] == nullptr || threads_[id]->fiber->done();
 }
 
+bool World::uses_locks(const Thread& thread) const noexcept {
+  const auto& workers = processes_[thread.process].application->workers();
+  return std::any_of(workers.begin(), workers.end(),
+                     [&](const Application::Worker& worker) { return worker.thread == thread.id; }) ||
+         processes_[thread.process].threads.front() == thread.id;
+}
+
 void World::end(Process& process, End how) {
   if (!process.alive) return;
   trace_.add(now_, how == End::exit ? "exit" : how == End::crash ? "crash" : "power loss", process.index, process.life);
   process.alive = false;
   checkers_->process_ended(process);
+  // A thread that is left behind may still be at its work, with a pipe to say so.
+  const auto left = std::count_if(process.threads.begin(), process.threads.end(),
+                                  [this](std::size_t id) { return !thread_done(id); });
+  if (how == End::exit && process.descriptors.size() > static_cast<std::size_t>(left))
+    fail("descriptors", "client " + std::to_string(process.index) + " ends with some that it has not closed");
   for (const int number : process.descriptors) {
     Descriptor* const open = descriptor(number);
     if (open == nullptr || open->kind == Descriptor::Kind::closed) continue;
@@ -296,6 +321,7 @@ void World::end(Process& process, End how) {
   process.threads.clear();
   process.application.reset();
   process.pages.clear();
+  process.resolutions.clear();
   if (phase_ != Phase::faults && how == End::exit) {
     process.finished = true;
     finish();
@@ -311,6 +337,7 @@ void World::stop(Process& process, SimTime length) {
   process.stood_still += std::max<SimTime>(0, now_ + length - std::max(process.stopped_until, now_));
   process.stopped_until = std::max(process.stopped_until, now_ + length);
   process.disturbed_until = std::max(process.disturbed_until, now_ + length);
+  hinder(process, length);
   disturb(length);
   if (trace_.recorded())
     trace_.items().push_back({"client " + std::to_string(process.index), "stopped", now_, now_ + length, false});
@@ -339,6 +366,7 @@ void World::starve_thread(Process& process, SimTime length) {
   thread.starved_until = now_ + length;
   process.disturbed_until = std::max(process.disturbed_until, now_ + length);
   process.imposed += length;
+  hinder(process, length);
   disturb(length);
 }
 
@@ -363,6 +391,7 @@ void World::run_thread(Thread& thread) {
   if (!thread.woken && process.timers_late != 0) {
     const SimTime late = random_.between(0, process.timers_late);
     process.imposed += late;
+    process.disturbed_until = std::max(process.disturbed_until, now_ + late);
     thread.woken = true;
     push(now_ + late, EventKind::wake, thread.id, thread.wake_number);
     return;
@@ -383,10 +412,11 @@ void World::run_thread(Thread& thread) {
   if (process.threads.front() == id) end(process, End::exit);
 }
 
-void World::enter_call() {
+void World::enter_call(const char* name) {
   if (failed())
     for (;;) Fiber::suspend();
   Thread& self = thread();
+  self.recent[self.recent_at++ % self.recent.size()] = name;
   if (self.called_at != now_) {
     self.called_at = now_;
     self.calls = 0;
@@ -395,6 +425,16 @@ void World::enter_call() {
     fail("no spinning", "client " + std::to_string(self.process) + " makes system calls and no time passes");
     for (;;) Fiber::suspend();
   }
+  if (!pace_->note_call(self)) {
+    std::string calls;
+    for (std::size_t index = 0; index < self.recent.size(); ++index)
+      if (const char* const call = self.recent[(self.recent_at + index) % self.recent.size()]; call != nullptr)
+        calls += (calls.empty() ? "" : ", ") + std::string(call);
+    fail("no spinning", "client " + std::to_string(self.process) + " has no reason to call " + calls);
+    while (failed()) Fiber::suspend();
+    pace_->begin(self);
+  }
+  take_signal();
   Process& owner = processes_[self.process];
   if (owner.stop_at_call == 0) return;
   const SimTime length = owner.stop_at_call;
@@ -404,8 +444,18 @@ void World::enter_call() {
   (void)block(now_ + length);
 }
 
+void World::leave_call() { take_signal(); }
+
+// One that cancels, if it is due now.
+void World::take_signal() {
+  Thread& self = thread();
+  if (self.cancel_after < 0 || self.cancel_after-- != 0) return;
+  processes_[self.process].application->cancel_by_signal(self.id);
+}
+
 bool World::block(SimTime deadline) {
   Thread& self = thread();
+  ++self.blocks;
   self.blocked = true;
   self.woken = false;
   ++self.wake_number;
@@ -416,7 +466,7 @@ bool World::block(SimTime deadline) {
 
 void World::sleep(SimTime local) {
   const SimTime deadline = deadline_after(local);
-  enter_call();
+  enter_call("sleep");
   const Phase began = phase_;
   thread().sleeping = true;
   while (now_ < deadline && phase_ == began) (void)block(deadline);

@@ -9,6 +9,9 @@
 // (system_calls.cpp).
 #pragma once
 
+#include <netdb.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -34,6 +37,8 @@ namespace holdfast::sim {
 class Application;
 class Checkers;
 class FaultInjector;
+class Keeping;
+class Pace;
 struct Canary;
 class World;
 
@@ -65,6 +70,15 @@ class Stream {
   std::size_t first_ = 0;
 };
 
+// What is at an address of a node's name.
+enum class Address : std::uint8_t { server, refusing, silent };
+
+[[nodiscard]] std::uint32_t address_of(Address address) noexcept;  // In the host's order.
+[[nodiscard]] Address at_address(std::uint32_t address) noexcept;
+// A node's name, which says what its resolver answers: how many other addresses, and of which kind.
+[[nodiscard]] std::string host_name(const ConnectionPlan& plan, std::size_t node);
+[[nodiscard]] bool read_host_name(const char* name, std::size_t& node, std::size_t& dead, bool& silent) noexcept;
+
 // One connection. Bytes of each direction arrive in their order.
 struct Link {
   enum class State : std::uint8_t { unconnected, connecting, established, failed };
@@ -74,6 +88,8 @@ struct Link {
   std::size_t node = 0;
   std::size_t process = 0;
   std::uint32_t life = 0;
+  std::size_t thread = 0;  // Which has opened it.
+  Address address = Address::server;
   ModelRedis::ConnectionId server_id = 0;  // 0: the server does not know it, or not any more.
   Stream up;                               // On their way to the server.
   Stream down;
@@ -89,15 +105,22 @@ struct Link {
   bool dribbles = false;
   bool subscribed = false;        // Has carried a SUBSCRIBE.
   bool again = false;             // And is not the first one of its thread that has.
+  bool greeted = false;           // The client has gone on behind that: the handshake is over.
+  bool useful = false;            // Greeted, or subscribed with the server's word,
+  SimTime useful_at = 0;          // since then.
   std::int64_t reset_after = -1;  // Bytes to come, in both directions; -1: no such fault.
   int short_writes = 0;           // Sends to come that take a part.
   SimTime full_until = 0;         // A send takes nothing.
   int error = 0;
   std::size_t up_bytes = 0;  // In `up`.
   std::string received;      // In the client's socket.
+  bool releases = false;     // Some of a release has been sent, and the rest is still to come.
+  bool unasked = false;      // That is what nobody asked for, and the client has not seen it.
+  bool answered = false;     // Some bytes of the server have been received.
   std::string pending;       // At the server: bytes that it has not read, while it is paused.
   bool pending_end = false;
   SimTime receive_timeout = 0;  // Of the client's clock; 0: none.
+  Duration max_lease{};         // Of the client's quorum, when it was connected; 0: it has none.
 
   // Nothing that has gone wrong with it is still to be noticed.
   [[nodiscard]] bool sound(SimTime now) const noexcept {
@@ -117,11 +140,19 @@ struct Node {
   ModelRedis redis;
   ModelRedis::ConnectionId foreign = 0;  // Somebody else's connection.
   std::uint32_t restarts = 0;
+  std::uint32_t promotions = 0;
   SimTime paused_until = 0;
   SimTime refused_until = 0;  // Connects.
   SimTime black_until = 0;
   SimTime spike = 0;  // Of latency.
   SimTime spike_until = 0;
+  SimTime slow_connect_until = 0;
+  SimTime slow_handshake_until = 0;
+  SimTime second_black_until = 0;  // For those who are connected.
+  SimTime slow_resolver_until = 0;
+  SimTime failing_resolver_until = 0;
+  SimTime out_of_reach_until = 0;  // For who is connected,
+  SimTime no_dialling_until = 0;   // and for who wants to be.
   WallMicros wall_offset = 0;
   WallMicros wall_offset_max = 0;
   Tamper tamper = Tamper::nothing;
@@ -146,6 +177,14 @@ inline constexpr std::uint16_t port_base = 7000;  // Node k listens at this and 
 inline constexpr std::size_t no_thread = SIZE_MAX;
 inline constexpr int descriptor_base = 1 << 20;  // So that none is mistaken for a real one.
 
+// What a thread has done on its connections to a node, but for subscriptions.
+struct NodeUse {
+  bool dialled = false;
+  SimTime lost_at = -1;       // When one that was established was closed, the last time,
+  SimTime failed_at = -1;     // and when one that had not been of use yet.
+  SimTime swallowed_at = -1;  // When one was dialled, the last time, that a second black hole has swallowed.
+};
+
 struct Thread {
   std::size_t id = 0;
   std::size_t process = 0;
@@ -163,10 +202,29 @@ struct Thread {
   const void* object = nullptr;  // A mutex, a condition or a thread that it waits for.
   SimTime starved_until = 0;
   SimTime called_at = -1;
-  std::uint32_t calls = 0;     // System calls at `called_at`.
-  std::uint64_t commands = 0;  // Sent by it,
-  std::uint64_t asked = 0;     // and those of them that went over no subscription.
-  int subscriptions = 0;       // Connections of it that were used for that.
+  std::uint32_t calls = 0;         // System calls at `called_at`.
+  std::uint64_t commands = 0;      // Sent by it,
+  std::uint64_t asked = 0;         // and those of them that went over no subscription.
+  int subscriptions = 0;           // Connections of it that were used for that.
+  std::int64_t cancel_after = -1;  // System calls, their beginnings and ends counted; -1: it is not to be cancelled.
+  std::size_t cancel_connection = 0;
+  SimTime torn = 0;                     // So long it is stopped before it writes to a pipe.
+  std::uint64_t blocks = 0;             // How often it has waited.
+  SimTime resolving = 0;                // How long it was in the resolver, in all,
+  SimTime resolving_since = -1;         // since when it is there, -1: it is not,
+  SimTime resolved_at = -1;             // and when it was there last.
+  std::array<const char*, 6> recent{};  // The last system calls, in turn.
+  std::size_t recent_at = 0;
+  std::int64_t calls_left = 0;  // Of Pace.
+  SimTime calls_left_at = 0;
+  std::vector<NodeUse> uses;  // By node.
+};
+
+// The answer of a resolver, in the memory of its process.
+struct Resolution {
+  static constexpr std::size_t addresses_max = 3;
+  addrinfo entries[addresses_max];
+  sockaddr_in addresses[addresses_max];
 };
 
 struct Process {
@@ -183,9 +241,11 @@ struct Process {
   SimTime timers_late = 0;      // By how much at most, for now.
   SimTime imposed = 0;          // True time that it could not run or was made late, in all.
   SimTime links_changed_at = 0;
+  SimTime hindered_until = 0;  // As disturbed_until, but for what leaves its servers in reach.
   std::vector<std::size_t> threads;
   std::vector<int> descriptors;
   std::deque<std::array<std::uint64_t, 128>> pages;
+  std::deque<Resolution> resolutions;
   std::unique_ptr<Application> application;
   Random random{0};
 
@@ -206,7 +266,8 @@ struct WorldOptions {
   bool recorded = false;
   const Canary* canary = nullptr;
   std::uint64_t events_max = UINT64_MAX;
-  DecisionBytes* bytes = nullptr;  // A fuzzer's.
+  DecisionBytes* bytes = nullptr;                     // A fuzzer's.
+  const std::vector<std::string>* ignored = nullptr;  // Checkers whose findings do not count.
 };
 
 // What the last phase of a world is for.
@@ -232,6 +293,8 @@ class World {
   [[nodiscard]] Trace& trace() noexcept { return trace_; }
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] Checkers& checkers() noexcept { return *checkers_; }
+  [[nodiscard]] Pace& pace() noexcept { return *pace_; }
+  [[nodiscard]] Keeping& keeping() noexcept { return *keeping_; }
   [[nodiscard]] std::vector<Process>& processes() noexcept { return processes_; }
   [[nodiscard]] std::deque<Node>& nodes() noexcept { return nodes_; }
   [[nodiscard]] Node& node(std::size_t index) noexcept { return nodes_[index]; }
@@ -240,6 +303,16 @@ class World {
   // Until when something is wrong, or might be noticed late.
   [[nodiscard]] SimTime disturbed_until() const noexcept { return disturbed_until_; }
   void disturb(SimTime length) noexcept { disturbed_until_ = std::max(disturbed_until_, now_ + length); }
+  // Who is connected may get no answer, or run late; who is not may not get a connection.
+  void hinder(Process& process, SimTime length) const noexcept {
+    process.hindered_until = std::max(process.hindered_until, now_ + length);
+  }
+  void hinder(Node& node, SimTime length) const noexcept {
+    node.out_of_reach_until = std::max(node.out_of_reach_until, now_ + length);
+  }
+  void hinder_dialling(Node& node, SimTime length) const noexcept {
+    node.no_dialling_until = std::max(node.no_dialling_until, now_ + length);
+  }
   // Of all programs that use locks.
   [[nodiscard]] std::int64_t threads_in_all() const noexcept;
   // The first one counts.
@@ -264,8 +337,15 @@ class World {
   void pause_server(Node& node, SimTime length);
   void resume_server(Node& node);
   void restart_server(Node& node, ModelRedis::Data data, SimTime down);
-  void refuse_connects(Node& node, SimTime length) { node.refused_until = now_ + length; }
-  void swallow_connects(Node& node, SimTime length) { node.black_until = now_ + length; }
+  void promote_server(Node& node);
+  void refuse_connects(Node& node, SimTime length) {
+    node.refused_until = now_ + length;
+    hinder_dialling(node, length);
+  }
+  void swallow_connects(Node& node, SimTime length) {
+    node.black_until = now_ + length;
+    hinder_dialling(node, length);
+  }
   // A command of somebody else's; its reply.
   std::string foreign(Node& node, const std::vector<std::string>& words);
   void flush_server(Node& node);
@@ -274,9 +354,12 @@ class World {
   // Established, and not closed by the client.
   [[nodiscard]] const std::vector<std::size_t>& open_links() const noexcept { return open_links_; }
   void reset(Link& link);
+  // The server says something that nobody asked for. False where a reply is to come: it could be taken for that.
+  bool say_unasked(Link& link, std::string_view text);
   void spike(Node& node, SimTime latency, SimTime length) {
     node.spike = latency;
     node.spike_until = now_ + length;
+    hinder(node, length + 2 * latency);  // What is sent at its end arrives so late, and what is behind it no sooner.
   }
 
   // D. Processes.
@@ -291,8 +374,9 @@ class World {
   // E. What system calls do. From within a fiber, but for those that cannot wait.
   [[nodiscard]] Thread& thread() noexcept { return *threads_[current_]; }
   [[nodiscard]] Process& process() noexcept { return processes_[threads_[current_]->process]; }
-  // At the beginning of each.
-  void enter_call();
+  // At the beginning and at the end of each: between any two a signal may come.
+  void enter_call(const char* name);
+  void leave_call();
   // Until `deadline` (true time) or wake(). False: it has passed.
   bool block(SimTime deadline);
   // The same for a span of the process's own clock.
@@ -304,15 +388,21 @@ class World {
   void open_pipe(int* ends);
   [[nodiscard]] Link& link(std::size_t index) noexcept { return links_[index]; }
   [[nodiscard]] Pipe& pipe(std::size_t index) noexcept { return pipes_[index]; }
-  void connect(std::size_t link, std::size_t node);
+  void connect(std::size_t link, std::size_t node, Address address);
+  // Asks for the name of a node. nullptr: there was no answer.
+  [[nodiscard]] Resolution* resolve(std::size_t node);
   [[nodiscard]] std::size_t send(std::size_t link, std::string_view bytes);
+  // Something is sent, be it to nobody, where an unasked reply may lie in the socket.
+  void note_unlooked(Link& link, std::string_view bytes);
   void close(int number);
   void wake_waiters(const Process& process, int descriptor);
   void wake_object(Process& process, const void* object);
   std::size_t add_thread(Process& process, void* (*body)(void*), void* argument);
   [[nodiscard]] bool thread_done(std::size_t id) const noexcept;
+  // Of the application's, and none that the library has made.
+  [[nodiscard]] bool uses_locks(const Thread& thread) const noexcept;
   // nullptr: it is gone.
-  [[nodiscard]] const Thread* thread_at(std::size_t id) const noexcept { return threads_[id].get(); }
+  [[nodiscard]] Thread* thread_at(std::size_t id) const noexcept { return threads_[id].get(); }
 
   [[nodiscard]] static World* current() noexcept;
   static constexpr WallMicros wall_base = 1'700'000'000'000'000;
@@ -336,10 +426,13 @@ class World {
   void give_to_server(Link& link, std::string_view bytes, bool end);
   void send_down(Link& link, std::string_view bytes);
   void tamper_with(Link& link, std::string& bytes);
+  void note_sent(Link& link, std::string_view bytes);
+  [[nodiscard]] bool is_second(const Link& link) const;
   void schedule_up(Link& link, std::string_view bytes);
   [[nodiscard]] SimTime latency(const Node& node);
   void note_link(const Link& link, bool open);
   void close_link(Link& link, bool silently);
+  void take_signal();
   void begin_liveness();
   void end_faults();
   void finish();
@@ -368,6 +461,8 @@ class World {
   std::size_t current_ = 0;
   std::vector<Process> processes_;
   std::unique_ptr<Checkers> checkers_;
+  std::unique_ptr<Pace> pace_;
+  std::unique_ptr<Keeping> keeping_;
   std::unique_ptr<FaultInjector> injector_;
 };
 

@@ -16,8 +16,10 @@ constexpr int runs_max = 600;
 
 class Shortening {
  public:
-  Shortening(const WorldChoice& choice, const Canary* canary, const Failure& failure)
-      : best_(choice), canary_(canary), checker_(failure.checker), latest_(failure.event), event_(failure.event) {}
+  Shortening(const WorldChoice& choice, const WorldOptions& options, const Failure& failure)
+      : best_(choice), options_(options), checker_(failure.checker), event_(failure.event) {
+    options_.events_max = failure.event;  // No failure behind it counts.
+  }
 
   WorldChoice run() {
     if (!take(best_)) return best_;
@@ -33,7 +35,7 @@ class Shortening {
   // Keeps it if it fails by the same checker, and in time.
   bool take(const WorldChoice& shorter) {
     if (++runs_ > runs_max) return false;
-    const auto world = run_world(shorter, {.canary = canary_, .events_max = latest_});
+    const auto world = run_world(shorter, options_);
     if (!world->failed() || world->failure().checker != checker_) return false;
     best_ = shorter;
     event_ = world->failure().event;
@@ -83,11 +85,10 @@ class Shortening {
   }
 
   WorldChoice best_;
-  const Canary* canary_;
+  WorldOptions options_;
   std::string checker_;
-  std::uint64_t latest_;  // No failure behind it counts.
-  std::uint64_t event_;   // Of the best.
-  FaultCounts fired_{};   // In the best.
+  std::uint64_t event_;  // Of the best.
+  FaultCounts fired_{};  // In the best.
   int runs_ = 0;
 };
 
@@ -132,6 +133,13 @@ Plan plan_of(const WorldChoice& choice) {
   Plan plan = draw_plan(choice.seed, choice.kind);
   for (std::size_t fault = 0; fault < fault_count; ++fault)
     if (choice.narrowing.without.test(fault)) plan.weights[fault] = 0;
+  for (ClientPlan& client : plan.clients) {
+    if (!plan.enabled(Fault::cancel_at_call)) client.cancels = 0;
+    if (!plan.enabled(Fault::torn_cancel)) client.torn_cancels = 0;
+    if (!plan.enabled(Fault::connect_anew)) client.connects_anew = 0;
+    for (ConnectionPlan& connection : client.connections)
+      if (!plan.enabled(Fault::dead_address)) connection.dead_addresses = 0;
+  }
   for (std::size_t client = 0; client < plan.clients.size(); ++client)
     plan.clients[client].absent = choice.narrowing.absent.test(client);
   plan.faults_until = choice.narrowing.faults_until;
@@ -163,8 +171,8 @@ std::string arguments_of(const WorldChoice& choice, const Canary* canary) {
   return text + " --clients " + clients;
 }
 
-WorldChoice shortest_failure(const WorldChoice& choice, const Canary* canary, const Failure& failure) {
-  return Shortening(choice, canary, failure).run();
+WorldChoice shortest_failure(const WorldChoice& choice, const WorldOptions& options, const Failure& failure) {
+  return Shortening(choice, options, failure).run();
 }
 
 bool read_seeds(const std::string& path, std::vector<WorldChoice>& seeds, std::string& error) {

@@ -39,7 +39,8 @@ struct WorldChoice {
 
 // The shortest failing prefix: leaves out clients, kinds of faults and the last faults, one after the other, as long as
 // the same checker finds something no later than `failure`. A few hundred worlds.
-[[nodiscard]] WorldChoice shortest_failure(const WorldChoice& choice, const Canary* canary, const Failure& failure);
+[[nodiscard]] WorldChoice shortest_failure(const WorldChoice& choice, const WorldOptions& options,
+                                           const Failure& failure);
 
 // Seeds of a text: one a line, with the kind of its world behind it where it is not `any`; what follows # is a comment.
 // False if the text cannot be read or understood; `error` says why.

@@ -42,15 +42,22 @@ void settle() {
   while (machine.poll_event() != LockEvent::none) {}
 }
 
-void turn() {
-  const Instant now = Instant::from_nanoseconds(board_nanoseconds());
+void receive(Instant now) {
   const MutableBytes space = session.receive_space();
-  session.handle_received(board_receive(space.data, space.size), now);
+  const std::size_t count = board_receive(space.data, space.size);
+  if (count == 0) return session.handle_drained();
+  session.handle_received(count, now);
   Reply reply;
   while (session.poll_reply(reply, now)) machine.handle_reply(reply, now);
+}
+
+void turn() {
+  const Instant now = Instant::from_nanoseconds(board_nanoseconds());
+  receive(now);
   session.handle_timeout(now);
   machine.handle_timeout(now);
   settle();
+  if (session.wants_look()) receive(now);
   const ByteView bytes = session.poll_transmit(now);
   session.handle_transmitted(board_send(bytes.data(), bytes.size()));
 }

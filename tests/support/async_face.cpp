@@ -109,7 +109,7 @@ Client::~Client() {
 Status Client::connect(const ClientConfig& config) {
   return loop_.complete([&](Handler handler) { client_->async_connect(config, std::move(handler)); });
 }
-Status Client::connect(ByteView url) {
+Status Client::connect(BytesArgument url) {
   return loop_.complete([&](Handler handler) { client_->async_connect(url, std::move(handler)); });
 }
 void Client::close() {
@@ -220,16 +220,16 @@ Status BlockingLock::remaining_on_server(Duration& remaining) {
 Key BlockingLock::key() const { return lock_->key(); }
 const Token& BlockingLock::token() const { return lock_->token(); }
 
-Mutex::Mutex(Client& client, ByteView key, const LockTiming& timing, const MutexOptions& options)
+Mutex::Mutex(Client& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options)
     : BlockingLock(client,
                    [&](AsyncClient& inside) { return std::make_shared<AsyncMutex>(inside, key, timing, options); }) {}
 std::uint64_t Mutex::fence() const { return static_cast<const AsyncMutex&>(*lock_).fence(); }
 
-ReentrantLock::ReentrantLock(Owner& owner, ByteView key, const LockTiming& timing)
+ReentrantLock::ReentrantLock(Owner& owner, BytesArgument key, const LockTiming& timing)
     : BlockingLock(owner.client(),
                    [&](AsyncClient& inside) { return std::make_shared<AsyncReentrantLock>(inside, key, timing); }) {}
 
-FencedLock::FencedLock(Owner& owner, ByteView key, const LockTiming& timing)
+FencedLock::FencedLock(Owner& owner, BytesArgument key, const LockTiming& timing)
     : BlockingLock(owner.client(),
                    [&](AsyncClient& inside) { return std::make_shared<AsyncFencedLock>(inside, key, timing); }) {}
 std::uint64_t FencedLock::fence() const { return static_cast<const AsyncFencedLock&>(*lock_).fence(); }

@@ -70,7 +70,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   [[nodiscard]] holdfast::Status connect(const holdfast::ClientConfig& config);
-  [[nodiscard]] holdfast::Status connect(holdfast::ByteView url);
+  [[nodiscard]] holdfast::Status connect(holdfast::BytesArgument url);
   void close();
   [[nodiscard]] bool connected() const;
   [[nodiscard]] const holdfast::ClientConfig& config() const;
@@ -145,19 +145,19 @@ class BlockingLock {
 
 class Mutex : public BlockingLock {
  public:
-  Mutex(Client& client, holdfast::ByteView key, const holdfast::LockTiming& timing = {},
+  Mutex(Client& client, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {},
         const holdfast::MutexOptions& options = {});
   [[nodiscard]] std::uint64_t fence() const;
 };
 
 class ReentrantLock : public BlockingLock {
  public:
-  ReentrantLock(Owner& owner, holdfast::ByteView key, const holdfast::LockTiming& timing = {});
+  ReentrantLock(Owner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {});
 };
 
 class FencedLock : public BlockingLock {
  public:
-  FencedLock(Owner& owner, holdfast::ByteView key, const holdfast::LockTiming& timing = {});
+  FencedLock(Owner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {});
   [[nodiscard]] std::uint64_t fence() const;
 };
 
@@ -165,8 +165,11 @@ class MultiLock : public BlockingLock {
  public:
   MultiLock(Owner& owner, const holdfast::ByteView* names, std::size_t count, const holdfast::LockTiming& timing = {});
   template <std::size_t count>
-  MultiLock(Owner& owner, const holdfast::ByteView (&names)[count], const holdfast::LockTiming& timing = {})
-      : MultiLock(owner, names, count, timing) {}
+  MultiLock(Owner& owner, const holdfast::BytesArgument (&names)[count], const holdfast::LockTiming& timing = {})
+      : MultiLock(owner, std::vector<holdfast::ByteView>(names, names + count).data(), count, timing) {}
+  template <holdfast::BytesElement Text, std::size_t count>
+  MultiLock(Owner& owner, Text (&names)[count], const holdfast::LockTiming& timing = {})
+      : MultiLock(owner, std::vector<holdfast::ByteView>(names, names + count).data(), count, timing) {}
   [[nodiscard]] holdfast::ByteView name(std::size_t index) const;
 };
 

@@ -111,7 +111,7 @@ class QuorumLock {
 template <std::size_t node_count>
 class RedlockMutex : public QuorumLock {
  public:
-  RedlockMutex(QuorumClient& quorum, holdfast::ByteView key, const holdfast::QuorumTiming& timing = {},
+  RedlockMutex(QuorumClient& quorum, holdfast::BytesArgument key, const holdfast::QuorumTiming& timing = {},
                const holdfast::MutexOptions& options = {})
       : QuorumLock(quorum, mutex<node_count>(key, timing, options)) {}
   [[nodiscard]] std::uint64_t fence() const { return mutex_fence<node_count>(); }
@@ -120,7 +120,7 @@ class RedlockMutex : public QuorumLock {
 template <std::size_t node_count>
 class RedlockReentrantLock : public QuorumLock {
  public:
-  RedlockReentrantLock(QuorumClient& quorum, holdfast::ByteView key, const holdfast::QuorumTiming& timing = {},
+  RedlockReentrantLock(QuorumClient& quorum, holdfast::BytesArgument key, const holdfast::QuorumTiming& timing = {},
                        bool fence = false)
       : QuorumLock(quorum, reentrant<node_count>(key, timing, fence)) {}
   [[nodiscard]] std::uint64_t fence() const { return reentrant_fence<node_count>(); }

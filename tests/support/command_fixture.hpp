@@ -11,8 +11,10 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "live_fixture.hpp"
@@ -62,14 +64,21 @@ inline std::string command_path() {
 
 using Words = std::vector<std::string>;
 
+// What is to be executed, and with what beside HOLDFAST_URL in its environment.
+struct Start {
+  std::string path = command_path();
+  std::vector<std::pair<std::string, std::string>> environment{};
+};
+
 // Does not return. Nothing but the standard descriptors is handed on.
-[[noreturn]] inline void execute_command(const Words& words, const std::string& url) {
+[[noreturn]] inline void execute_command(const Words& words, const std::string& url, const Start& start = {}) {
   if (url.empty())
     ::unsetenv("HOLDFAST_URL");
   else
     ::setenv("HOLDFAST_URL", url.c_str(), 1);
+  for (const auto& [name, value] : start.environment) ::setenv(name.c_str(), value.c_str(), 1);
   for (int descriptor = 3; descriptor < 256; ++descriptor) ::close(descriptor);
-  std::string path = command_path();
+  std::string path = start.path;
   Words copy = words;
   std::vector<char*> pointers = {path.data()};
   for (std::string& word : copy) pointers.push_back(word.data());
@@ -94,7 +103,7 @@ inline pid_t fork_without_handlers() {
 // One holdfast, with its output at hand.
 class Running {
  public:
-  Running(const std::string& url, const Words& words) {
+  Running(const std::string& url, const Words& words, const Start& start = {}) {
     if (::pipe2(output_, O_CLOEXEC) != 0 || ::pipe2(errors_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
     pid_ = fork_without_handlers();
     if (pid_ == 0) {
@@ -102,7 +111,7 @@ class Running {
       ::dup2(::open("/dev/null", O_RDONLY), 0);
       ::dup2(output_[1], 1);
       ::dup2(errors_[1], 2);
-      execute_command(words, url);
+      execute_command(words, url, start);
     }
     ::close(output_[1]);
     ::close(errors_[1]);
@@ -146,17 +155,28 @@ class Running {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
-  // What was said until it ended. REQUIRES: wait().
+  // True as soon as `text` was said on standard error, behind what was waited for before.
+  bool says(const std::string& text) {
+    return eventually([&] {
+      hear();
+      const std::size_t at = said_.find(text, heard_);
+      if (at != std::string::npos) heard_ = at + text.size();
+      return at != std::string::npos;
+    });
+  }
+  // All that was said until it ended. REQUIRES: wait().
   std::string errors() {
-    std::string text;
-    ::fcntl(errors_[0], F_SETFL, O_NONBLOCK);
-    char part[4096];
-    for (ssize_t count = 0; (count = ::read(errors_[0], part, sizeof part)) > 0;)
-      text.append(part, static_cast<std::size_t>(count));
-    return text;
+    hear();
+    return said_;
   }
 
  private:
+  void hear() {
+    ::fcntl(errors_[0], F_SETFL, O_NONBLOCK);
+    char part[4096];
+    for (ssize_t count = 0; (count = ::read(errors_[0], part, sizeof part)) > 0;)
+      said_.append(part, static_cast<std::size_t>(count));
+  }
   static bool take(int descriptor, char& byte) {
     pollfd entry = {.fd = descriptor, .events = POLLIN, .revents = 0};
     return ::poll(&entry, 1, static_cast<int>(patience / 1ms)) == 1 && ::read(descriptor, &byte, 1) == 1;
@@ -165,7 +185,34 @@ class Running {
   int output_[2] = {-1, -1};
   int errors_[2] = {-1, -1};
   pid_t pid_ = -1;
+  std::string said_;       // On standard error,
+  std::size_t heard_ = 0;  // and how much of it says() has passed.
 };
+
+inline std::vector<pid_t> children_of(pid_t pid) {
+  const std::string process = std::to_string(pid);
+  std::ifstream children("/proc/" + process + "/task/" + process + "/children");
+  std::vector<pid_t> found;
+  for (pid_t child = 0; children >> child;) found.push_back(child);
+  return found;
+}
+
+// The second process of a `holdfast run`; 0 as long as it has not said its name.
+inline pid_t warden_of(pid_t holdfast) {
+  for (const pid_t child : children_of(holdfast)) {
+    std::string name;
+    std::getline(std::ifstream("/proc/" + std::to_string(child) + "/comm"), name);
+    if (name == "holdfast-warden") return child;
+  }
+  return 0;
+}
+
+// The same, as soon as it has.
+inline pid_t await_warden_of(pid_t holdfast) {
+  pid_t warden = 0;
+  TEST_ASSERT_TRUE(eventually([&] { return (warden = warden_of(holdfast)) > 0; }));
+  return warden;
+}
 
 // run OPTION... NAME -- sh -c SCRIPT
 inline Words run_script(Words options, const std::string& script) {

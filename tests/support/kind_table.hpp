@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "heard.hpp"
 #include "holdfast/lock_kind.hpp"
-#include "holdfast/resp_parser.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 
@@ -43,18 +43,6 @@ inline Words script_words(const Script& script, RequestForm form, const Words& r
   words.insert(words.end(), rest.begin(), rest.end());
   return words;
 }
-
-// A reply as it comes over the wire.
-struct Heard {
-  RespParserStorage storage;
-  RespParser parser{{storage.buffer, sizeof storage.buffer}, storage.nodes, elements_max};
-  RespValue value;
-
-  explicit Heard(const std::string& bytes) {
-    TEST_ASSERT_EQUAL(bytes.size(), parser.feed(ByteView(bytes)));
-    TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(value));
-  }
-};
 
 // Every kind of reply, and odd values of each. What a kind lists for an operation is skipped by its test.
 inline const char* const replies[] = {

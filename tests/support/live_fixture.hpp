@@ -20,11 +20,17 @@ inline holdfast::ClientConfig config_for(const std::string& url) {
   return config;
 }
 
+// A test over another server is another test.
+#define TEST_NEXT_SERVER() (tearDown(), setUp())
+
 // TEST_ON_SERVER(name) { ... `server` is a fresh RedisServer ... }
 #define TEST_ON_SERVER(name, ...)                         \
   static void name(RedisServer& server);                  \
   TEST(name) {                                            \
+    bool again = false;                                   \
     for (const std::string& binary : server_binaries()) { \
+      if (again) TEST_NEXT_SERVER();                      \
+      again = true;                                       \
       TEST_MESSAGE("server: " << binary);                 \
       RedisServer server(binary, {__VA_ARGS__});          \
       name(server);                                       \

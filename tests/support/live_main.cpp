@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// doctest's main for live tests: skipped, with a reason, where there is no server to test against.
-#define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
+// The main of live tests: skipped, with a reason, where there is no server to test against.
 #include <cstdio>
 
 #include "redis_server.hpp"
+#include "run_tests.hpp"
 
 int main(int count, char** arguments) {
   constexpr int skipped = 77;
@@ -14,6 +12,5 @@ int main(int count, char** arguments) {
     std::puts("skipped: neither redis-server nor valkey-server in the path, and HOLDFAST_SERVERS is not set");
     return skipped;
   }
-  doctest::Context context(count, arguments);
-  return context.run();
+  return run_tests(count, arguments);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,32 @@ inline void await_everywhere(const LiveNodes& nodes, const QuorumLock& lock) {
     return nodes.all("EXISTS " + key, "1");
   }));
 }
+
+// All nodes can be asked.
+inline void await_voters(QuorumClient& quorum, NodeSet wanted) {
+  TEST_ASSERT_TRUE(comes([&] {
+    (void)quorum.tend();
+    return quorum.voters() == wanted;
+  }));
+}
+
+// A socket's second name, which can be given to another server.
+class Alias {
+ public:
+  Alias(const std::string& path, const RedisServer& server) : path_(path) { lead_to(server); }
+  ~Alias() { std::filesystem::remove(path_); }
+  Alias(const Alias&) = delete;
+  Alias& operator=(const Alias&) = delete;
+
+  void lead_to(const RedisServer& server) const {
+    std::filesystem::remove(path_);
+    std::filesystem::create_symlink(server.socket_path(), path_);
+  }
+  [[nodiscard]] std::string url() const { return "unix://" + path_; }
+
+ private:
+  std::string path_;
+};
 
 inline std::string text_of(holdfast::ByteView bytes) { return std::string(bytes.string_view()); }
 

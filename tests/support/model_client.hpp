@@ -127,13 +127,36 @@ class ModelClient {
     connection_->outbound.clear();
     if (!sent_survives) connection_->inbound.clear();
     connection_ = nullptr;
+    unasked_.clear();
     session_.handle_closed();
+    dispatch();
+  }
+  // The server says something that nobody asked for: it lies in the socket before the next request. REQUIRES: nothing is in
+  // flight.
+  void hear_unasked(const std::string& text) { unasked_ += text; }
+  // A release was sent while such a reply lay there: it does not look first, and takes that reply for its own.
+  [[nodiscard]] bool misled() const { return misled_; }
+  // What has arrived and was not asked for; replies on their way arrive when receive() says so.
+  void look() {
+    while (connection_ != nullptr && !unasked_.empty()) {
+      const MutableBytes space = session_.receive_space();
+      if (space.size == 0) break;
+      const std::size_t count = std::min(space.size, unasked_.size());
+      std::memcpy(space.data, unasked_.data(), count);
+      unasked_.erase(0, count);
+      session_.handle_received(count, server_.now);
+      dispatch();
+    }
+    session_.handle_drained();
     dispatch();
   }
   void transmit(std::size_t limit) {
     while (connection_ != nullptr && limit != 0) {
+      if (session_.wants_look()) look();
+      if (connection_ == nullptr) return;
       const ByteView bytes = session_.poll_transmit(server_.now).slice(0, limit);
       if (bytes.empty()) return;
+      misled_ |= !unasked_.empty();
       connection_->inbound.append(bytes.data(), bytes.size());
       session_.handle_transmitted(bytes.size());
       limit -= bytes.size();
@@ -142,6 +165,7 @@ class ModelClient {
   void receive(std::size_t limit) {
     if (connection_ == nullptr) return;
     if (!connection_->open) return cut(false);  // The server has closed it.
+    if (!unasked_.empty()) look();
     while (connection_ != nullptr && limit != 0 && !connection_->outbound.empty()) {
       const MutableBytes space = session_.receive_space();
       const std::size_t count = std::min({limit, space.size, connection_->outbound.size()});
@@ -188,12 +212,20 @@ class ModelClient {
   void ask_straight(Lock& lock, const Course& course) {
     LockMachine& machine = lock.machine;
     ByteView bytes;
-    if (session_.quiet() && machine.straight(server_.now, Duration::zero()))
-      bytes = machine.poll_prepared(session_.quiet_request());
+    Request* request = nullptr;
+    if (session_.quiet() && machine.straight(server_.now, Duration::zero())) {
+      const bool release = machine.wants_release();
+      if (!release) look();
+      if (session_.quiet()) {
+        request = &session_.straight_request(release);
+        bytes = machine.poll_prepared(*request);
+      }
+    }
     if (bytes.empty()) return settle(lock);
-    session_.quiet_request().tag.requester = &lock;
+    request->tag.requester = &lock;
     const Instant asked_at = server_.now;
     const std::size_t sent = std::min(bytes.size(), course.sent);
+    misled_ |= !unasked_.empty();
     connection_->inbound.append(bytes.data(), sent);
     if (sent != bytes.size()) {
       session_.commit_sent(bytes, sent, asked_at);
@@ -212,7 +244,7 @@ class ModelClient {
       whole = session_.parse_reply(reply.value) == ParseResult::value;
     }
     if (whole && session_.drained() && !reply.value.is(RespKind::error)) {
-      reply.tag = session_.quiet_request().tag;
+      reply.tag = request->tag;
       machine.handle_reply(reply, server_.now);
       settle(lock);
       return dispatch();
@@ -253,6 +285,8 @@ class ModelClient {
   }
 
   int number_;
+  std::string unasked_;
+  bool misled_ = false;
   ModelServer& server_;
   Observer& observer_;
   SessionBuffers buffers_;

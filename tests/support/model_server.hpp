@@ -19,6 +19,7 @@
 
 #include "holdfast/instant.hpp"
 #include "resp_oracle.hpp"
+#include "resp_text.hpp"
 #include "resp_tree.hpp"
 #include "scripts.hpp"
 
@@ -128,9 +129,6 @@ class ModelServer {
   }
 
  private:
-  static std::string bulk(const std::string& text) {
-    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
-  }
   static std::string integer(std::int64_t number) { return ":" + std::to_string(number) + "\r\n"; }
   static std::string error(const std::string& line) { return "-" + line + "\r\n"; }
 
@@ -300,8 +298,8 @@ class ModelServer {
                                 : release == ServerRelease::redis_8_4 ? "8.4.0"
                                 : release == ServerRelease::redis_7_0 ? "7.0.15"
                                                                       : "7.2.4";
-    return "*5\r\n" + bulk(run_id) + bulk("100") + bulk(version) +
-           bulk(release == ServerRelease::valkey_9_0 ? "9.0.0" : "") + bulk(std::string(40, 'c'));
+    return "*6\r\n" + bulk(run_id) + bulk("100") + bulk(version) +
+           bulk(release == ServerRelease::valkey_9_0 ? "9.0.0" : "") + bulk(std::string(40, 'c')) + bulk("-1master");
   }
 
   void create(const Connection& connection, const std::string& key, const std::string& token, std::int64_t milliseconds,

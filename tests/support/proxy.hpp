@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Proxy stands between a client and a server and does what networks do: it cuts the connection after a number of reply
-// bytes, dribbles replies byte by byte, swallows or holds them. Connections are numbered from 0 in the order in which they
-// were accepted. One thread; everything is said by atomics.
+// bytes, dribbles replies byte by byte, swallows or holds them, says what the server has not said. Connections are numbered
+// from 0 in the order in which they were accepted. One thread; everything is said by atomics.
 #pragma once
 
 #include <fcntl.h>
@@ -15,8 +15,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -73,6 +77,25 @@ class Proxy {
     hold_replies_ = connection;
     wake();
   }
+  // A connection that is accepted from now on hands on no reply before it is so old.
+  void delay_new(std::chrono::milliseconds age) { delay_new_ = age.count(); }
+  // Each reply that comes from now on is so long on its way.
+  void delay_replies(std::chrono::milliseconds by) { late_by_ = by.count(); }
+  // Ends every connection; what was held is lost. They have ended when this returns.
+  void close_all() {
+    std::unique_lock lock(saying_);
+    close_all_ = true;
+    wake();
+    said_.wait(lock, [this] { return !close_all_; });
+  }
+  // The client receives this as if the server had said it. It lies in the client's socket when this returns.
+  void say(int connection, const std::string& text) {
+    std::unique_lock lock(saying_);
+    said_to_ = connection;
+    said_text_ = text;
+    wake();
+    said_.wait(lock, [this] { return said_text_.empty(); });
+  }
   [[nodiscard]] int connections() const { return accepted_; }
   // Bytes that the client sent over one of the first connections, and that were handed on.
   [[nodiscard]] std::int64_t requested(int connection) const { return requested_[index_of(connection)]; }
@@ -83,6 +106,8 @@ class Proxy {
     int server;
     int number;
     bool silent;
+    std::chrono::steady_clock::time_point replies_from{};
+    [[nodiscard]] bool young() const { return std::chrono::steady_clock::now() < replies_from; }
   };
 
   [[nodiscard]] static std::size_t index_of(int connection) { return static_cast<std::size_t>(connection) % 64; }
@@ -109,7 +134,8 @@ class Proxy {
       close_pair({client, server, 0, false});
       return;
     }
-    pairs_.push_back({client, server, accepted_, false});
+    const auto replies_from = std::chrono::steady_clock::now() + std::chrono::milliseconds(delay_new_.load());
+    pairs_.push_back({client, server, accepted_, false, replies_from});
     ++accepted_;
   }
   // False when the pair is done for.
@@ -133,6 +159,10 @@ class Proxy {
       if (cut) count = static_cast<ssize_t>(left);
       cut_after_ = cut ? never : left - count;
     }
+    if (const std::chrono::milliseconds by(late_by_.load()); by.count() != 0) {
+      late_.push_back({std::chrono::steady_clock::now() + by, pair.number, {bytes, static_cast<std::size_t>(count)}});
+      return !cut;
+    }
     const std::size_t piece = dribble_ ? 1 : sizeof bytes;
     for (std::size_t at = 0; at < static_cast<std::size_t>(count);) {
       const std::size_t size = std::min(piece, static_cast<std::size_t>(count) - at);
@@ -141,16 +171,39 @@ class Proxy {
     }
     return !cut;
   }
+  void send_late() {
+    const auto now = std::chrono::steady_clock::now();
+    for (; !late_.empty() && late_.front().at <= now; late_.pop_front())
+      for (const Pair& pair : pairs_)
+        if (pair.number == late_.front().connection)
+          (void)!::send(pair.client, late_.front().bytes.data(), late_.front().bytes.size(), MSG_NOSIGNAL);
+  }
+  void say_now() {
+    const std::lock_guard lock(saying_);
+    for (const Pair& pair : pairs_)
+      if (!said_text_.empty() && concerns(said_to_, pair))
+        (void)!::send(pair.client, said_text_.data(), said_text_.size(), MSG_NOSIGNAL);
+    said_text_.clear();
+    if (close_all_) {
+      for (const Pair& pair : pairs_) close_pair(pair);
+      pairs_.clear();
+      close_all_ = false;
+    }
+    said_.notify_all();
+  }
   void run() {
     while (!stop_) {
       std::vector<pollfd> entries = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
       for (const Pair& pair : pairs_) {  // A descriptor below zero is passed over.
         entries.push_back({concerns(hold_requests_, pair) ? -1 : pair.client, POLLIN, 0});
-        entries.push_back({concerns(hold_replies_, pair) ? -1 : pair.server, POLLIN, 0});
+        entries.push_back({concerns(hold_replies_, pair) || pair.young() ? -1 : pair.server, POLLIN, 0});
       }
-      ::poll(entries.data(), entries.size(), -1);
+      const bool waits = std::any_of(pairs_.begin(), pairs_.end(), [](const Pair& pair) { return pair.young(); });
+      ::poll(entries.data(), entries.size(), !late_.empty() ? 1 : waits ? 5 : -1);
       char drained[16];
       while (::read(wake_[0], drained, sizeof drained) > 0) {}
+      say_now();
+      send_late();
       std::vector<Pair> kept;
       for (std::size_t index = 0; index < pairs_.size(); ++index) {
         Pair pair = pairs_[index];
@@ -172,14 +225,27 @@ class Proxy {
   std::string server_;
   int listener_ = -1;
   int wake_[2] = {-1, -1};
+  struct Late {
+    std::chrono::steady_clock::time_point at;
+    int connection;
+    std::string bytes;
+  };
   std::vector<Pair> pairs_;
+  std::deque<Late> late_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> dribble_{false};
   std::atomic<int> swallow_{none};
   std::atomic<int> hold_requests_{none};
   std::atomic<int> hold_replies_{none};
   std::atomic<std::int64_t> cut_after_{never};
+  std::atomic<std::int64_t> delay_new_{0};
+  std::atomic<std::int64_t> late_by_{0};
   std::atomic<int> accepted_{0};
   std::array<std::atomic<std::int64_t>, 64> requested_{};
+  std::mutex saying_;
+  std::condition_variable said_;
+  std::string said_text_;
+  bool close_all_ = false;
+  int said_to_ = none;
   std::thread thread_;
 };

@@ -27,6 +27,8 @@
 #include <string>
 #include <vector>
 
+#include "resp_text.hpp"
+
 // The server binaries that live tests run over: HOLDFAST_SERVERS (separated by colons), else redis-server and
 // valkey-server where they are in the path.
 inline std::vector<std::string> server_binaries() {
@@ -88,9 +90,7 @@ class RawConnection {
   }
   // The same with arguments of any bytes.
   std::string command(const std::vector<std::string>& arguments) {
-    std::string bytes = "*" + std::to_string(arguments.size()) + "\r\n";
-    for (const std::string& argument : arguments)
-      bytes += "$" + std::to_string(argument.size()) + "\r\n" + argument + "\r\n";
+    const std::string bytes = holdfast::testing::command_of(arguments);
     if (::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return "(closed)";
     return read_value();
   }

@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: MIT
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include <doctest/doctest.h>
+#include "run_tests.hpp"
+
+int main(int count, char** arguments) { return run_tests(count, arguments); }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "secrets.hpp"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "holdfast/limits.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr char url_variable[] = "HOLDFAST_URL";
+constexpr char password_variable[] = "HOLDFAST_PASSWORD";
+constexpr char password_file_variable[] = "HOLDFAST_PASSWORD_FILE";
+
+std::optional<std::string> variable(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? std::nullopt : std::optional<std::string>(text);
+}
+
+// Of a list of URLs with spaces between them, one after the other.
+template <class Use>
+void for_each_url(char* text, Use&& use) {
+  while (*text != '\0') {
+    const std::size_t size = ::strcspn(text, " ");
+    use(std::string_view(text, size));
+    text += size;
+    text += ::strspn(text, " ");
+  }
+}
+
+void conceal_url(char* text) noexcept {
+  for_each_url(text, [text](std::string_view url) {
+    const std::string_view password = password_in(url);
+    if (!password.empty()) ::memset(text + (password.data() - text), '*', password.size());
+  });
+}
+
+}  // namespace
+
+Environment Environment::inherited() {
+  const char* const urls = std::getenv(url_variable);
+  return {.urls = urls == nullptr ? std::nullopt : std::optional<std::string>(urls),
+          .password = variable(password_variable),
+          .password_file = variable(password_file_variable)};
+}
+
+// Between the first ':' of what stands in front of the last '@', and that: so are unescaped bytes of a password part of it.
+std::string_view password_in(std::string_view url) noexcept {
+  const std::size_t scheme = url.find("://");
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const std::size_t end = url.rfind('@');
+  if (end == std::string_view::npos || end < begin) return {};
+  const std::size_t colon = url.find(':', begin);
+  return colon < end ? url.substr(colon + 1, end - colon - 1) : std::string_view();
+}
+
+PasswordRead read_password(const std::string& path) {
+  PasswordRead read;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  char bytes[password_size_max + 3];  // A line's end, and a byte too much.
+  std::size_t size = 0;
+  ssize_t count = file < 0 ? -1 : 0;
+  while (file >= 0 && size < sizeof bytes) {
+    count = ::read(file, bytes + size, sizeof bytes - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  if (count < 0) read.error = "cannot read it: " + std::generic_category().message(errno);
+  if (file >= 0) ::close(file);
+  if (count < 0) return read;
+  std::string_view line(bytes, size);
+  if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (line.empty())
+    read.error = "there is no password in it";
+  else if (line.size() > password_size_max)
+    read.error = "a password has at most " + std::to_string(password_size_max) + " bytes";
+  else if (line.find_first_of(std::string_view("\n\0", 2)) != std::string_view::npos)
+    read.error = "it is one line with the password, and has more";
+  else
+    read.password = line;
+  ::explicit_bzero(bytes, sizeof bytes);
+  return read;
+}
+
+void wipe(std::string& text) noexcept { ::explicit_bzero(text.data(), text.size()); }
+
+void conceal_arguments(int count, char** arguments) noexcept {
+  constexpr std::string_view option = "--url";
+  for (int index = 1; index < count; ++index) {
+    const std::string_view word = arguments[index];
+    if (word == "--") return;
+    if (word == option && index + 1 < count) conceal_url(arguments[index + 1]);
+    if (word.size() > option.size() && word.substr(0, option.size()) == option && word[option.size()] == '=')
+      conceal_url(arguments[index] + option.size() + 1);
+  }
+}
+
+void conceal_environment() noexcept {
+  if (char* const urls = std::getenv(url_variable)) conceal_url(urls);
+  if (char* const password = std::getenv(password_variable)) ::memset(password, '*', ::strlen(password));
+}
+
+bool take_secrets_from_environment() noexcept {
+  ::unsetenv(password_variable);
+  ::unsetenv(password_file_variable);
+  bool secret = false;
+  if (char* const urls = std::getenv(url_variable))
+    for_each_url(urls, [&secret](std::string_view url) { secret = secret || !password_in(url).empty(); });
+  if (secret) ::unsetenv(url_variable);
+  return secret;
+}
+
+}  // namespace holdfast::cli

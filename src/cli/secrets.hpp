@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//
+// Where passwords come from, and what keeps them secret: other users read command lines, a command and all that it starts
+// read its environment, and what is written once into a log stays there.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::cli {
+
+// What the environment says of servers. An empty HOLDFAST_URL is none that can be understood, so that a script's mistake never
+// ends at the default server; the others count as not set.
+struct Environment {
+  std::optional<std::string> urls;           // HOLDFAST_URL
+  std::optional<std::string> password;       // HOLDFAST_PASSWORD
+  std::optional<std::string> password_file;  // HOLDFAST_PASSWORD_FILE
+
+  [[nodiscard]] static Environment inherited();
+};
+
+// The password's bytes in a URL, as they are written there, also in one that is malformed; empty: there is none.
+[[nodiscard]] std::string_view password_in(std::string_view url) noexcept;
+
+// The one line of a file, without its end. An error is a sentence without a full stop.
+struct PasswordRead {
+  std::string password;
+  std::string error;
+};
+[[nodiscard]] PasswordRead read_password(const std::string& path);
+
+// Overwrites the bytes.
+void wipe(std::string& text) noexcept;
+
+// Overwrites the passwords of our URLs in our own command line, where ps and /proc show them. What stands behind the first
+// "--" is the command's, and stays.
+void conceal_arguments(int count, char** arguments) noexcept;
+
+// Overwrites the passwords in our own environment, where /proc shows them. REQUIRES: what they say has been copied.
+void conceal_environment() noexcept;
+
+// Takes the variables with a password, or with where it is, out of the environment that a command will get. HOLDFAST_URL is one
+// of them only where it has a password in it. True if it was taken.
+bool take_secrets_from_environment() noexcept;
+
+}  // namespace holdfast::cli

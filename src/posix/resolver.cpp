@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/resolver.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "addresses.hpp"
+#include "holdfast/shared_value.hpp"
+
+namespace holdfast {
+
+namespace {
+
+// libc's resolver keeps answers of a few kilobytes on its stack, and so may the modules that it loads.
+constexpr std::size_t stack_size = 256 * 1024;
+
+enum class Stage : std::uint32_t { asking, answered, forgotten };
+
+}  // namespace
+
+struct Resolver::Page {
+  SharedValue<std::uint32_t> stage;
+  pid_t process;
+  int answered;  // The thread's end of the pipe.
+  std::uint16_t port;
+  std::uint8_t count;
+  char host[host_size_max + 1];
+  SocketAddress addresses[addresses_max];
+};
+
+void* Resolver::run(void* argument) noexcept {
+  Page& page = *static_cast<Page*>(argument);
+  page.count = look_up(page.host, page.port, page.addresses);
+  const int answered = page.answered;
+  if (static_cast<Stage>(page.stage.exchange(static_cast<std::uint32_t>(Stage::answered))) == Stage::forgotten)
+    (void)::munmap(argument, sizeof(Page));
+  (void)!::write(answered, "", 1);  // That wakes whoever asked.
+  ::close(answered);
+  return nullptr;
+}
+
+// False: there is no thread to be had now.
+bool Resolver::ask(NameQuestion& question, const char* host, std::uint16_t port) noexcept {
+  auto& self = static_cast<Resolver&>(question);
+  self.forget();
+  void* const place = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (place == MAP_FAILED) return false;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    (void)::munmap(place, sizeof(Page));
+    return false;
+  }
+  auto* const page = static_cast<Page*>(place);  // All zero: asking.
+  page->process = ::getpid();
+  page->answered = ends[1];
+  page->port = port;
+  std::strncpy(page->host, host, host_size_max);
+
+  pthread_t thread{};
+  sigset_t all;
+  sigset_t before;
+  (void)::sigfillset(&all);
+  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);  // Signals are the application's.
+  pthread_attr_t attributes;
+  int error = ::pthread_attr_init(&attributes);
+  if (error == 0) {
+    (void)::pthread_attr_setstacksize(&attributes, stack_size);  // Where it is refused, the default does.
+    (void)::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    error = ::pthread_create(&thread, &attributes, run, page);
+    (void)::pthread_attr_destroy(&attributes);
+  }
+  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    (void)::munmap(place, sizeof(Page));
+    return false;
+  }
+  self.page_ = page;
+  self.answered_ = ends[0];
+  return true;
+}
+
+void Resolver::poll(Client& client) noexcept {
+  if (page_ == nullptr || static_cast<Stage>(page_->stage.load()) != Stage::answered) return;
+  client.take_addresses(page_->addresses, page_->count);
+  forget();
+}
+
+void Resolver::forget() noexcept {
+  if (page_ == nullptr) return;
+  const bool inherited = page_->process != ::getpid();  // In a forked child there is no such thread.
+  if (inherited) ::close(page_->answered);
+  ::close(answered_);
+  answered_ = -1;
+  const auto before = static_cast<Stage>(page_->stage.exchange(static_cast<std::uint32_t>(Stage::forgotten)));
+  if (inherited || before == Stage::answered) (void)::munmap(page_, sizeof(Page));
+  page_ = nullptr;
+}
+
+}  // namespace holdfast

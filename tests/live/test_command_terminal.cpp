@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+//
+// The holdfast command on a terminal, as part of a shell's job.
+#include "terminal_session.hpp"
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+// holdfast run OPTION... lock -- sh -c SCRIPT, as a line of sh. The script has no single quotes.
+std::string run_line(const std::string& script, const std::string& options = "") {
+  return command_path() + " run " + options + " lock -- sh -c '" + script + "'";
+}
+
+constexpr char reads_a_word[] = "echo begin $$. >/dev/tty; read x </dev/tty; echo got-$x >/dev/tty; exit 5";
+
+}  // namespace
+
+// ---- The keys ----------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_the_command_should_have_the_terminal_and_its_keys_should_stop_the_job) {
+  TerminalSession session(server.unix_url(),
+                          {"run", "lock", "--", "sh", "-c", "echo begin $$.; read x; echo got-$x; exit 5"});
+  const int job = session.process();
+  TEST_ASSERT_TRUE(session.shows("."));
+  const pid_t child = session.number_behind("begin ");
+  session.type("\x1a");  // ^Z
+  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+  TEST_ASSERT_EQUAL("1", server.command("EXISTS lock"));
+  session.type("f\n");  // fg
+  TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
+  ::kill(job, SIGTSTP);
+  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+  session.type("f\n");
+  TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
+  session.type("word\n");
+  TEST_ASSERT_TRUE(session.shows("got-word"));
+  TEST_ASSERT_EQUAL(5, session.job());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
+TEST_ON_SERVER(test_a_job_that_was_stopped_for_longer_than_the_lease_should_be_killed) {
+  TerminalSession session(server.unix_url(),
+                          {"run", "-l", "0.5", "lock", "--", "sh", "-c", "echo begin; read x; echo got-$x"});
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("begin"));
+  session.type("\x1a");
+  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "0"; }));
+  session.type("f\n");
+  TEST_ASSERT_EQUAL(exit_lost, session.job());
+}
+
+TEST_ON_SERVER(test_the_interrupt_key_should_end_the_command) {
+  TerminalSession session(server.unix_url(), {"run", "lock", "--", "sh", "-c", "echo begin; exec sleep 1000"});
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("begin"));
+  session.type("\x03");  // ^C
+  TEST_ASSERT_EQUAL(128 + SIGINT, session.job());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
+// ---- A command that asks for the terminal by its name ------------------------------------------------------------
+
+TEST_ON_SERVER(test_a_command_that_reads_the_terminal_should_get_it_whatever_its_input_is) {
+  const std::string lines[] = {
+      run_line(reads_a_word) + " </dev/null",
+      "echo data | " + run_line(reads_a_word),
+      run_line(reads_a_word) + " </dev/null >/dev/null",
+      run_line(reads_a_word) + " </dev/null 2>/dev/null | cat",
+      "sleep 100 | " + run_line(reads_a_word) + "; code=$?; kill %1 2>/dev/null; exit $code",
+  };
+  for (const std::string& line : lines) {
+    TEST_MESSAGE("line: " << line);
+    TerminalSession session(server.unix_url(), line);
+    TEST_ASSERT_TRUE(session.process() > 0);
+    TEST_ASSERT_TRUE(session.shows("begin"));
+    session.type("word\n");
+    TEST_ASSERT_TRUE(session.shows("got-word"));
+  }
+}
+
+// As ssh and sudo do: SIGTTIN is caught, and sent to itself when all is tidied up.
+TEST_ON_SERVER(test_a_command_that_catches_the_stop_of_the_terminal_should_get_it_too) {
+  const std::string reader =
+      "trap \"trap - TTIN; sleep 0.05; kill -TTIN \\$\\$\" TTIN; echo begin >/dev/tty; "
+      "until read x </dev/tty; do sleep 0.01; done; echo got-$x >/dev/tty";
+  TerminalSession session(server.unix_url(),
+                          "SCRIPT='" + reader + "'; export SCRIPT; sleep 100 | " + run_line("sh -c \"$SCRIPT\"; true"));
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("begin"));
+  (void)::poll(nullptr, 0, 300);
+  session.type("word\n");
+  TEST_ASSERT_TRUE(session.shows("got-word"));
+}
+
+TEST_ON_SERVER(test_a_command_with_another_input_should_be_stopped_and_brought_back) {
+  TerminalSession session(server.unix_url(), "exec " + run_line(reads_a_word) + " </dev/null");
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("."));
+  const pid_t child = session.number_behind("begin ");
+  for (int turn = 0; turn < 3; ++turn) {
+    TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
+    session.type("\x1a");  // ^Z
+    TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+    TEST_ASSERT_EQUAL('T', state_of(child));
+    session.type("f\n");  // fg
+  }
+  TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
+  session.type("word\n");
+  TEST_ASSERT_TRUE(session.shows("got-word"));
+  TEST_ASSERT_EQUAL(5, session.job());
+}
+
+TEST_ON_SERVER(test_a_job_of_the_background_should_get_the_terminal_with_the_foreground) {
+  for (const char* const input : {"</dev/null", ""}) {
+    TerminalSession session(server.unix_url(), "exec " + run_line(reads_a_word) + " " + input,
+                            TerminalSession::Place::background);
+    TEST_ASSERT_TRUE(session.process() > 0);
+    TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+    session.type("f\n");  // fg
+    TEST_ASSERT_TRUE(session.shows("."));
+    const pid_t child = session.number_behind("begin ");
+    TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'S'; }));
+    session.type("word\n");
+    TEST_ASSERT_TRUE(session.shows("got-word"));
+    TEST_ASSERT_EQUAL(5, session.job());
+  }
+}
+
+TEST_ON_SERVER(test_the_terminal_should_be_given_back_at_the_end) {
+  for (const char* const end : {"", "; kill -9 $$"}) {
+    TerminalSession session(server.unix_url(), run_line("read x </dev/tty; echo got-$x >/dev/tty" + std::string(end)) +
+                                                   " </dev/null; read y; echo then-$y");
+    TEST_ASSERT_TRUE(session.process() > 0);
+    session.type("one\n");
+    TEST_ASSERT_TRUE(session.shows("got-one"));
+    session.type("two\n");
+    TEST_ASSERT_TRUE(session.shows("then-two"));
+    TEST_ASSERT_EQUAL(0, session.job());
+  }
+}
+
+TEST_ON_SERVER(test_others_of_the_job_should_get_the_terminal_when_they_ask_for_it) {
+  TerminalSession session(server.unix_url(),
+                          "sh -c 'sleep 0.5; read y </dev/tty; echo mate-$y >/dev/tty' & exec " +
+                              run_line("echo begin >/dev/tty; read x </dev/tty; echo got-$x >/dev/tty; sleep 3; "
+                                       "read z </dev/tty; echo again-$z >/dev/tty"));
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("begin"));
+  session.type("one\n");
+  TEST_ASSERT_TRUE(session.shows("got-one"));
+  (void)::poll(nullptr, 0, 1800);
+  session.type("two\n");
+  TEST_ASSERT_TRUE(session.shows("mate-two"));
+  (void)::poll(nullptr, 0, 2000);
+  session.type("three\n");
+  TEST_ASSERT_TRUE(session.shows("again-three"));
+  TEST_ASSERT_EQUAL(0, session.job());
+}
+
+// ---- A stopped command that is to end ----------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_a_stopped_command_should_hear_what_asks_for_its_end) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    Running command(server.unix_url(), run_script({}, "ulimit -c 0; echo $$; exec sleep 1000"));
+    const pid_t child = command.line_of_pid();
+    ::kill(child, SIGSTOP);
+    TEST_ASSERT_TRUE(eventually([&] { return state_of(child) == 'T'; }));
+    command.signal(number);
+    TEST_ASSERT_EQUAL(128 + number, command.wait());
+  }
+}
+
+TEST_ON_SERVER(test_a_stopped_job_should_hear_what_asks_for_its_end) {
+  TerminalSession session(server.unix_url(), "exec " + run_line("echo begin $$.; exec sleep 1000"));
+  const int job = session.process();
+  TEST_ASSERT_TRUE(session.shows("."));
+  session.type("\x1a");
+  TEST_ASSERT_EQUAL(TerminalSession::stopped + 0, session.job());
+  ::kill(job, SIGTERM);
+  ::kill(job, SIGCONT);
+  session.type("f\n");  // Our shell looks only then.
+  TEST_ASSERT_EQUAL(128 + SIGTERM, session.job());
+}

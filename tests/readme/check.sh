@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# usage: check.sh SOURCE-ROOT
+#
+# What extract.py promises: it takes README.md as it is, and refuses one with something in it that no test runs.
+set -euo pipefail
+
+source_root=$(readlink -f "${1:?usage: check.sh SOURCE-ROOT}")
+extract=$source_root/tests/readme/extract.py
+work=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-readme.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/out"
+ln -s "$source_root/.dev" "$work/.dev"
+
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+
+refused() {  # refused WORDS: README.md in the work folder is refused, with these words
+  ! "$extract" "$work/README.md" "$work/out" 2>"$work/err" || fail "not refused: $1"
+  grep -qF "$1" "$work/err" || fail "no word of '$1': $(cat "$work/err")"
+}
+
+with() { { cat "$source_root/README.md"; printf '%s\n' "$@"; } >"$work/README.md"; }
+
+without() { sed "s|$1|$2|" "$source_root/README.md" >"$work/README.md"; }
+
+with
+"$extract" "$work/README.md" "$work/out" || fail "README.md is refused"
+
+with '```cpp' 'holdfast::Unheard lock(client);' '```'
+refused 'no test knows how to run this block'
+with '```c++' 'holdfast::Mutex lock(client);' '```'
+refused 'no test knows what to do with this block'
+with '```' 'holdfast::Mutex lock(client);' '```'
+refused 'no test knows what to do with this block'
+with '```cpp' 'holdfast::Mutex lock(client, "a");' '```'
+refused 'a second block of the example mutex'
+with '```cpp' 'holdfast::Mutex lock(client, "a");'
+refused 'the block has no end'
+with '```sh' 'holdfast info nightly-report' '```'
+refused 'no test knows how to run this line'
+with '```sh' './dev nonsense' '```'
+refused 'no test knows how to run this line'
+without 'holdfast::FencedLock lock' 'holdfast::Unheard lock'
+refused 'no test knows how to run this block'
+without 'holdfast run --url' 'holdfast ran --url'
+refused 'no test knows how to run this line'
+without 'held(): no I/O, any thread' 'kept alive'
+refused 'says that a hold is kept'
+without '// \.\.\. co_await' '// ... and'
+refused 'none that is known how to fill'
+without 'redis://10.0.0.3' 'redis://localhost'
+refused 'none that is known how to fill'

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: MIT
+//
+// When a connection is made, and where it goes. Theorem: attempts never come faster than their pauses allow, each address
+// gets its turn, and an answer of the resolver is used however late it comes.
+#include "holdfast/dialer.hpp"
+
+#include <random>
+
+#include "holdfast/cancel_signal.hpp"
+#include "printers.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
+constexpr std::uint16_t least = 0;
+constexpr std::uint16_t most = UINT16_MAX;
+constexpr Duration timeout = 2s;
+
+struct Desk {
+  explicit Desk(std::uint8_t count = 1, bool named = false) { dialer.start(timeout, count, named); }
+  DialAction poll() { return dialer.poll_action(now, most); }
+  void refuse() { dialer.handle_dial_failed(Status::connect_failed, now, most); }
+  void connect() {
+    TEST_ASSERT_EQUAL(DialAction::dial, poll());
+    dialer.handle_dialled();
+    dialer.handle_ready(now);
+  }
+  void close(bool used) { dialer.handle_closed(Status::transport_closed, used, now, most); }
+  void wait() { now = later(now, dialer.poll_timeout()); }
+
+  Dialer dialer;
+  Instant now = start;
+};
+
+}  // namespace
+
+// ---- One attempt -------------------------------------------------------------------------------------------------
+
+TEST(test_the_first_attempt_should_be_due_at_once) {
+  Desk desk;
+  TEST_ASSERT_TRUE(desk.dialer.hopeful(start));
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  TEST_ASSERT_TRUE(desk.dialer.connecting());
+  TEST_ASSERT_TRUE(desk.dialer.poll_timeout() == start + timeout);
+}
+
+TEST(test_a_dialer_that_was_never_started_should_want_nothing) {
+  Dialer dialer;
+  TEST_ASSERT_EQUAL(DialAction::none, dialer.poll_action(start, most));
+  TEST_ASSERT_TRUE(dialer.poll_timeout() == Instant::max());
+  TEST_ASSERT_FALSE(dialer.hopeful(start));
+}
+
+TEST(test_a_silent_address_should_be_given_up_at_its_deadline) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.now = start + timeout - 1ns;
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  desk.now = start + timeout;
+  TEST_ASSERT_EQUAL(DialAction::hang_up, desk.poll());
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  TEST_ASSERT_EQUAL(Status::connect_failed, desk.dialer.failure());
+  TEST_ASSERT_FALSE(desk.dialer.connecting());
+}
+
+TEST(test_each_address_should_get_its_share_of_the_attempt) {
+  Desk desk(4);
+  for (std::uint8_t address = 0; address < 4; ++address) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    TEST_ASSERT_EQUAL(address, desk.dialer.address());
+    TEST_ASSERT_TRUE(desk.dialer.poll_timeout() == start + (address + 1) * timeout / 4);
+    desk.wait();
+    TEST_ASSERT_EQUAL(DialAction::hang_up, desk.poll());
+  }
+  TEST_ASSERT_FALSE(desk.dialer.connecting());
+}
+
+TEST(test_the_address_that_worked_should_be_dialled_first_the_next_time) {
+  Desk desk(3);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  desk.connect();
+  TEST_ASSERT_EQUAL(1, desk.dialer.address());
+  desk.close(true);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(1, desk.dialer.address());
+}
+
+TEST(test_a_peer_that_ends_in_the_handshake_should_give_way_to_the_next_address) {
+  Desk desk(2);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.dialer.handle_dialled();
+  TEST_ASSERT_TRUE(desk.dialer.poll_timeout() == Instant::max());
+  desk.close(false);
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(1, desk.dialer.address());
+}
+
+// ---- Names -------------------------------------------------------------------------------------------------------
+
+TEST(test_an_unknown_name_should_be_asked_for_once) {
+  Desk desk(0, true);
+  TEST_ASSERT_TRUE(desk.dialer.poll_timeout() == Instant());
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  desk.dialer.handle_resolved(2, desk.now, most);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+}
+
+TEST(test_a_name_without_an_address_should_fail_and_be_asked_for_again) {
+  Desk desk(0, true);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(0, desk.now, most);
+  TEST_ASSERT_EQUAL(Status::name_not_resolved, desk.dialer.failure());
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+}
+
+TEST(test_an_answer_that_comes_later_than_the_connect_timeout_should_be_used) {
+  Desk desk(0, true);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  int failures = 0;
+  for (; desk.now < start + 12s; desk.wait()) {
+    TEST_ASSERT_EQUAL(DialAction::none, desk.poll());  // One question is under way, and no other is asked.
+    if (desk.dialer.state() == DialState::waiting) ++failures;
+  }
+  TEST_ASSERT_TRUE(failures >= 3);
+  TEST_ASSERT_EQUAL(Status::name_not_resolved, desk.dialer.failure());
+  TEST_ASSERT_TRUE(desk.dialer.takes_addresses());
+  desk.dialer.handle_resolved(1, desk.now, most);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_TRUE(desk.dialer.attempt_deadline() == desk.now + timeout);  // The resolver's time is not the attempt's.
+}
+
+TEST(test_known_addresses_that_all_fail_should_lead_to_a_new_question) {
+  Desk desk(0, true);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(1, desk.now, most);
+  desk.connect();
+  desk.close(true);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());  // In the same attempt.
+  desk.dialer.handle_resolved(2, desk.now, most);
+  for (int address = 0; address < 2; ++address) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+  }
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());  // Those were fresh: that is the end of it.
+}
+
+// Known addresses and those that are found anew share the time of one attempt; the resolver has its own.
+TEST(test_a_new_question_should_add_no_more_to_the_attempt_than_the_resolver_took) {
+  Desk desk(0, true);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(2, desk.now, most);
+  desk.connect();
+  desk.close(true);
+  const Instant began = desk.now;
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.wait();  // One is silent, and the other refuses.
+  TEST_ASSERT_EQUAL(DialAction::hang_up, desk.poll());
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.now = desk.now + 700ms;
+  desk.dialer.handle_resolved(1, desk.now, most);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(began + timeout + 700ms, desk.dialer.attempt_deadline());
+}
+
+TEST(test_a_known_address_that_is_silent_should_lead_to_a_new_question_in_the_next_attempt) {
+  Desk desk(0, true);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(1, desk.now, most);
+  desk.connect();
+  desk.close(true);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::hang_up, desk.poll());  // With all of the attempt's time.
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+}
+
+TEST(test_no_attempt_should_take_longer_than_the_connect_timeout) {
+  for (std::uint8_t count = 1; count <= 8; ++count) {
+    Desk desk(count);
+    desk.dialer.start(250ms, count, false);
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    while (desk.dialer.connecting()) {
+      desk.wait();
+      (void)desk.poll();
+    }
+    TEST_ASSERT_TRUE(desk.now <= start + 250ms);
+  }
+}
+
+TEST(test_known_addresses_should_not_wait_for_a_resolver_that_is_slow) {
+  Desk desk(0, true);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(1, desk.now, most);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  for (desk.wait(); desk.poll() != DialAction::dial; desk.wait()) TEST_ASSERT_TRUE(desk.now < start + 10s);
+  // What is found now would take the address away that is being dialled.
+  TEST_ASSERT_FALSE(desk.dialer.takes_addresses());
+  desk.dialer.handle_resolved(0, desk.now, most);
+  desk.dialer.handle_dialled();
+  desk.dialer.handle_ready(desk.now);
+  TEST_ASSERT_TRUE(desk.dialer.ready());
+}
+
+// ---- Pauses ------------------------------------------------------------------------------------------------------
+
+TEST(test_failures_should_keep_the_next_attempt_away_for_longer_and_longer) {
+  Desk desk;
+  Duration before = Duration::zero();
+  for (int failure = 0; failure < 12; ++failure) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+    TEST_ASSERT_FALSE(desk.dialer.hopeful(desk.now));
+    TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+    const Duration pause = desk.dialer.poll_timeout() - desk.now;
+    TEST_ASSERT_TRUE(pause >= before && pause >= reconnect_delay_min && pause <= reconnect_delay_max);
+    before = pause;
+    desk.wait();
+  }
+  TEST_ASSERT_TRUE(before == reconnect_delay_max);
+}
+
+TEST(test_pauses_should_be_drawn_from_half_of_the_delay_to_all_of_it) {
+  for (const std::uint16_t random : {least, most}) {
+    Dialer dialer;
+    dialer.start(timeout, 1, false);
+    TEST_ASSERT_EQUAL(DialAction::dial, dialer.poll_action(start, random));
+    dialer.handle_dial_failed(Status::connect_failed, start, random);
+    TEST_ASSERT_TRUE(dialer.poll_timeout() ==
+                     start + (random == least ? reconnect_delay_min / 2 : reconnect_delay_min));
+  }
+}
+
+TEST(test_the_loss_of_a_connection_should_be_mended_at_once) {
+  for (const bool used : {false, true}) {
+    Desk desk;
+    desk.connect();
+    desk.close(used);
+    TEST_ASSERT_TRUE(desk.dialer.hopeful(desk.now));
+    TEST_ASSERT_EQUAL(Status::transport_closed, desk.dialer.failure());
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  }
+}
+
+// A peer that accepts and closes again, for ever.
+int connections_within(Duration span, bool used, Duration life) {
+  Desk desk;
+  int count = 0;
+  while (desk.now < start + span) {
+    desk.wait();
+    desk.connect();
+    ++count;
+    desk.now = desk.now + life;
+    desk.close(used);
+  }
+  return count;
+}
+
+TEST(test_connections_that_end_soon_should_not_be_made_as_fast_as_they_end) {  // [rule 7]
+  TEST_ASSERT_TRUE(connections_within(60s, false, 1ms) <= 40);
+  TEST_ASSERT_TRUE(connections_within(60s, true, 1ms) <= 320);
+  TEST_ASSERT_TRUE(connections_within(60s, true, reconnect_delay_max) <= 31);
+}
+
+TEST(test_a_connection_that_lasted_should_make_the_failures_before_it_forgotten) {
+  Desk desk;
+  for (int failure = 0; failure < 10; ++failure) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+    desk.wait();
+  }
+  desk.connect();
+  desk.now = desk.now + reconnect_delay_max;
+  TEST_ASSERT_TRUE(desk.dialer.lasted(desk.now));
+  desk.close(false);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+}
+
+TEST(test_a_connection_that_the_driver_closed_should_be_made_anew_at_once) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  desk.dialer.abandon();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.dialer.stop();
+  desk.dialer.abandon();
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+}
+
+// Whatever happens, the driver can always do what it is told, and is told something again by poll_timeout().
+TEST(test_any_sequence_of_outcomes_should_keep_the_dialer_going) {
+  std::mt19937 random(20261122);
+  for (int world = 0; world < 300; ++world) {
+    const bool named = random() % 2 == 0;
+    Desk desk(static_cast<std::uint8_t>(random() % 3 + (named ? 0 : 1)), named);
+    bool asking = false;
+    for (int step = 0; step < 200; ++step) {
+      const auto draw = static_cast<std::uint16_t>(random());
+      switch (desk.dialer.poll_action(desk.now, draw)) {
+        case DialAction::resolve:
+          TEST_ASSERT_FALSE(asking);
+          asking = true;
+          continue;
+        case DialAction::dial:
+          TEST_ASSERT_TRUE(desk.dialer.address() < desk.dialer.address_count());
+          if (random() % 3 == 0) desk.dialer.handle_dial_failed(Status::connect_failed, desk.now, draw);
+          continue;
+        case DialAction::hang_up: continue;
+        case DialAction::none: break;
+      }
+      if (asking && random() % 4 == 0) {
+        asking = false;
+        const auto count = static_cast<std::uint8_t>(desk.dialer.takes_addresses() ? random() % 4 : 0);
+        desk.dialer.handle_resolved(count, desk.now, draw);
+        continue;
+      }
+      switch (desk.dialer.state()) {
+        case DialState::dialling:
+          if (random() % 2 == 0) desk.dialer.handle_dialled();
+          break;
+        case DialState::handshaking:
+          if (random() % 2 == 0)
+            desk.dialer.handle_ready(desk.now);
+          else
+            desk.close(false);
+          continue;
+        case DialState::ready:
+          desk.now = desk.now + Duration(random() % 3'000'000'000U);
+          desk.close(random() % 2 == 0);
+          continue;
+        case DialState::off:
+        case DialState::waiting:
+        case DialState::resolving:
+        case DialState::next: break;
+      }
+      const Instant timeout_at = desk.dialer.poll_timeout();
+      if (desk.dialer.state() == DialState::handshaking) continue;
+      TEST_ASSERT_TRUE(timeout_at > desk.now && timeout_at <= desk.now + timeout + reconnect_delay_max);
+      desk.wait();
+    }
+  }
+}
+
+// ---- cancel() ----------------------------------------------------------------------------------------------------
+
+TEST(test_cancel_should_end_the_call_in_progress_and_none_after_it) {
+  CancelSignal cancel;
+  cancel.raise();
+  cancel.raise();
+  TEST_ASSERT_TRUE(cancel.pending());
+  TEST_ASSERT_TRUE(cancel.pending());  // Looking at it takes nothing away.
+  cancel.take();
+  TEST_ASSERT_FALSE(cancel.pending());
+}
+
+TEST(test_cancel_before_a_release_should_wait_for_the_next_call) {
+  CancelSignal cancel;
+  cancel.raise();
+  cancel.begin_spared();
+  TEST_ASSERT_FALSE(cancel.pending());
+  cancel.end_spared();
+  TEST_ASSERT_TRUE(cancel.pending());
+}
+
+TEST(test_cancel_during_a_release_should_end_its_wait_and_nothing_else) {
+  CancelSignal cancel;
+  cancel.begin_spared();
+  cancel.raise();
+  TEST_ASSERT_TRUE(cancel.pending());
+  cancel.end_spared();
+  TEST_ASSERT_FALSE(cancel.pending());
+}

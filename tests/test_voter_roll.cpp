@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT
+//
+// Who may vote, and what is kept of the nodes when a quorum is connected anew: with another order, other addresses, another
+// max_lease, or fewer nodes.
+#include "unity_style.hpp"
+
+#include <cstring>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "holdfast/mutex_kind.hpp"
+#include "holdfast/voter_roll.hpp"
+#include "printers.hpp"
+
+using namespace holdfast;
+
+namespace {
+
+constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000'000);
+constexpr Duration max_lease = 30s;
+constexpr Duration longest = LeasePromise::longest(max_lease);
+constexpr int old = 1'000'000;
+constexpr std::size_t capacity = 5;
+
+std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
+
+// What a server says of itself. Its run id is one letter.
+struct Server {
+  char id = 'a';
+  int uptime = old;
+  std::string standing = "-1master";
+  char replication = 'f';
+
+  [[nodiscard]] std::string handshake() const {
+    return ":7\r\n*6\r\n" + bulk(std::string(40, id)) + bulk(std::to_string(uptime)) + bulk("7.0.15") + bulk("") +
+           bulk(replication == 'f' ? std::string(40, static_cast<char>(id - 'a' + '0'))
+                                   : std::string(40, replication)) +
+           bulk(standing);
+  }
+};
+
+// One quorum without sockets: it does what a driver does when a connection comes and goes.
+struct Quorum {
+  struct Node {
+    SessionBuffers buffers;
+    Session session{SessionSettings(), SessionBuffers::storage_of(&buffers)};
+    ClientConfig config;
+  };
+  std::deque<Node> nodes{capacity};
+  VoterRoll::Voter voters[capacity];
+  VoterRoll roll{voters, capacity};
+  Instant now = start;
+  char text[400];
+
+  // The addresses are ports.
+  void connect(const std::vector<std::uint16_t>& ports, const QuorumConfig& config = {.max_lease = max_lease}) {
+    for (std::size_t index = 0; index < roll.size(); ++index) down(index);
+    roll.begin(ports.size(), config, now);
+    for (std::size_t index = 0; index < ports.size(); ++index) {
+      nodes[index].config.port = ports[index];
+      roll.attach(index, nodes[index].session, nodes[index].config);
+      roll.enter(index, nodes[index].config);
+    }
+  }
+  void up(std::size_t index, const Server& server) {
+    Session& session = nodes[index].session;
+    session.handle_connected(now, now + 1s);
+    transmit(session);
+    const std::string bytes = server.handshake();
+    const MutableBytes space = session.receive_space();
+    std::memcpy(space.data, bytes.data(), bytes.size());
+    session.handle_received(bytes.size(), now);
+    poll(session);
+    TEST_ASSERT_TRUE(session.ready());
+    (void)roll.introduce(index, now);
+    transmit(session);
+  }
+  void down(std::size_t index) {
+    nodes[index].session.handle_closed();
+    poll(nodes[index].session);
+    roll.leave(index, Status::transport_closed);
+  }
+  // To another server, or the same one.
+  void again(std::size_t index, const Server& server) {
+    down(index);
+    up(index, server);
+  }
+  void all_up(const std::string& ids) {
+    for (std::size_t index = 0; index < ids.size(); ++index) up(index, {.id = ids[index]});
+  }
+  [[nodiscard]] NodeSet voting() const { return roll.voters(now); }
+  [[nodiscard]] std::string error() { return std::string(roll.write_text({text, sizeof text}, now).string_view()); }
+  // By then every node that is there votes.
+  void wait(Duration length) { now = now + length; }
+
+ private:
+  void poll(Session& session) const {
+    Reply reply;
+    while (session.poll_reply(reply, now)) {}
+  }
+  void transmit(Session& session) const { session.handle_transmitted(session.poll_transmit(now).size()); }
+};
+
+}  // namespace
+
+static void setUp() {}
+static void tearDown() {}
+
+// ---- The first time ----------------------------------------------------------------------------------------------
+
+TEST(test_nodes_that_are_old_should_vote_at_once) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  TEST_ASSERT_EQUAL(0, quorum.voting());
+  TEST_ASSERT_EQUAL(Status::no_quorum, quorum.roll.verdict(start));
+  quorum.up(0, {.id = 'a'});
+  quorum.up(2, {.id = 'c'});
+  TEST_ASSERT_EQUAL(0b101, quorum.voting());
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.verdict(start));
+  quorum.down(2);
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+  quorum.up(1, {.id = 'b', .uptime = 3});
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+  TEST_ASSERT_EQUAL("node 2 (127.0.0.1:2) was restarted, votes in 29 s; node 3 (127.0.0.1:3) transport_closed",
+                    quorum.error());
+}
+
+TEST(test_a_node_that_is_first_met_late_should_vote_by_its_uptime) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.up(0, {.id = 'a'});
+  quorum.connect({1, 2, 3});  // As a service does that tries until a majority is there.
+  quorum.up(0, {.id = 'a'});
+  quorum.up(1, {.id = 'b'});
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+}
+
+// ---- Connected anew ----------------------------------------------------------------------------------------------
+
+TEST(test_another_server_at_an_address_should_wait_also_behind_another_connect) {  // [redlock 9]
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  quorum.wait(10s);
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abx");
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  TEST_ASSERT_EQUAL("node 3 (127.0.0.1:3) was restarted, votes in 31 s", quorum.error());
+  // The wait goes on behind the next one, and does not begin anew.
+  quorum.wait(20s);
+  for (std::size_t index = 0; index < 3; ++index) quorum.down(index);
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abx");
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  TEST_ASSERT_EQUAL(std::uint64_t{11}, quorum.roll.seconds_until_vote(2, quorum.now));
+  quorum.wait(longest - 20s);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+}
+
+TEST(test_what_is_known_of_a_node_should_go_with_its_address_into_another_order) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.connect({3, 1, 2});
+  quorum.all_up("cab");
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  quorum.connect({2, 1, 3});
+  quorum.all_up("xac");
+  TEST_ASSERT_EQUAL(0b110, quorum.voting());
+  TEST_ASSERT_EQUAL("node 1 (127.0.0.1:2) was restarted, votes in 31 s", quorum.error());
+}
+
+TEST(test_a_server_at_a_new_address_should_be_known_by_its_run_id) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.connect({11, 12, 13});
+  quorum.all_up("cab");
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  // One that waits goes on waiting there.
+  quorum.again(1, {.id = 'x'});
+  quorum.wait(10s);
+  quorum.connect({21, 12, 13});
+  quorum.all_up("xcb");
+  TEST_ASSERT_EQUAL(0b100, quorum.voting());
+  TEST_ASSERT_EQUAL(std::uint64_t{21}, quorum.roll.seconds_until_vote(0, quorum.now));
+}
+
+// It may have taken the place of a node that is not asked any more.
+TEST(test_a_strange_server_at_a_new_address_should_wait) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.connect({1, 2, 4});
+  quorum.all_up("abx");
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  TEST_ASSERT_EQUAL(std::uint64_t{31}, quorum.roll.seconds_until_vote(2, quorum.now));
+  quorum.wait(longest);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  // One of before that comes back was no node meanwhile: what the others have granted it does not know.
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+}
+
+TEST(test_strangers_should_wait_also_behind_a_roster_that_nobody_answered_for) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.connect({4, 5, 6});
+  quorum.connect({7, 8, 9});
+  quorum.all_up("xyz");
+  TEST_ASSERT_EQUAL(0, quorum.voting());
+}
+
+TEST(test_a_quorum_that_met_nobody_should_know_of_no_strangers) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.connect({4, 5, 6});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+}
+
+// Three of five held it; two of three have never heard of it.
+TEST(test_so_much_fewer_nodes_that_two_majorities_may_have_none_in_common_should_wait) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3, 4, 5});
+  quorum.all_up("abcde");
+  TEST_ASSERT_EQUAL(0b11111, quorum.voting());
+  quorum.connect({1, 2, 3, 4});
+  quorum.all_up("abcd");
+  TEST_ASSERT_EQUAL(0b1111, quorum.voting());
+  quorum.connect({1, 2, 3, 4, 5});
+  quorum.all_up("abcde");
+  TEST_ASSERT_EQUAL(0b01111, quorum.voting());
+  quorum.wait(longest);
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(0, quorum.voting());
+  quorum.wait(longest);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+}
+
+// ---- max_lease ---------------------------------------------------------------------------------------------------
+
+// Held for 30 s by another lock of this quorum, forgotten by the node, and connected anew with a second.
+TEST(test_a_restarted_node_should_wait_for_the_max_lease_of_before) {  // [redlock 9]
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.connect({1, 2, 3}, {.max_lease = 1s});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  quorum.wait(5s);
+  quorum.again(2, {.id = 'x', .uptime = 4});
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  quorum.wait(longest - 5s + 1ns);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  // From then on the smaller one is enough.
+  quorum.again(2, {.id = 'y', .uptime = 1});
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  quorum.wait(LeasePromise::longest(1s) + 1ns);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+}
+
+TEST(test_a_max_lease_under_which_nobody_was_met_should_promise_nothing) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3}, {.max_lease = 1h});
+  quorum.connect({1, 2, 3}, {.max_lease = 1s});
+  quorum.up(0, {.id = 'a', .uptime = 4});
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+}
+
+TEST(test_what_was_learnt_without_the_guard_should_count_with_it) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3}, {.max_lease = max_lease, .restart_guard = false});
+  quorum.all_up("abc");
+  quorum.again(2, {.id = 'x'});
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abx");
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+}
+
+TEST(test_a_lease_above_max_lease_should_be_refused_in_words) {
+  Quorum quorum;
+  QuorumVote vote(mutex_kind);
+  QuorumVote* const votes[] = {&vote};
+  QuorumMachine machine(mutex_kind, votes, 1);
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+  quorum.connect({1, 2, 3}, {.max_lease = 10s});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.permit(machine));
+  TEST_ASSERT_EQUAL("", quorum.error());
+  quorum.connect({1, 2, 3}, {.max_lease = 1500ms});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(1500ms, quorum.roll.electorate(quorum.now).max_lease);
+  TEST_ASSERT_EQUAL(1500ms, quorum.roll.repairers(quorum.now).max_lease);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, quorum.roll.permit(machine));
+  TEST_ASSERT_EQUAL("a lease of 10000 ms is longer than max_lease, 1500 ms", quorum.error());
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 1s}));
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.permit(machine));
+  TEST_ASSERT_EQUAL("", quorum.error());
+}
+
+// ---- Promotions --------------------------------------------------------------------------------------------------
+
+TEST(test_a_promoted_server_should_wait_and_be_named) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("ab");
+  quorum.up(2, {.id = 'c', .standing = "4711master"});
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  TEST_ASSERT_EQUAL("node 3 (127.0.0.1:3) may have been promoted, votes in 31 s", quorum.error());
+  TEST_ASSERT_EQUAL(Status::no_quorum, quorum.roll.status(2, quorum.now));
+  quorum.wait(longest);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+}
+
+TEST(test_a_replica_should_have_no_vote_and_be_asked_again) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("ab");
+  quorum.up(2, {.id = 'c', .standing = "-1slave"});
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  TEST_ASSERT_EQUAL("node 3 (127.0.0.1:3) is a replica", quorum.error());
+  TEST_ASSERT_EQUAL(Status::read_only, quorum.roll.status(2, quorum.now));
+  TEST_ASSERT_EQUAL(UINT64_MAX, quorum.roll.seconds_until_vote(2, quorum.now));
+  TEST_ASSERT_EQUAL(start + 5s, quorum.roll.introduction_due(2));
+  TEST_ASSERT_EQUAL(Instant::max(), quorum.roll.introduction_due(1));
+  quorum.wait(5s);
+  quorum.again(2, {.id = 'c', .standing = "4711master"});
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  quorum.wait(longest);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+}
+
+TEST(test_a_node_that_refuses_to_write_should_have_no_vote_and_be_asked_again) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.wait(100s);
+  quorum.roll.demote(0b100, quorum.now);
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  const Instant due = quorum.now + 5s;
+  TEST_ASSERT_EQUAL(due, quorum.roll.introduction_due(2));
+  quorum.wait(1s);
+  quorum.roll.demote(0b100, quorum.now);  // Told again and again, it is not put off.
+  TEST_ASSERT_EQUAL(due, quorum.roll.introduction_due(2));
+  quorum.down(2);
+  quorum.roll.demote(0b010, quorum.now);
+  quorum.up(2, {.id = 'c', .standing = "4711master"});
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+  // Where restarts are no matter, neither is this.
+  Quorum careless;
+  careless.connect({1, 2, 3}, {.max_lease = max_lease, .restart_guard = false});
+  careless.all_up("ab");
+  careless.up(2, {.id = 'c', .standing = "-1slave"});
+  careless.roll.demote(0b001, careless.now);
+  TEST_ASSERT_EQUAL(0b111, careless.voting());
+  TEST_ASSERT_EQUAL(Instant::max(), careless.roll.introduction_due(2));
+}
+
+// ---- One machine -------------------------------------------------------------------------------------------------
+
+TEST(test_a_node_should_be_told_to_have_moved_when_another_server_answers_its_connection) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.again(2, {.id = 'c'});
+  TEST_ASSERT_FALSE(quorum.roll.moved(2));
+  const std::uint32_t first = quorum.roll.server(2);
+  quorum.again(2, {.id = 'x'});
+  TEST_ASSERT_TRUE(quorum.roll.moved(2));
+  TEST_ASSERT_TRUE(quorum.roll.server(2) != first);
+  // The connection's place counts here, not the address: what it had still to say was for the server before.
+  quorum.connect({3, 2, 1});
+  quorum.all_up("xba");
+  TEST_ASSERT_TRUE(quorum.roll.moved(0));
+  TEST_ASSERT_FALSE(quorum.roll.moved(1));
+  TEST_ASSERT_TRUE(quorum.roll.moved(2));
+}
+
+TEST(test_the_second_of_two_nodes_with_one_server_should_have_no_vote) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("ab");
+  quorum.up(2, {.id = 'a'});
+  TEST_ASSERT_TRUE(quorum.roll.excluded(2));
+  TEST_ASSERT_EQUAL(Status::same_machine, quorum.roll.verdict(quorum.now));
+  TEST_ASSERT_EQUAL("node 3 (127.0.0.1:3) is the same machine as node 1 (127.0.0.1:1)", quorum.error());
+  TEST_ASSERT_EQUAL(quorum.roll.server(0), quorum.roll.server(2));
+  quorum.again(0, {.id = 'd'});
+  TEST_ASSERT_FALSE(quorum.roll.excluded(2));
+}
