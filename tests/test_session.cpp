@@ -857,6 +857,21 @@ TEST(test_posted_releases_should_find_as_many_places_as_their_keys_leave_bytes) 
   }
 }
 
+// [rule 14] A server that refuses one for minutes answers others: their bytes are free again.
+TEST(test_compensation_that_waits_should_take_no_more_room_than_its_own) {
+  Wire wire;
+  wire.connect();
+  const std::string key(key_size_max, 'k');
+  wire.submit("*1\r\n$1\r\na\r\n", posted_release_of(&lock_a, "refused", 'r'));
+  wire.receive("-BUSY Redis is busy running a script.\r\n");
+  for (int post = 0; post < 20; ++post) {
+    TEST_ASSERT_TRUE(wire.session.may_compensate());
+    wire.submit("*1\r\n$1\r\na\r\n", posted_release_of(&lock_b, key.c_str(), 'p'));
+    wire.receive(":1\r\n");
+  }
+  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
+}
+
 // Each keeps its own key and token, whichever of the others are done with, and in whatever order.
 TEST(test_compensations_should_keep_their_bytes_when_others_are_freed) {
   std::mt19937 random(20);

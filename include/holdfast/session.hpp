@@ -413,7 +413,7 @@ class Session {
   std::uint32_t count_ = 0;
   std::uint32_t reserved_ = 0;    // Compensations promised to requests in flight.
   std::uint32_t kept_ = 0;        // Slots taken,
-  std::uint32_t kept_bytes_ = 0;  // and the bytes of their keys, which are given back when the last is free.
+  std::uint32_t kept_bytes_ = 0;  // and the bytes of their keys, which stand without a gap.
   std::uint32_t unflushed_ = 0;   // Slots taken that wait for room: nothing overtakes them.
   std::uint32_t deferred_ = 0;    // Slots taken that wait for their next attempt.
   std::uint32_t notices_ = 0;     // Entries with a notice.

@@ -145,9 +145,15 @@ void Session::commit(const Request& request, std::size_t size, Instant now) noex
 
 // ---- Compensations -----------------------------------------------------------------------------------------------
 
+// The keys of the others close up, so that one which waits for long takes no more room than its own.
 void Session::free_slot(CompensationSlot& slot) noexcept {
   slot.kind = nullptr;
-  if (--kept_ == 0) kept_bytes_ = 0;
+  kept_bytes_ -= slot.key_size;
+  if (--kept_ == 0) return;
+  char* const gap = storage_.compensation_keys.data + slot.key_begin;
+  std::memmove(gap, gap + slot.key_size, kept_bytes_ - slot.key_begin);
+  for (CompensationSlot& other : slots())
+    if (other.kind != nullptr && other.key_begin > slot.key_begin) other.key_begin -= slot.key_size;
 }
 
 // A hold's count is told by the newest alone: an older number that waits, or that has to be repeated, must not come

@@ -73,8 +73,14 @@ static void setUp() {
   connects_to_nowhere = 0;
   resolver_waits = false;
   questions = 0;
+  writes_late = false;
+  late_write_goes = false;
+  late_write_waits = false;
 }
-static void tearDown() { resolver_waits = false; }
+static void tearDown() {
+  resolver_waits = false;
+  late_write_goes = true;
+}
 
 namespace {
 
@@ -254,7 +260,7 @@ TEST_ON_SERVER(test_a_wait_after_a_cancel_should_sleep) {
   server.command("SET k somebody PX 60000");
   Mutex lock(client, "k");
   // The call takes the cancel before its byte is in the pipe, where it is left.
-  std::thread canceller([&] {
+  std::jthread canceller([&] {
     writes_late = true;
     client.cancel();
   });
