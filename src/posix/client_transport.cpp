@@ -389,7 +389,9 @@ inline bool Client::answered(const HoldRecord* lock) const noexcept {
 void Client::ask(HoldRecord& lock) noexcept {
   LockMachine& machine = lock.machine_;
   ByteView bytes;
-  const bool renewals_wait = tended_first_ == nullptr || now_ + receive_timeout_ < tend_next();
+  // A hold that is asked about is not renewed meanwhile.
+  const bool others = tended_first_ != nullptr && (tended_first_ != &lock || lock.tended_next_ != nullptr);
+  const bool renewals_wait = !others || now_ + receive_timeout_ < tend_next();
   Request* request = nullptr;
   if (fast_paths && straight_ && !ttl_wanted_ && renewals_wait && session_.quiet() &&
       machine.straight(now_, receive_timeout_)) [[likely]] {
