@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "holdfast/async_loop.hpp"
-#include "holdfast/client.hpp"
+#include "holdfast/clock.hpp"
 #include "holdfast/hold_record.hpp"
 #include "holdfast/keep_options.hpp"
 #include "holdfast/limits.hpp"
@@ -102,7 +102,7 @@ class AsyncHold : private OperationOwner, protected Sleeper {
   // Errors: invalid_argument, already_held.
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   // The application is alive; see KeepOptions::liveness. Any thread.
-  void tick() noexcept { ticked_at_.set(Client::now()); }
+  void tick() noexcept { ticked_at_.set(read_clock()); }
 
   // Any thread; no I/O. See BlockingLock.
   [[nodiscard]] bool held() const noexcept;

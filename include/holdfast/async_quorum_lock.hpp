@@ -30,7 +30,7 @@ class AsyncQuorumLock : public AsyncHold {
   [[nodiscard]] Status node_status(std::size_t node) const noexcept { return machine_.vote(node).status; }
   // This node's grant counts.
   [[nodiscard]] bool held_on(std::size_t node) const noexcept {
-    return !orphaned() && Client::now() < machine_.vote(node).counts_until;
+    return !orphaned() && read_clock() < machine_.vote(node).counts_until;
   }
   [[nodiscard]] Key key() const noexcept { return machine_.key(); }
   [[nodiscard]] const Token& token() const noexcept { return machine_.token(); }

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "holdfast/shared_value.hpp"
+#include "holdfast/status.hpp"
 
 namespace holdfast {
 
@@ -23,6 +24,13 @@ class CancelSignal {
   }
   // At the end of a call that it may end.
   void take() noexcept { taken_ = spared_ = raised_.load(); }
+  // The one place where that is judged. `final`: the outcome of the call is known, and stands.
+  [[nodiscard]] Status conclude(Status status, bool final) noexcept {
+    if (!pending()) [[likely]]
+      return status;
+    take();
+    return final ? status : Status::cancelled;
+  }
 
   // Around a call that must not be kept from its work, such as a release: what was raised before it waits for the next call,
   // what is raised meanwhile ends its wait.

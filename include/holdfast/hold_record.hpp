@@ -26,7 +26,7 @@ class HoldRecord {
   // What a kind of lock does in its own way. A table, so that a program carries only what its kinds do.
   struct Ways {
     // The token of an outermost acquisition; nullptr: a random one.
-    Status (*draw)(Client& client, Token& token) noexcept = nullptr;
+    Status (*draw)(RandomSource& random, Token& token) noexcept = nullptr;
     // How acquire() goes on after an attempt that found the lock busy; nullptr: it polls.
     Status (*wait)(HoldRecord& record, Instant deadline, Status outcome) noexcept = nullptr;
   };
@@ -41,7 +41,7 @@ class HoldRecord {
   // That of the next outermost acquisition, where nothing is held.
   void take_timing(const LockTiming& timing) noexcept;
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
-  void tick() noexcept { ticked_at_.set(Client::now()); }
+  void tick() noexcept { ticked_at_.set(read_clock()); }
 
   [[nodiscard]] Status try_acquire() noexcept;
   [[nodiscard]] Status acquire(Duration wait) noexcept;

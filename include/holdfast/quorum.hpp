@@ -19,11 +19,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client.hpp"
+#include "holdfast/bytes.hpp"
+#include "holdfast/cancel_signal.hpp"
+#include "holdfast/clock.hpp"
+#include "holdfast/connection.hpp"
 #include "holdfast/quorum_config.hpp"
 #include "holdfast/quorum_machine.hpp"
+#include "holdfast/random_source.hpp"
 #include "holdfast/resolver.hpp"
+#include "holdfast/subscription.hpp"
 #include "holdfast/voter_roll.hpp"
+#include "holdfast/wake_pipe.hpp"
 
 namespace holdfast {
 
@@ -49,7 +55,7 @@ class QuorumClient {
   [[nodiscard]] std::size_t nodes() const noexcept { return roll_.size(); }
   [[nodiscard]] std::size_t majority() const noexcept { return roll_.majority(); }
   [[nodiscard]] const QuorumConfig& config() const noexcept { return roll_.config(); }
-  [[nodiscard]] const Client& node(std::size_t index) const noexcept { return nodes_[index].client; }
+  [[nodiscard]] const Connection& node(std::size_t index) const noexcept { return nodes_[index].connection; }
   // Nodes that may vote now.
   [[nodiscard]] NodeSet voters() const noexcept { return roll_.voters(now_); }
   [[nodiscard]] bool connected() const noexcept { return roll_.connected(); }  // A majority is.
@@ -71,16 +77,23 @@ class QuorumClient {
   // connections alive, and says when to call again. Blocks for a request timeout at most. Calls that wait do it, too.
   Instant tend() noexcept;
   // As Client::cancel(). Any thread; safe in a signal handler.
-  void cancel() noexcept { nodes_[0].client.cancel(); }
+  void cancel() noexcept {
+    cancel_.raise();
+    wake_.wake();
+  }
 
  protected:
   struct Node {
-    Client client;
+    Node() noexcept : connection(SessionBuffers::storage_of(&buffers)) {}
+    Connection connection;
     Resolver resolver;
+    Subscription push;
+    SessionBuffers buffers;
   };
   QuorumClient(Node* nodes, VoterRoll::Voter* voters, std::size_t capacity) noexcept
       : nodes_(nodes), roll_(voters, capacity) {}
   ~QuorumClient() = default;
+  void leave() noexcept;
 
  private:
   friend class QuorumLock;
@@ -94,7 +107,10 @@ class QuorumClient {
   };
 
   [[nodiscard]] Status begin() noexcept;
-  void read_clock() noexcept;
+  void start_anew_in_child() noexcept;
+  void set_now(Instant now) noexcept;
+  void read_time() noexcept { set_now(read_clock()); }
+  [[nodiscard]] bool cancelled() const noexcept { return cancel_.pending(); }
   [[nodiscard]] Status prepare(std::size_t count, const QuorumConfig& config) noexcept;
   [[nodiscard]] Status prepare_node(std::size_t index, const ClientConfig& config) noexcept;
   [[nodiscard]] Status connect_all() noexcept;
@@ -122,7 +138,7 @@ class QuorumClient {
   [[nodiscard]] Instant request_deadline() const noexcept;
   // When an acquire that waits until then is over.
   [[nodiscard]] Instant end_of_wait(Instant deadline) const noexcept {
-    return deadline + nodes_[0].client.config_.request_timeout;
+    return deadline + nodes_[0].connection.config().request_timeout;
   }
   [[nodiscard]] Instant tend_next() const noexcept;
   void tend_due(const QuorumLock* but = nullptr) noexcept;
@@ -133,6 +149,9 @@ class QuorumClient {
 
   Node* nodes_;
   VoterRoll roll_;
+  CancelSignal cancel_;
+  WakePipe wake_;
+  RandomSource random_;
   Instant now_;
   Instant looked_at_;  // When the sockets were last waited for.
   QuorumLock* first_ = nullptr;
@@ -150,7 +169,7 @@ class Quorum : public QuorumClient {
   Quorum() noexcept : QuorumClient(places_, voters_, node_count) {}
   // REQUIRES: its locks are destroyed before. Closes without a farewell, and does not block: a server that cannot answer what
   // came before may not read the releases behind it any more, and keeps those grants to the end of their leases.
-  ~Quorum() { close(); }
+  ~Quorum() { leave(); }
 
  private:
   Node places_[node_count];

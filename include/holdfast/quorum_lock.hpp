@@ -18,7 +18,7 @@ class QuorumLock {
  public:
   // As HoldRecord::Ways.
   struct Ways {
-    Status (*draw)(Client& client, Token& token) noexcept = nullptr;
+    Status (*draw)(RandomSource& random, Token& token) noexcept = nullptr;
     Status (*wait)(QuorumLock& lock, Instant deadline, Status outcome) noexcept = nullptr;
   };
 
@@ -31,7 +31,7 @@ class QuorumLock {
   // As BlockingLock::keep(), by QuorumClient::tend() and every call that waits. Errors: invalid_argument, already_held.
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   // Any thread.
-  void tick() noexcept { ticked_at_.set(Client::now()); }
+  void tick() noexcept { ticked_at_.set(read_clock()); }
 
   // One attempt on all nodes at once. Returns at the quorum, or as soon as there can be none; blocks for the node timeout at
   // most, with a fence for two of them, longer by the connect timeout while a majority is not connected.
@@ -68,7 +68,7 @@ class QuorumLock {
   [[nodiscard]] Status node_status(std::size_t node) const noexcept { return machine_.vote(node).status; }
   // This node's grant counts.
   [[nodiscard]] bool held_on(std::size_t node) const noexcept {
-    return !orphaned() && Client::now() < machine_.vote(node).counts_until;
+    return !orphaned() && read_clock() < machine_.vote(node).counts_until;
   }
   [[nodiscard]] Key key() const noexcept { return machine_.key(); }
   [[nodiscard]] const Token& token() const noexcept { return machine_.token(); }
@@ -82,7 +82,7 @@ class QuorumLock {
   ~QuorumLock();
 
   // The owner field of a hash kind: see Client.
-  static Status draw_ordinal(Client& client, Token& token) noexcept;
+  static Status draw_ordinal(RandomSource& random, Token& token) noexcept;
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return machine_.fence(); }
 
  private:

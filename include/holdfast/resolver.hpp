@@ -5,7 +5,7 @@
 // two gives the page back, so that nobody waits for a resolver that takes its time.
 #pragma once
 
-#include "holdfast/client.hpp"
+#include "holdfast/connection.hpp"
 
 namespace holdfast {
 
@@ -18,8 +18,8 @@ class Resolver : public NameQuestion {
 
   // Readable when the answer is there; -1: nothing was asked. For poll(2).
   [[nodiscard]] int descriptor() const noexcept { return answered_; }
-  // If the answer is there, hands it to the client and ends the question.
-  void poll(Client& client) noexcept;
+  // If the answer is there, hands it to the connection and ends the question.
+  void poll(Connection& connection) noexcept;
   // The answer is not wanted any more.
   void forget() noexcept;
 

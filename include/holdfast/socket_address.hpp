@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// SocketAddress is where a socket goes, and NameQuestion how a name's addresses are asked for. Not used by itself: see Client.
+// SocketAddress is where a socket goes, and NameQuestion how a name's addresses are asked for. Not used by itself: see Connection.
 #pragma once
 
 #include <cstdint>

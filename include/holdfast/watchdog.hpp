@@ -84,7 +84,7 @@ class Watchdog : public Keeper {
   [[nodiscard]] bool needed() const noexcept;
   [[nodiscard]] Instant connection_timeout() const noexcept;
   [[nodiscard]] bool sleep_until(Instant until) noexcept;
-  void wake() noexcept;
+  [[nodiscard]] static Session::Storage storage_of(Watchdog& watchdog) noexcept;
   [[nodiscard]] bool inherited() const noexcept;
 
   struct Lock;
@@ -103,8 +103,11 @@ class Watchdog : public Keeper {
   char run_id_[run_id_size] = {};  // Of the server that we are connected to; NUL when unknown.
   RenewalSchedule schedule_;
   char transmit_[16 * 1024];  // A call of 100 keys of 100 bytes.
+  SessionBuffers buffers_;
   Resolver resolver_;
-  Client client_;
+  RandomSource random_;
+  WakePipe wake_;
+  Connection connection_;
 };
 static_assert(sizeof(Watchdog) <= 48 * 1024, "promised: a watchdog without its places");
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "async_client_core.hpp"
-#include "client_hot.hpp"
 #include "holdfast/url.hpp"
 
 namespace holdfast {
@@ -83,7 +82,7 @@ void AsyncClientCore::start_connect(const ClientConfig& config, Completion& comp
   if (status == Status::ok) {
     problem_ = {};
     status = node_.prepare(config, now);
-    problem_ = node_.client().problem();
+    problem_ = node_.problem();
     if (status != Status::ok) node_down(node_);  // Who waits for the connection waits in vain.
   }
   if (status != Status::ok) return complete(completion, status);

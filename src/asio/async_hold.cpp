@@ -12,17 +12,17 @@ Instant AsyncHold::valid_until() const noexcept {
 
 bool AsyncHold::held() const noexcept {
   const Instant until = valid_until();
-  return until != Instant() && Client::now() < until;
+  return until != Instant() && read_clock() < until;
 }
 
 Duration AsyncHold::remaining() const noexcept {
   const Instant until = valid_until();
-  const Instant now = Client::now();
+  const Instant now = read_clock();
   return now < until ? until - now : Duration::zero();
 }
 
 bool AsyncHold::at_risk() const noexcept {
-  const Instant now = Client::now();
+  const Instant now = read_clock();
   return now < valid_until() && now.nanoseconds() >= risky_from_.load();
 }
 

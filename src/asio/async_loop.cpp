@@ -10,7 +10,7 @@
 #include <typeinfo>
 
 #include "holdfast/async_hold.hpp"
-#include "holdfast/client.hpp"
+#include "holdfast/clock.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast {
@@ -87,7 +87,7 @@ AsyncLoop::AsyncLoop(executor_type executor, std::size_t operations, std::size_t
     completions_[index - 1].next_ = free_;
     free_ = &completions_[index - 1];
   }
-  now_ = Client::now();
+  now_ = holdfast::read_clock();
   ends_ = &asio::use_service<Ends>(asio::query(executor_, asio::execution::context));
   ends_->enter(*this);
 }
@@ -152,7 +152,7 @@ void AsyncLoop::leave_all() {
 // ---- Turns -------------------------------------------------------------------------------------------------------
 
 void AsyncLoop::read_clock() noexcept {
-  now_ = Client::now();
+  now_ = holdfast::read_clock();
   set_now(now_);
 }
 

@@ -71,37 +71,38 @@ AsyncNode::AsyncNode(AsyncLoop& loop, Host& host, const Limits& limits)
     : loop_(loop),
       host_(host),
       buffers_(new Buffers(limits)),
-      client_(buffers_->session()),
+      connection_(buffers_->session()),
       wire_(loop, *this),
       push_wire_(loop, *this) {
-  subscriber_.emplace(push_settings(), buffers_->subscriber());
-  (void)client_.ensure_page();  // Locks look at it from any thread, also while the first connection is made.
+  connection_.use(random_, nullptr);
+  subscriber_.emplace(connection_.subscriber_settings(), buffers_->subscriber());
+  (void)random_.open();  // Locks look at it from any thread, also while the first connection is made.
 }
 
-AsyncNode::~AsyncNode() {
-  client_.socket_ = -1;  // The wire's, which closes it.
-}
-
-Status AsyncNode::draw_ordinal(Token& token) noexcept { return client_.draw_ordinal(token); }
-
-std::uint16_t AsyncNode::random() noexcept { return client_.random(); }
+AsyncNode::~AsyncNode() = default;
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
 
 Status AsyncNode::prepare(const ClientConfig& config, Instant now) {
   disconnect();  // Who is told of it waits for the next connection.
-  const Status status = client_.prepare(config);
-  client_.now_ = now;
-  wanted_ = status == Status::ok;
-  if (!wanted_) return status;
-  subscriber_->configure(push_settings());
-  client_.push_dialer_.start(config.connect_timeout, 1, false);
+  wanted_ = false;
+  problem_ = validate(config);
+  if (problem_.found()) return Status::invalid_argument;
+  if (const Status status = random_.open(); status != Status::ok) {
+    connection_.set_error_number(errno);
+    return status;
+  }
+  wanted_ = true;
+  connection_.configure(config);
+  connection_.set_now(now);
+  subscriber_->configure(connection_.subscriber_settings());
+  push_dialer_.start(config.connect_timeout, 1, false);
   return Status::ok;
 }
 
 void AsyncNode::close() {
   wanted_ = false;
-  if (client_.forked())
+  if (random_.forked())
     forget();
   else
     disconnect();
@@ -109,12 +110,12 @@ void AsyncNode::close() {
 
 // Everything is the parent's: it is not touched, and nobody is told anything.
 void AsyncNode::forget() {
-  client_.dialer_.stop();
-  client_.push_dialer_.stop();
+  connection_.dialer().stop();
+  push_dialer_.stop();
   push_used_ = push_heard_ = false;
   wire_.close(true);
   push_wire_.close(true);
-  client_.socket_ = -1;
+  connection_.set_socket(-1);
   session().forget();
   subscriber_->forget();
 }
@@ -124,24 +125,20 @@ void AsyncNode::disconnect() {
   if (resolver_) resolver_->cancel();
   // Before it is introduced, what would be sent may be for another server.
   if (ready()) {
-    while (session().wants_look() && client_.look() == Client::Received::bytes) dispatch();
-    client_.transmit();
+    while (session().wants_look() && connection_.look() == Connection::Received::bytes) dispatch();
+    connection_.transmit();
   }
   close_session();
-  client_.dialer_.abandon();
+  connection_.dialer().abandon();
   close_push();
-  client_.push_dialer_.abandon();
+  push_dialer_.abandon();
 }
 
 // What was in flight is answered.
 void AsyncNode::close_session() {
-  const bool was_open = open();
   wire_.close();
-  client_.socket_ = -1;
-  if (was_open) client_.note_ready();  // It may have failed in the same moment.
-  session().handle_closed();
-  if (was_open)
-    client_.dialer_.handle_closed(session().failure(), client_.last_used_ != client_.ready_at_, now(), random());
+  connection_.set_socket(-1);
+  connection_.handle_closed(now(), random());
   dispatch();
 }
 
@@ -154,7 +151,7 @@ bool AsyncNode::due(const Dialer& dialer, bool judging) const noexcept {
 // What is due of connecting. The host hears when an attempt has failed.
 void AsyncNode::dial(bool judging) {
   if (now() == Instant::max()) return;  // The clock cannot be read.
-  Dialer& dialer = client_.dialer_;
+  Dialer& dialer = connection_.dialer();
   for (bool more = true; more && due(dialer, judging);) {
     const DialAction action = dialer.poll_action(now(), random());
     if (action != DialAction::none || dialer.connecting()) attempted_ = true;
@@ -163,9 +160,9 @@ void AsyncNode::dial(bool judging) {
       case DialAction::resolve: ask_name(); break;
       case DialAction::dial: open_wire(); break;
       case DialAction::hang_up:
-        client_.error_number_ = ETIMEDOUT;
+        connection_.set_error_number(ETIMEDOUT);
         wire_.close();
-        client_.socket_ = -1;
+        connection_.set_socket(-1);
         break;
     }
   }
@@ -198,24 +195,26 @@ void AsyncNode::ask_name() {
                              }
                              loop_.take([&] {
                                (void)loop_.begin();
-                               client_.take_addresses(addresses, count);
+                               connection_.take_addresses(addresses, count);
                              });
                            });
 }
 
 void AsyncNode::open_wire() {
   bool connected = false;
-  const Status status = client_.begin_connect(client_.socket_, connected);
+  int descriptor = -1;
+  const Status status = connection_.begin_connect(descriptor, connected);
+  connection_.set_socket(descriptor);
   if (status != Status::ok) return finish_connect(status, errno);
-  if (const int error = wire_.start_connect(client_.socket_, client_.address_family()); error != 0)
+  if (const int error = wire_.start_connect(descriptor, connection_.address_family()); error != 0)
     finish_connect(Status::system_error, error);
 }
 
 void AsyncNode::wire_connected(AsyncWire& wire, int error) {
   (void)loop_.begin();
   if (&wire == &push_wire_)
-    return finish_push(error == 0 ? Client::connect_outcome(wire.descriptor()) : Status::system_error);
-  Status status = error == 0 ? Client::connect_outcome(wire.descriptor()) : Status::system_error;
+    return finish_push(error == 0 ? Connection::connect_outcome(wire.descriptor()) : Status::system_error);
+  Status status = error == 0 ? Connection::connect_outcome(wire.descriptor()) : Status::system_error;
   if (status != Status::ok && error == 0) error = errno;
   finish_connect(status, error);
 }
@@ -223,18 +222,17 @@ void AsyncNode::wire_connected(AsyncWire& wire, int error) {
 // The outcome of the transport; the handshake follows.
 void AsyncNode::finish_connect(Status status, int error) {
   if (status == Status::ok) {
-    error = client_.set_up_socket(client_.socket_) == Status::ok ? wire_.start_use() : errno;
+    error = connection_.set_up_socket(connection_.socket()) == Status::ok ? wire_.start_use() : errno;
     if (error != 0) status = Status::system_error;
   }
   if (status == Status::ok) {
-    session().handle_connected(now(), client_.dialer_.attempt_deadline());
-    client_.dialer_.handle_dialled();
+    connection_.handle_connected(now());
     return;
   }
-  client_.error_number_ = error;
+  connection_.set_error_number(error);
   wire_.close();
-  client_.socket_ = -1;
-  client_.dialer_.handle_dial_failed(status, now(), random());
+  connection_.set_socket(-1);
+  connection_.dialer().handle_dial_failed(status, now(), random());
 }
 
 // ---- Moving bytes ------------------------------------------------------------------------------------------------
@@ -242,20 +240,20 @@ void AsyncNode::finish_connect(Status status, int error) {
 void AsyncNode::wire_readable(AsyncWire& wire) {
   (void)loop_.begin();
   if (&wire == &wire_)
-    take(client_.look());
+    take(connection_.look());
   else
     receive_push();
 }
 
-void AsyncNode::take(Client::Received received) {
+void AsyncNode::take(Connection::Received received) {
   switch (received) {
-    case Client::Received::nothing:
-    case Client::Received::interrupted: return;
-    case Client::Received::bytes:
+    case Connection::Received::nothing:
+    case Connection::Received::interrupted: return;
+    case Connection::Received::bytes:
       loop_.note_heard();
       dispatch();
       break;
-    case Client::Received::closed: wire_closed(wire_, 0); break;
+    case Connection::Received::closed: wire_closed(wire_, 0); break;
   }
   loop_.turn_again();  // This one may be past what has come of it.
 }
@@ -263,7 +261,7 @@ void AsyncNode::take(Client::Received received) {
 void AsyncNode::wire_closed(AsyncWire& wire, int error) {
   (void)loop_.begin();
   if (&wire == &push_wire_) return close_push();
-  if (error != 0) client_.error_number_ = error;
+  if (error != 0) connection_.set_error_number(error);
   close_session();
   attempted_ = false;
   host_.node_down(*this);
@@ -275,15 +273,15 @@ void AsyncNode::dispatch() {
 }
 
 void AsyncNode::transmit() {
-  while (open() && session().wants_look()) take(client_.look());
+  while (open() && session().wants_look()) take(connection_.look());
   if (!open()) return;
-  client_.transmit();
+  connection_.transmit();
   if (session().unsent()) wire_.await_writable();
 }
 
 bool AsyncNode::make_room(bool compensated) {
   if (!ready()) return false;
-  client_.transmit();                              // As much as goes without a look: replies cannot be told here.
+  connection_.transmit();                          // As much as goes without a look: replies cannot be told here.
   if (session().wants_look()) loop_.turn_again();  // The end of this one makes room.
   return session().has_room(compensated, template_size_max);
 }
@@ -294,27 +292,10 @@ void AsyncNode::read_arrived() {
   loop_.schedule_turn();  // For what follows of it.
   transmit();
   for (int left = receives_max; open() && left != 0; --left) {
-    const Client::Received received = client_.look();
-    if (received == Client::Received::nothing) return;
+    const Connection::Received received = connection_.look();
+    if (received == Connection::Received::nothing) return;
     take(received);
   }
-}
-
-Status AsyncNode::ask_remaining(const LockMachine& machine, void* requester, std::uint32_t number) {
-  const Session::Place place = session().open(false);
-  CommandLine line;
-  const LockKind& kind = machine.kind();
-  if (kind.name_at == nullptr)
-    line.add("PTTL").add(machine.key().bytes());
-  else
-    kind.fill(line, kind, Operation::query, RequestForm::by_text, {.key = machine.key()});
-  std::size_t size = 0;
-  if (place.request == nullptr || encode_command(place.space, line.view(), size) != Status::ok)
-    return Status::too_many_requests;
-  *place.request = {.tag = {.requester = requester, .generation = number},
-                    .deadline = now() + config().request_timeout};
-  session().commit(*place.request, size, now());
-  return Status::ok;
 }
 
 void AsyncNode::give_up(const void* requester, Status why) {
@@ -325,8 +306,7 @@ void AsyncNode::give_up(const void* requester, Status why) {
 void AsyncNode::work() {
   if (!wanted_) return;
   dial(false);
-  if (session().ready() && !ready()) {
-    client_.note_ready();
+  if (connection_.handle_ready(now())) {
     attempted_ = false;
     host_.node_ready(*this);
   }
@@ -344,15 +324,14 @@ void AsyncNode::receive() {
 }
 
 Instant AsyncNode::next_timeout() const noexcept {
-  const Instant next = wanted_ ? client_.connection_timeout() : Instant::max();
-  if (!push_used_ || (!push_open() && client_.push_dialer_.state() != DialState::dialling && !push_wanted()))
-    return next;
-  return earlier(next, earlier(client_.push_dialer_.poll_timeout(), subscriber_->poll_timeout()));
+  const Instant next = wanted_ ? connection_.timeout() : Instant::max();
+  if (!push_used_ || (!push_open() && push_dialer_.state() != DialState::dialling && !push_wanted())) return next;
+  return earlier(next, earlier(push_dialer_.poll_timeout(), subscriber_->poll_timeout()));
 }
 
 void AsyncNode::judge_time() {
   if (wanted_) dial(true);
-  if (client_.push_dialer_.state() == DialState::dialling) dial_push(true);
+  if (push_dialer_.state() == DialState::dialling) dial_push(true);
   if (now() >= session().poll_timeout()) {
     session().handle_timeout(now());
     dispatch();
@@ -361,15 +340,6 @@ void AsyncNode::judge_time() {
 }
 
 // ---- Subscriptions -----------------------------------------------------------------------------------------------
-
-SubscriberSettings AsyncNode::push_settings() const noexcept {
-  const ClientConfig& configuration = client_.config_;
-  return {.user = configuration.user.view(),
-          .password = configuration.password.view(),
-          .client_name = configuration.client_name.view(),
-          .stall_timeout = configuration.stall_timeout,
-          .heartbeat = configuration.max_poll};
-}
 
 Subscriber::Waiter* AsyncNode::listen(Key key) {
   push_used_ = true;
@@ -390,12 +360,12 @@ void AsyncNode::receive_push() {
   loop_.note_heard();
   subscriber_->handle_received(static_cast<std::size_t>(count), now());
   // Only a subscription that was granted is a success: a server that refuses it is left alone for longer and longer.
-  if (subscriber_->established() && !client_.push_dialer_.ready()) client_.push_dialer_.handle_ready(now());
+  if (subscriber_->established() && !push_dialer_.ready()) push_dialer_.handle_ready(now());
   push_heard_ = true;
 }
 
 void AsyncNode::dial_push(bool judging) {
-  Dialer& dialer = client_.push_dialer_;
+  Dialer& dialer = push_dialer_;
   while (due(dialer, judging)) switch (dialer.poll_action(now(), random())) {
       case DialAction::none:
       case DialAction::resolve: return;  // It goes where the client goes, and asks for no name.
@@ -405,30 +375,30 @@ void AsyncNode::dial_push(bool judging) {
 }
 
 void AsyncNode::open_push() {
-  push_address_ = client_.dialer_.address();
+  push_address_ = connection_.dialer().address();
   bool connected = false;
   int descriptor = -1;
-  Status status = client_.begin_connect(descriptor, connected);
-  if (status == Status::ok && push_wire_.start_connect(descriptor, client_.address_family()) != 0)
+  Status status = connection_.begin_connect(descriptor, connected);
+  if (status == Status::ok && push_wire_.start_connect(descriptor, connection_.address_family()) != 0)
     status = Status::system_error;
   if (status != Status::ok) finish_push(status);
 }
 
 void AsyncNode::finish_push(Status status) {
-  if (status == Status::ok) status = client_.set_up_socket(push_wire_.descriptor());
+  if (status == Status::ok) status = connection_.set_up_socket(push_wire_.descriptor());
   if (status == Status::ok && push_wire_.start_use() == 0) {
     subscriber_->handle_connected(now());
-    client_.push_dialer_.handle_dialled();
+    push_dialer_.handle_dialled();
     return;
   }
   push_wire_.close();
-  client_.push_dialer_.handle_dial_failed(status == Status::ok ? Status::system_error : status, now(), random());
+  push_dialer_.handle_dial_failed(status == Status::ok ? Status::system_error : status, now(), random());
 }
 
 void AsyncNode::close_push() {
   push_wire_.close();
   subscriber_->handle_closed();
-  Dialer& dialer = client_.push_dialer_;
+  Dialer& dialer = push_dialer_;
   if (push_open())
     dialer.handle_closed(subscriber_->failure(), dialer.lasted(now()), now(), random());
   else
@@ -453,9 +423,9 @@ void AsyncNode::transmit_push() {
 
 void AsyncNode::work_push() {
   // Where the client went on to another address, releases are announced there.
-  const bool elsewhere = push_open() && push_address_ != client_.dialer_.address();
+  const bool elsewhere = push_open() && push_address_ != connection_.dialer().address();
   if (elsewhere || subscriber_->state() == SubscriberState::failed) close_push();
-  if (push_wanted() || client_.push_dialer_.state() == DialState::dialling) dial_push(false);
+  if (push_wanted() || push_dialer_.state() == DialState::dialling) dial_push(false);
   if (push_open()) transmit_push();
 }
 

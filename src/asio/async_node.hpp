@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// AsyncNode is one server as the Asio clients see it: a connection that comes back by itself, and one for
-// subscriptions. It holds a Client, of whose members it uses all that do not wait: configuration, addresses, random
-// bytes, session, back-off.
+// AsyncNode is one server as the Asio clients see it: a Connection that comes back by itself, and one for subscriptions. It
+// moves their sockets into Asio's reactor, and says when they are readable, writable or late.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -11,8 +10,9 @@
 #include <optional>
 
 #include "async_wire.hpp"
-#include "client_hot.hpp"
-#include "holdfast/client.hpp"
+#include "holdfast/connection.hpp"
+#include "holdfast/random_source.hpp"
+#include "holdfast/subscriber.hpp"
 
 namespace holdfast {
 
@@ -47,19 +47,20 @@ class AsyncNode final : private AsyncWire::Host {
   // The connection is given up, with what has just been found out about it, and made anew.
   void fail(Status why, ByteView text) noexcept { session().fail(why, text); }
 
-  [[nodiscard]] Session& session() noexcept { return client_.session_; }
-  [[nodiscard]] const Session& session() const noexcept { return client_.session_; }
-  [[nodiscard]] Client& client() noexcept { return client_; }
-  [[nodiscard]] const ClientConfig& config() const noexcept { return client_.config_; }
-  [[nodiscard]] bool ready() const noexcept { return client_.dialer_.ready(); }
+  [[nodiscard]] Session& session() noexcept { return connection_.session(); }
+  [[nodiscard]] const Session& session() const noexcept { return connection_.session(); }
+  [[nodiscard]] const ClientConfig& config() const noexcept { return connection_.config(); }
+  // What was wrong with it, after invalid_argument of prepare().
+  [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
+  [[nodiscard]] bool ready() const noexcept { return connection_.ready(); }
   // On its way to be ready; also after a loss, as long as no attempt has failed.
-  [[nodiscard]] bool connecting() const noexcept { return wanted_ && !ready() && client_.dialer_.hopeful(now()); }
+  [[nodiscard]] bool connecting() const noexcept { return wanted_ && !ready() && connection_.dialer().hopeful(now()); }
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
   // prepare() was called; without it there are no random bytes.
-  [[nodiscard]] bool configured() const noexcept { return client_.configured_; }
-  [[nodiscard]] Status failure() const noexcept { return client_.dialer_.failure(); }
-  [[nodiscard]] int error_number() const noexcept { return client_.error_number_; }
-  [[nodiscard]] bool forked() const noexcept { return client_.forked(); }
+  [[nodiscard]] bool configured() const noexcept { return connection_.configured(); }
+  [[nodiscard]] Status failure() const noexcept { return connection_.dialer().failure(); }
+  [[nodiscard]] int error_number() const noexcept { return connection_.system_error_number(); }
+  [[nodiscard]] bool forked() const noexcept { return random_.forked(); }
 
   // Room for one more request, with its compensation where it has one. Sends what stands in the way of it.
   [[nodiscard]] bool room(bool compensated) {
@@ -70,17 +71,19 @@ class AsyncNode final : private AsyncWire::Host {
   // Takes in what has arrived by now, ahead of its event: it may be what makes room. Its replies are handed on at once.
   void read_arrived();
   // The machine's request; refused, the machine is told.
-  void submit(LockMachine& machine, void* requester) noexcept { client_.submit(machine, requester); }
+  void submit(LockMachine& machine, void* requester) noexcept { connection_.submit(machine, requester, now()); }
   // Asks for the remaining time of what is in the machine's way; the reply is a query's, to the requester, with this number.
-  [[nodiscard]] Status ask_remaining(const LockMachine& machine, void* requester, std::uint32_t number);
+  [[nodiscard]] Status ask_remaining(const LockMachine& machine, void* requester, std::uint32_t number) {
+    return connection_.ask_remaining(machine, {.requester = requester, .generation = number}, now());
+  }
   // Gives up what this requester asked for; it hears of it at once.
   void give_up(const void* requester, Status why);
-  [[nodiscard]] Status draw_token(Token& token) noexcept { return client_.draw_token(token); }
-  [[nodiscard]] Status draw_ordinal(Token& token) noexcept;
-  [[nodiscard]] std::uint16_t random() noexcept;
+  [[nodiscard]] Status draw_token(Token& token) noexcept { return random_.draw_token(token); }
+  [[nodiscard]] Status draw_ordinal(Token& token) noexcept { return random_.draw_ordinal(token); }
+  [[nodiscard]] std::uint16_t random() noexcept { return random_.number(); }
 
   // Moves bytes, connects where that is due.
-  void set_now(Instant now) noexcept { client_.now_ = now; }
+  void set_now(Instant now) noexcept { connection_.set_now(now); }
   void work();
   // Behind a look at the socket where one is wanted, whose replies are told. REQUIRES: no reply is being told.
   void transmit();
@@ -108,10 +111,10 @@ class AsyncNode final : private AsyncWire::Host {
   void wire_readable(AsyncWire& wire) override;
   void wire_closed(AsyncWire& wire, int error) override;
 
-  [[nodiscard]] Instant now() const noexcept { return client_.now_; }
+  [[nodiscard]] Instant now() const noexcept { return connection_.now(); }
   [[nodiscard]] bool make_room(bool compensated);
-  [[nodiscard]] bool open() const noexcept { return client_.dialer_.state() >= DialState::handshaking; }
-  [[nodiscard]] bool push_open() const noexcept { return client_.push_dialer_.state() >= DialState::handshaking; }
+  [[nodiscard]] bool open() const noexcept { return connection_.open(); }
+  [[nodiscard]] bool push_open() const noexcept { return push_dialer_.state() >= DialState::handshaking; }
   // With `judging` also what has taken too long, which is found out only after all that had arrived was taken in.
   [[nodiscard]] bool due(const Dialer& dialer, bool judging) const noexcept;
   void dial(bool judging);
@@ -122,7 +125,7 @@ class AsyncNode final : private AsyncWire::Host {
   void forget();
   void close_session();
   void dispatch();
-  void take(Client::Received received);
+  void take(Connection::Received received);
   void receive_push();
   void work_push();
   [[nodiscard]] bool push_wanted() const noexcept { return ready() && subscriber_->has_waiters(); }
@@ -131,12 +134,13 @@ class AsyncNode final : private AsyncWire::Host {
   void finish_push(Status status);
   void close_push();
   void transmit_push();
-  [[nodiscard]] SubscriberSettings push_settings() const noexcept;
 
   AsyncLoop& loop_;
   Host& host_;
   std::unique_ptr<Buffers> buffers_;
-  Client client_;
+  RandomSource random_;
+  Connection connection_;
+  Dialer push_dialer_;
   AsyncWire wire_;
   AsyncWire push_wire_;
   std::optional<Subscriber> subscriber_;
@@ -147,6 +151,7 @@ class AsyncNode final : private AsyncWire::Host {
   bool push_used_ = false;
   bool push_heard_ = false;
   std::uint8_t push_address_ = 0;
+  ConfigProblem problem_;
 };
 
 }  // namespace holdfast

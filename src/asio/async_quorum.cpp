@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "async_quorum_core.hpp"
-#include "client_hot.hpp"
 #include "holdfast/url.hpp"
 
 namespace holdfast {
@@ -49,10 +48,10 @@ std::size_t AsyncQuorum::size() const noexcept { return core_->size(); }
 std::size_t AsyncQuorum::majority() const noexcept { return majority_of(core_->size()); }
 const QuorumConfig& AsyncQuorum::config() const noexcept { return core_->roll().config(); }
 bool AsyncQuorum::connected() const noexcept { return core_->roll().connected() && !core_->forked(); }
-NodeSet AsyncQuorum::voters() const noexcept { return core_->roll().voters(Client::now()); }
-Status AsyncQuorum::node_status(std::size_t index) const noexcept { return core_->roll().status(index, Client::now()); }
+NodeSet AsyncQuorum::voters() const noexcept { return core_->roll().voters(read_clock()); }
+Status AsyncQuorum::node_status(std::size_t index) const noexcept { return core_->roll().status(index, read_clock()); }
 std::uint64_t AsyncQuorum::seconds_until_vote(std::size_t index) const noexcept {
-  return core_->roll().seconds_until_vote(index, Client::now());
+  return core_->roll().seconds_until_vote(index, read_clock());
 }
 ByteView AsyncQuorum::error_text() noexcept { return core_->error_text(); }
 ConfigProblem AsyncQuorum::problem() const noexcept { return core_->problem(); }
@@ -186,7 +185,7 @@ Status AsyncQuorumCore::prepare(const Source& source, std::size_t count, const Q
     (void)source(problem_node_, configuration);
     roll_.enter(problem_node_, configuration);
     if (const Status status = node.prepare(configuration, now()); status != Status::ok) {
-      problem_ = node.client().problem();
+      problem_ = node.problem();
       close();
       return status;
     }

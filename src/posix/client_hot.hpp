@@ -3,20 +3,11 @@
 // What every call of a lock passes through, inline: the calls themselves would cost as much as what they do.
 #pragma once
 
-#include <unistd.h>
+#include <cerrno>
 
-#include <cstring>
-
-#include "holdfast/assert.hpp"
 #include "holdfast/client.hpp"
-#include "wiped_page.hpp"
 
 namespace holdfast {
-
-inline bool Client::forked() const noexcept {
-  if (page_ == nullptr) return false;
-  return page_->alive == 0 || (page_->owner != 0 && page_->owner != ::getpid());
-}
 
 // Before every call of a lock.
 inline Status Client::begin() noexcept {
@@ -45,20 +36,10 @@ inline Status Client::ensure_ready(Instant deadline) noexcept {
   return make_ready(deadline);
 }
 
-inline Status Client::draw_random(unsigned char* out, std::size_t size) noexcept {
-  HOLDFAST_ASSERT(size <= entropy_pool_size);
-  if (page_->pool_left < size)
-    if (const Status status = refill_pool(); status != Status::ok) return status;
-  std::memcpy(out, page_->pool + (entropy_pool_size - page_->pool_left), size);
-  page_->pool_left -= static_cast<std::uint32_t>(size);
-  return Status::ok;
-}
-
 inline Status Client::draw_token(Token& token) noexcept {
-  unsigned char random[token_random_size];
-  const Status status = draw_random(random, sizeof random);
-  if (status == Status::ok) [[likely]]
-    token = Token::from_random(random);
+  const Status status = random_source_.draw_token(token);
+  if (status != Status::ok) [[unlikely]]
+    error_number_ = errno;
   return status;
 }
 

@@ -12,14 +12,16 @@ namespace holdfast {
 
 HoldRecord::HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing,
                        const Ways& ways) noexcept
-    : client_(&client), ways_(&ways), machine_(kind), incarnation_(client.incarnation_.load()) {
+    : client_(&client), ways_(&ways), machine_(kind), incarnation_(client.random_source_.incarnation()) {
   configuration_ = machine_.configure(key, timing);
   automatic_lease_ = timing.automatic();
   choose_keeping();
 }
 
 // In a forked child the hold is the parent's.
-bool HoldRecord::orphaned() const noexcept { return client_->forked() || client_->incarnation_.load() != incarnation_; }
+bool HoldRecord::orphaned() const noexcept {
+  return client_->forked() || client_->random_source_.incarnation() != incarnation_;
+}
 
 HoldRecord::~HoldRecord() {
   if (orphaned()) {
@@ -67,7 +69,7 @@ inline void HoldRecord::publish() noexcept {
     publish_unkept();
 }
 
-void HoldRecord::submit() noexcept { client_->submit(machine_, this); }
+void HoldRecord::submit() noexcept { client_->submit(machine_, this, client_->now_); }
 
 // After every input: what the machine has to say, in its order.
 [[gnu::noinline]] void HoldRecord::settle() noexcept {
@@ -131,7 +133,7 @@ inline Status HoldRecord::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (const Status status = client_->begin(); status != Status::ok) return status;
   client_->make_room();
-  const std::uint32_t incarnation = client_->incarnation_.load();
+  const std::uint32_t incarnation = client_->random_source_.incarnation();
   if (incarnation != incarnation_) [[unlikely]] {
     const bool had_hold = machine_.state() != LockState::idle;
     machine_.forget();
@@ -181,7 +183,7 @@ inline Status HoldRecord::attempt_inline(Instant connect_by, Instant bound) noex
       status = finish(machine_.reenter(client_->now_, deadline));
       continue;
     }
-    status = ways_->draw != nullptr ? ways_->draw(*client_, token) : client_->draw_token(token);
+    status = ways_->draw != nullptr ? ways_->draw(client_->random_source_, token) : client_->draw_token(token);
     if (status == Status::ok) status = machine_.acquire(token, client_->now_, deadline);
     if (status != Status::ok) return status;
     status = finish(Status::ok);
@@ -235,7 +237,7 @@ Status HoldRecord::poll_until(Instant deadline, Status outcome) noexcept {
   Duration delay = retry_delay_min;
   while (client_->now_ < deadline && worth_waiting(outcome)) {
     delay = delay * 2 < retry_delay_max ? delay * 2 : retry_delay_max;
-    const Instant next = client_->now_ + client_->jittered(delay);
+    const Instant next = client_->now_ + client_->random_source_.jittered(delay);
     if (!client_->sleep_tending(earlier(next, deadline))) return Status::cancelled;
     catch_up();
     outcome = attempt(deadline);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The subscription connection of a client: whoever waits by push moves its bytes. No call of it waits.
+// Moves the bytes of a Subscription to where its Connection goes. No call of it waits.
 #pragma once
 
 #include <poll.h>
@@ -10,21 +10,22 @@
 #include <cerrno>
 #include <new>
 
-#include "client_hot.hpp"
+#include "holdfast/connection.hpp"
+#include "holdfast/subscription.hpp"
 
 namespace holdfast {
 
 class PushLink {
  public:
-  explicit PushLink(Client& client) noexcept : client_(client) {}
+  PushLink(Connection& connection, Subscription& push) noexcept : connection_(connection), push_(push) {}
 
   [[nodiscard]] Subscriber& subscriber() const noexcept {
-    return std::launder(reinterpret_cast<Client::Push*>(client_.push_place_))->subscriber;
+    return std::launder(reinterpret_cast<Subscription::Place*>(push_.place_))->subscriber;
   }
-  [[nodiscard]] int socket() const noexcept { return client_.push_socket_; }
+  [[nodiscard]] int socket() const noexcept { return push_.socket_; }
   // Where the client went on to another address, releases are announced there.
   [[nodiscard]] bool elsewhere() const noexcept {
-    return client_.push_socket_ >= 0 && client_.push_address_ != client_.dialer_.address();
+    return push_.socket_ >= 0 && push_.address_ != connection_.dialer().address();
   }
   [[nodiscard]] bool dialling() const noexcept { return dialer().state() == DialState::dialling; }
   // When to call work() again if nothing happens.
@@ -40,22 +41,22 @@ class PushLink {
 
   // The subscriber is there, and knows what has happened to its connection since it was last used.
   void make_current() noexcept {
-    switch (client_.push_state_) {
-      case Client::PushState::absent: new (client_.push_place_) Client::Push(settings()); break;
-      case Client::PushState::inherited:
+    switch (push_.state_) {
+      case Subscription::State::absent: new (push_.place_) Subscription::Place(settings()); break;
+      case Subscription::State::inherited:
         subscriber().forget();
         subscriber().configure(settings());
         break;
-      case Client::PushState::closed:
+      case Subscription::State::closed:
         subscriber().handle_closed();
         subscriber().configure(settings());
         break;
-      case Client::PushState::current:
+      case Subscription::State::current:
         if (socket() >= 0 && !dialling()) receive();  // The end of an idle connection is noticed here.
         return;
     }
-    dialer().start(client_.config_.connect_timeout, 1, false);
-    client_.push_state_ = Client::PushState::current;
+    dialer().start(connection_.config().connect_timeout, 1, false);
+    push_.state_ = Subscription::State::current;
   }
 
   // What is due: connects if that is `wanted`, judges deadlines after what has arrived, sends.
@@ -74,17 +75,17 @@ class PushLink {
   void take() noexcept {
     if (socket() < 0) return;
     if (dialling())
-      finish_dial(Client::connect_outcome(socket()));
+      finish_dial(Connection::connect_outcome(socket()));
     else
       receive();
   }
 
   void close() noexcept {
-    if (client_.push_socket_ >= 0) ::close(client_.push_socket_);
-    client_.push_socket_ = -1;
+    if (push_.socket_ >= 0) ::close(push_.socket_);
+    push_.socket_ = -1;
     if (subscriber().state() != SubscriberState::closed) subscriber().handle_closed();
     if (dialer().state() >= DialState::handshaking)
-      dialer().handle_closed(subscriber().failure(), dialer().lasted(now()), now(), client_.random());
+      dialer().handle_closed(subscriber().failure(), dialer().lasted(now()), now(), connection_.random().number());
     else
       dialer().abandon();
   }
@@ -92,8 +93,7 @@ class PushLink {
   void transmit(int flags = 0) noexcept {
     for (ByteView bytes = subscriber().poll_transmit(now()); !bytes.empty();
          bytes = subscriber().poll_transmit(now())) {
-      const ssize_t sent =
-          ::send(client_.push_socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL | flags);
+      const ssize_t sent = ::send(push_.socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL | flags);
       if (sent > 0) {
         subscriber().handle_transmitted(static_cast<std::size_t>(sent));
         continue;
@@ -110,7 +110,7 @@ class PushLink {
     constexpr int receives_max = 16;
     for (int turns = 0; turns < receives_max && subscriber().state() == SubscriberState::open; ++turns) {
       const MutableBytes space = subscriber().receive_space();
-      const ssize_t count = ::recv(client_.push_socket_, space.data, space.size, MSG_DONTWAIT);
+      const ssize_t count = ::recv(push_.socket_, space.data, space.size, MSG_DONTWAIT);
       if (count > 0) {
         subscriber().handle_received(static_cast<std::size_t>(count), now());
         // Only a subscription that was granted is a success: a server that refuses it is left alone for longer and longer.
@@ -140,47 +140,41 @@ class PushLink {
   }
 
  private:
-  [[nodiscard]] Dialer& dialer() const noexcept { return client_.push_dialer_; }
-  [[nodiscard]] Instant now() const noexcept { return client_.now_; }
+  [[nodiscard]] Dialer& dialer() const noexcept { return push_.dialer_; }
+  [[nodiscard]] Instant now() const noexcept { return connection_.now(); }
 
   void dial() noexcept {
-    while (now() >= dialer().poll_timeout()) switch (dialer().poll_action(now(), client_.random())) {
+    while (now() >= dialer().poll_timeout()) switch (dialer().poll_action(now(), connection_.random().number())) {
         case DialAction::none:
         case DialAction::resolve: return;  // It goes where the client goes, and asks for no name.
         case DialAction::hang_up:
-          ::close(client_.push_socket_);
-          client_.push_socket_ = -1;
+          ::close(push_.socket_);
+          push_.socket_ = -1;
           break;
         case DialAction::dial: {
-          client_.push_address_ = client_.dialer_.address();
+          push_.address_ = connection_.dialer().address();
           bool connected = false;
-          const Status status = client_.begin_connect(client_.push_socket_, connected);
+          const Status status = connection_.begin_connect(push_.socket_, connected);
           if (status != Status::ok || connected) finish_dial(status);
           break;
         }
       }
   }
   void finish_dial(Status outcome) noexcept {
-    if (outcome == Status::ok) outcome = client_.set_up_socket(client_.push_socket_);
+    if (outcome == Status::ok) outcome = connection_.set_up_socket(push_.socket_);
     if (outcome == Status::ok) {
       subscriber().handle_connected(now());
       dialer().handle_dialled();
       return;
     }
-    if (client_.push_socket_ >= 0) ::close(client_.push_socket_);
-    client_.push_socket_ = -1;
-    dialer().handle_dial_failed(outcome, now(), client_.random());
+    if (push_.socket_ >= 0) ::close(push_.socket_);
+    push_.socket_ = -1;
+    dialer().handle_dial_failed(outcome, now(), connection_.random().number());
   }
-  [[nodiscard]] SubscriberSettings settings() const noexcept {
-    const ClientConfig& config = client_.config_;
-    return {.user = config.user.view(),
-            .password = config.password.view(),
-            .client_name = config.client_name.view(),
-            .stall_timeout = config.stall_timeout,
-            .heartbeat = config.max_poll};
-  }
+  [[nodiscard]] SubscriberSettings settings() const noexcept { return connection_.subscriber_settings(); }
 
-  Client& client_;
+  Connection& connection_;
+  Subscription& push_;
 };
 
 }  // namespace holdfast

@@ -12,7 +12,7 @@ namespace holdfast {
 class PushWait {
  public:
   PushWait(HoldRecord& record, Instant deadline) noexcept
-      : record_(record), client_(*record.client_), link_(client_), deadline_(deadline) {
+      : record_(record), client_(*record.client_), link_(client_, client_.push_), deadline_(deadline) {
     plan_.begin({.deadline = deadline, .max_poll = client_.config_.max_poll});
   }
 
@@ -91,13 +91,13 @@ class PushWait {
     const bool busy = outcome == Status::lock_busy;
     std::int64_t remaining = remaining_unknown;
     if (busy && confirmed() != 0) remaining = asks_ttl_ ? remaining_of_other() : record_.machine_.busy_for();
-    plan_.plan(now(), busy, confirmed(), remaining, client_.random());
+    plan_.plan(now(), busy, confirmed(), remaining, client_.random_source_.number());
   }
 
   // Of the hold in the way, in milliseconds, as PTTL says it. Mostly it was asked along with the try.
   std::int64_t remaining_of_other() noexcept {
     if (!client_.query_waiting_ && !asked_along_) {
-      if (client_.ask_ttl(record_.machine_.key(), client_.ttl_) != Status::ok) return remaining_unknown;
+      if (client_.ask_remaining(record_.machine_, client_.ttl_) != Status::ok) return remaining_unknown;
     }
     client_.pump(nullptr, deadline_ + client_.config_.request_timeout);
     return client_.query_waiting_ || client_.query_outcome_ != Status::ok ? remaining_unknown : client_.ttl_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The connections of a quorum: N clients whose sockets are waited for together.
+// The connections of a quorum, whose sockets are waited for together.
 #include "holdfast/quorum.hpp"
 
 #include <poll.h>
@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "client_hot.hpp"
 #include "holdfast/quorum_lock.hpp"
 #include "holdfast/url.hpp"
+#include "poll_sockets.hpp"
 
 namespace holdfast {
 
@@ -78,10 +78,17 @@ Status QuorumClient::prepare(std::size_t count, const QuorumConfig& config) noex
     return Status::invalid_argument;
   }
   if (first_ != nullptr && count != nodes()) return Status::already_held;
+  if (random_.forked()) start_anew_in_child();
   close();
-  roll_.begin(count, config, Client::now());
+  Status status = random_.open();
+  if (status == Status::ok) status = wake_.open();
+  if (status != Status::ok) {
+    nodes_[0].connection.set_error_number(errno);
+    return status;
+  }
+  roll_.begin(count, config, read_clock());
   for (std::size_t index = 0; index < count; ++index)
-    roll_.attach(index, nodes_[index].client.session_, nodes_[index].client.config_);
+    roll_.attach(index, nodes_[index].connection.session(), nodes_[index].connection.config());
   return Status::ok;
 }
 
@@ -89,19 +96,20 @@ Status QuorumClient::prepare_node(std::size_t index, const ClientConfig& config)
   Node& node = nodes_[index];
   problem_node_ = index;
   roll_.enter(index, config);
-  node.client.question_ = &node.resolver;
-  const Status status = node.client.prepare(config);
-  problem_ = node.client.problem();
-  return status;
+  node.connection.use(random_, &node.resolver);
+  node.connection.configure(config);
+  node.connection.set_now(read_clock());
+  return Status::ok;
 }
 
 // To every node, so that one that is given twice is noticed at once.
 Status QuorumClient::connect_all() noexcept {
-  read_clock();
+  read_time();
   if (now_ == Instant::max()) return Status::system_error;  // It cannot be read.
   Duration longest = timeout_min;
   for (std::size_t index = 0; index < nodes(); ++index)
-    if (nodes_[index].client.config_.connect_timeout > longest) longest = nodes_[index].client.config_.connect_timeout;
+    if (nodes_[index].connection.config().connect_timeout > longest)
+      longest = nodes_[index].connection.config().connect_timeout;
   Instant until = now_ + longest;
   for (bool enough = false;;) {
     move();
@@ -111,10 +119,10 @@ Status QuorumClient::connect_all() noexcept {
       enough = true;
       until = earlier(until, now_ + connect_grace);
     }
-    if (!any_connecting() || now_ >= until || nodes_[0].client.cancelled()) break;
+    if (!any_connecting() || now_ >= until || cancelled()) break;
     wait_until(earlier(until, earlier(tend_next(), next_timeout())));
   }
-  return nodes_[0].client.conclude(roll_.verdict(now_), false);
+  return cancel_.conclude(roll_.verdict(now_), false);
 }
 
 void QuorumClient::close() noexcept {
@@ -122,55 +130,72 @@ void QuorumClient::close() noexcept {
     Node& node = nodes_[index];
     roll_.forget(index);
     node.resolver.forget();
-    if (node.client.forked()) continue;
-    if (node.client.socket_ >= 0) {
-      node.client.now_ = Client::now();
+    if (random_.forked()) continue;
+    node.push.close(Subscription::State::closed);
+    if (node.connection.socket() >= 0) {
+      node.connection.set_now(read_clock());
       look_and_transmit(node);
-      node.client.close_transport();
+      node.connection.close_transport();
       dispatch(node);
     }
-    node.client.close();
+    node.connection.dialer().abandon();
   }
 }
 
+// What is still to be taken back is sent once more where that can be done at once.
+void QuorumClient::leave() noexcept {
+  close();
+  if (random_.forked()) return;
+  for (std::size_t index = 0; index < nodes(); ++index) nodes_[index].connection.leave();
+}
+
 void QuorumClient::close_node(Node& node) noexcept {
-  const Status why = node.client.session_.failure();
-  node.client.close_transport();
+  const Status why = node.connection.session().failure();
+  node.connection.close_transport();
   dispatch(node);
   roll_.leave(index_of(node), why == Status::ok ? Status::transport_closed : why);
 }
 
 // The handshake is done, and nothing has been sent since: every lock learns who answers there.
 void QuorumClient::look_at(std::size_t index) noexcept {
-  nodes_[index].client.note_ready();
+  (void)nodes_[index].connection.handle_ready(now_);
   const NodeSet changed = roll_.introduce(index, now_);
-  if (roll_.moved(index)) nodes_[index].client.session_.forget_compensations();
+  if (roll_.moved(index)) nodes_[index].connection.session().forget_compensations();
   for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
     for (NodeSet left = changed; left != 0; left = static_cast<NodeSet>(left & (left - 1)))
       if (const auto node = static_cast<std::size_t>(__builtin_ctz(left)); node < lock->machine_.nodes())
         lock->machine_.meet(node, roll_.server(node), roll_.excluded(node));
 }
 
-Instant QuorumClient::request_deadline() const noexcept { return now_ + nodes_[0].client.config_.request_timeout; }
+Instant QuorumClient::request_deadline() const noexcept { return now_ + nodes_[0].connection.config().request_timeout; }
 
 // ---- Moving bytes ------------------------------------------------------------------------------------------------
 
-void QuorumClient::read_clock() noexcept {
-  now_ = Client::now();
-  for (std::size_t index = 0; index < nodes(); ++index) nodes_[index].client.now_ = now_;
+void QuorumClient::set_now(Instant now) noexcept {
+  now_ = now;
+  for (std::size_t index = 0; index < nodes(); ++index) nodes_[index].connection.set_now(now);
+}
+
+// What the parent knows is not the child's.
+void QuorumClient::start_anew_in_child() noexcept {
+  for (std::size_t index = 0; index < nodes(); ++index) {
+    Node& node = nodes_[index];
+    node.connection.forget();
+    node.push.close(Subscription::State::inherited);
+    node.resolver.forget();
+    roll_.forget(index);
+  }
+  wake_.close();
+  cancel_.take();
+  random_.start_anew();
+  (void)wake_.open();  // Without a pipe cancel() works by its flag alone.
 }
 
 Status QuorumClient::begin() noexcept {
   if (nodes() == 0) return Status::not_connected;
-  for (std::size_t index = 0; index < nodes(); ++index) {
-    Node& node = nodes_[index];
-    const std::uint32_t incarnation = node.client.incarnation_.load();
-    if (const Status status = node.client.begin(); status != Status::ok) return status;
-    if (node.client.incarnation_.load() == incarnation) continue;
-    node.resolver.forget();  // The parent's.
-    roll_.forget(index);
-  }
-  read_clock();
+  if (random_.forked()) start_anew_in_child();
+  for (std::size_t index = 0; index < nodes(); ++index) nodes_[index].connection.session().clear_failure_text();
+  read_time();
   // What has arrived counts, and those that have gone meanwhile are noticed before they are asked.
   if (expects_bytes() || now_ - looked_at_ > idle_max) {
     wait_until(now_);
@@ -183,41 +208,37 @@ Status QuorumClient::begin() noexcept {
 
 void QuorumClient::dispatch(Node& node) noexcept {
   Reply reply;
-  while (node.client.session_.poll_reply(reply, now_)) {
-    if (reply.tag.requester == &node.client) {
-      node.client.take_query_reply(reply);
-      continue;
-    }
+  while (node.connection.session().poll_reply(reply, now_)) {
     const auto& vote = *static_cast<const QuorumVote*>(reply.tag.requester);
     static_cast<QuorumLock*>(vote.owner)->take_reply(vote.node, reply);
   }
-  if (node.client.session_.ready() && !roll_.introduced(index_of(node))) look_at(index_of(node));
+  if (node.connection.session().ready() && !roll_.introduced(index_of(node))) look_at(index_of(node));
 }
 
 void QuorumClient::receive(Node& node) noexcept {
-  const Client::Received received = node.client.look();
-  now_ = later(now_, node.client.now_);
+  const Connection::Received received = node.connection.look();
+  now_ = later(now_, node.connection.now());
   dispatch(node);
-  if (received == Client::Received::closed) close_node(node);
+  if (received == Connection::Received::closed) close_node(node);
 }
 
 void QuorumClient::look_and_transmit(Node& node) noexcept {
-  while (node.client.session_.wants_look()) receive(node);
-  node.client.transmit();
+  while (node.connection.session().wants_look()) receive(node);
+  node.connection.transmit();
 }
 
 void QuorumClient::move_node(std::size_t index) noexcept {
   Node& node = nodes_[index];
-  Client& client = node.client;
-  client.now_ = now_;
-  node.resolver.poll(client);
-  if (now_ != Instant::max()) client.dial();
-  if (client.dialer_.state() == DialState::waiting) roll_.leave(index, client.dialer_.failure());
-  if (client.socket_ < 0 || client.dialling()) return;
-  Session& session = client.session_;
+  Connection& connection = node.connection;
+  connection.set_now(now_);
+  node.resolver.poll(connection);
+  if (now_ != Instant::max()) connection.dial();
+  if (connection.dialer().state() == DialState::waiting) roll_.leave(index, connection.dialer().failure());
+  if (connection.socket() < 0 || connection.dialling()) return;
+  Session& session = connection.session();
   if (now_ >= session.poll_timeout()) {
     receive(node);  // Arrived bytes are read before a deadline is judged.
-    if (client.socket_ < 0) return;
+    if (connection.socket() < 0) return;
     session.handle_timeout(now_);
     dispatch(node);
   }
@@ -232,13 +253,13 @@ void QuorumClient::move() noexcept {
 
 void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
   pollfd entries[1 + 3 * nodes_max];
-  entries[0] = {.fd = cancellable ? nodes_[0].client.wake_ : -1, .events = POLLIN, .revents = 0};
+  entries[0] = {.fd = cancellable ? wake_.descriptor() : -1, .events = POLLIN, .revents = 0};
   std::size_t count = 1;
   for (std::size_t index = 0; index < nodes(); ++index) {
     const Node& node = nodes_[index];
-    const bool dials = node.client.dialling();
-    const bool writes = dials || node.client.session_.unsent();
-    entries[count++] = {.fd = node.client.socket_,  // Below zero it is passed over.
+    const bool dials = node.connection.dialling();
+    const bool writes = dials || node.connection.session().unsent();
+    entries[count++] = {.fd = node.connection.socket(),  // Below zero it is passed over.
                         .events = static_cast<short>((dials ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
                         .revents = 0};
   }
@@ -246,23 +267,20 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
     entries[count++] = {.fd = extra_[index].descriptor, .events = extra_[index].events, .revents = 0};
   for (std::size_t index = 0; index < nodes(); ++index)  // move() looks at the answer.
     entries[count++] = {.fd = nodes_[index].resolver.descriptor(), .events = POLLIN, .revents = 0};
-  const Duration left = now_ < then ? then - now_ : Duration::zero();
-  const std::int64_t sleep = left > sleep_max ? sleep_max.count() : left.count();
-  const timespec limit = {.tv_sec = static_cast<time_t>(sleep / 1'000'000'000),
-                          .tv_nsec = static_cast<long>(sleep % 1'000'000'000)};
+  const timespec limit = to_timespec(then - now_);
   const int ready = ::ppoll(entries, count, &limit, nullptr);
-  read_clock();
+  read_time();
   looked_at_ = now_;
   for (std::size_t index = 0; index < extra_count_; ++index)
     extra_[index].ready = ready > 0 && entries[1 + nodes() + index].revents != 0;
   if (ready <= 0) return;
-  if (entries[0].revents != 0) nodes_[0].client.drain_wakes();
+  if (entries[0].revents != 0) wake_.drain();
   for (std::size_t index = 0; index < nodes(); ++index) {
     Node& node = nodes_[index];
     const short events = entries[1 + index].revents;
-    if (events == 0 || node.client.socket_ != entries[1 + index].fd) continue;
-    if (node.client.dialling()) {
-      node.client.finish_dial();
+    if (events == 0 || node.connection.socket() != entries[1 + index].fd) continue;
+    if (node.connection.dialling()) {
+      node.connection.finish_dial();
     } else if ((events & ~POLLOUT) != 0) {
       receive(node);
     }
@@ -271,21 +289,21 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
 
 Instant QuorumClient::next_timeout() const noexcept {
   Instant next = Instant::max();
-  for (std::size_t index = 0; index < nodes(); ++index) next = earlier(next, nodes_[index].client.connection_timeout());
+  for (std::size_t index = 0; index < nodes(); ++index) next = earlier(next, nodes_[index].connection.timeout());
   return next;
 }
 
 bool QuorumClient::any_connecting() const noexcept {
   for (std::size_t index = 0; index < nodes(); ++index) {
-    const Client& client = nodes_[index].client;
-    if (client.socket_ >= 0 ? !roll_.introduced(index) : client.dialer_.hopeful(now_)) return true;
+    const Connection& connection = nodes_[index].connection;
+    if (connection.socket() >= 0 ? !roll_.introduced(index) : connection.dialer().hopeful(now_)) return true;
   }
   return false;
 }
 
 bool QuorumClient::expects_bytes() const noexcept {
   for (std::size_t index = 0; index < nodes(); ++index)
-    if (nodes_[index].client.dialling() || nodes_[index].client.session_.in_flight() != 0) return true;
+    if (nodes_[index].connection.dialling() || nodes_[index].connection.session().in_flight() != 0) return true;
   return false;
 }
 
@@ -311,7 +329,7 @@ bool QuorumClient::pump(QuorumLock* lock, Instant until) noexcept {
     }
     Instant then = earlier(until, earlier(tend_next(), next_timeout()));
     if (lock != nullptr) then = earlier(then, lock->machine_.poll_timeout());
-    if (nodes_[0].client.cancelled()) return false;
+    if (cancelled()) return false;
     wait_until(then);
   }
 }
@@ -319,7 +337,7 @@ bool QuorumClient::pump(QuorumLock* lock, Instant until) noexcept {
 // What an answer calls for leaves before the call returns.
 void QuorumClient::transmit_all() noexcept {
   for (std::size_t index = 0; index < nodes(); ++index)
-    if (nodes_[index].client.socket_ >= 0) look_and_transmit(nodes_[index]);
+    if (nodes_[index].connection.socket() >= 0) look_and_transmit(nodes_[index]);
 }
 
 // Waits for a majority that may vote, as long as one is on its way.
@@ -331,13 +349,13 @@ Status QuorumClient::gather(Instant until) noexcept {
     tend_due();
     if (roll_.verdict(now_) != Status::no_quorum) continue;
     if (!any_connecting() || now_ >= until) return status;
-    if (nodes_[0].client.cancelled()) return Status::cancelled;
+    if (cancelled()) return Status::cancelled;
     wait_until(earlier(until, earlier(tend_next(), next_timeout())));
   }
 }
 
 Duration QuorumClient::random_delay(Duration most) noexcept {
-  return retry_delay_min + most * nodes_[0].client.random() / UINT16_MAX;
+  return retry_delay_min + most * random_.number() / UINT16_MAX;
 }
 
 // ---- Keeping holds alive -----------------------------------------------------------------------------------------

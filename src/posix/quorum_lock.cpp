@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/quorum_lock.hpp"
 
-#include "client_hot.hpp"
+#include <cerrno>
+
 #include "holdfast/wait_plan.hpp"
 
 namespace holdfast {
@@ -12,7 +13,7 @@ QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* c
       ways_(&ways),
       votes_(votes),
       machine_(kind, votes, quorum.nodes() == 0 || quorum.nodes() > places ? 1 : quorum.nodes()),
-      incarnation_(quorum.nodes_[0].client.incarnation_.load()) {
+      incarnation_(quorum.random_.incarnation()) {
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     votes[node]->owner = this;
     votes[node]->node = static_cast<std::uint8_t>(node);
@@ -31,7 +32,7 @@ QuorumLock::~QuorumLock() {
   while (*place != this) place = &(*place)->next_;
   *place = next_;
   if (configuration_ != Status::ok || orphaned()) return;
-  quorum_->read_clock();
+  quorum_->read_time();
   while (machine_.count() != 0) (void)machine_.release(quorum_->now_);
   settle();
   if (machine_.owed() != 0) {
@@ -39,17 +40,16 @@ QuorumLock::~QuorumLock() {
     catch_up();
   }
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
-    quorum_->nodes_[node].client.session_.abandon(votes_[node], quorum_->now_);
+    quorum_->nodes_[node].connection.session().abandon(votes_[node], quorum_->now_);
   }
   quorum_->transmit_all();
 }
 
-Status QuorumLock::draw_ordinal(Client& client, Token& token) noexcept { return client.draw_ordinal(token); }
+Status QuorumLock::draw_ordinal(RandomSource& random, Token& token) noexcept { return random.draw_ordinal(token); }
 
 // In a forked child the hold is the parent's.
 bool QuorumLock::orphaned() const noexcept {
-  const Client& client = quorum_->nodes_[0].client;
-  return client.forked() || client.incarnation_.load() != incarnation_;
+  return quorum_->random_.forked() || quorum_->random_.incarnation() != incarnation_;
 }
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
@@ -61,17 +61,17 @@ Instant QuorumLock::valid_until() const noexcept {
 
 bool QuorumLock::held() const noexcept {
   const Instant until = valid_until();
-  return until != Instant() && Client::now() < until;
+  return until != Instant() && read_clock() < until;
 }
 
 Duration QuorumLock::remaining() const noexcept {
   const Instant until = valid_until();
-  const Instant now = Client::now();
+  const Instant now = read_clock();
   return now < until ? until - now : Duration::zero();
 }
 
 bool QuorumLock::at_risk() const noexcept {
-  const Instant now = Client::now();
+  const Instant now = read_clock();
   return now < valid_until() && now.nanoseconds() >= risky_from_.load();
 }
 
@@ -102,26 +102,25 @@ void QuorumLock::hand_over() noexcept {
   for (NodeSet nodes = machine_.poll_nodes(); nodes != 0; nodes = machine_.poll_nodes()) {
     for (NodeSet left = nodes; left != 0; left = static_cast<NodeSet>(left & (left - 1))) {
       const auto node = static_cast<std::size_t>(__builtin_ctz(left));
-      Client& client = quorum_->nodes_[node].client;
+      Connection& connection = quorum_->nodes_[node].connection;
       LockMachine& machine = votes_[node]->machine;
-      client.now_ = now;
       ReplyTag tag;
       Compensation compensation;
-      if (machine.wants_request()) client.submit(machine, votes_[node]);
-      if (machine_.poll_compensation(node, client.session_.may_compensate(), tag, compensation)) {
+      if (machine.wants_request()) connection.submit(machine, votes_[node], now);
+      if (machine_.poll_compensation(node, connection.session().may_compensate(), tag, compensation)) {
         tag.requester = votes_[node];
-        (void)client.session_.compensate(tag, compensation);
+        (void)connection.session().compensate(tag, compensation);
       }
     }
     machine_.settle(nodes, now);
   }
   for (NodeSet nodes = machine_.poll_give_up(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1))) {
     const auto node = static_cast<std::size_t>(__builtin_ctz(nodes));
-    quorum_->nodes_[node].client.session_.give_up(votes_[node], Status::cancelled, now);
+    quorum_->nodes_[node].connection.session().give_up(votes_[node], Status::cancelled, now);
     quorum_->dispatch(quorum_->nodes_[node]);  // That it was is known at once, and the node may be asked again.
   }
   for (NodeSet nodes = machine_.poll_protocol_doubt(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1)))
-    quorum_->nodes_[static_cast<std::size_t>(__builtin_ctz(nodes))].client.session_.fail(
+    quorum_->nodes_[static_cast<std::size_t>(__builtin_ctz(nodes))].connection.session().fail(
         Status::protocol_error, "a reply of another shape than asked for");
   quorum_->roll_.demote(machine_.poll_demoted(), now);
   QuorumEvent event{};
@@ -155,7 +154,7 @@ void QuorumLock::catch_up() noexcept {
 Status QuorumLock::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (const Status status = quorum_->begin(); status != Status::ok) return status;
-  const std::uint32_t incarnation = quorum_->nodes_[0].client.incarnation_.load();
+  const std::uint32_t incarnation = quorum_->random_.incarnation();
   if (incarnation != incarnation_) {
     const bool had_hold = machine_.state() != QuorumState::idle;
     machine_.forget();
@@ -181,10 +180,10 @@ void QuorumLock::tell() noexcept {
 
 Status QuorumLock::attempt(Instant gather_until, Instant end) noexcept {
   QuorumClient& quorum = *quorum_;
-  if (quorum.nodes_[0].client.cancelled()) return Status::cancelled;
+  if (quorum.cancelled()) return Status::cancelled;
   if (quorum.now_ == Instant::max()) return Status::system_error;
   if (const Status status = quorum.roll_.permit(machine_); status != Status::ok) return status;
-  const Instant limit = quorum.now_ + quorum.nodes_[0].client.config_.connect_timeout;
+  const Instant limit = quorum.now_ + quorum.nodes_[0].connection.config().connect_timeout;
   if (const Status status = quorum.gather(earlier(limit, gather_until)); status != Status::ok) return status;
   if (quorum.now_ >= end) return Status::timed_out;
   if (machine_.kind().reentrant && machine_.held(quorum.now_)) {
@@ -192,10 +191,10 @@ Status QuorumLock::attempt(Instant gather_until, Instant end) noexcept {
     return status == Status::ok ? machine_.reenter() : status;
   }
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
-    votes_[node]->native_delete = quorum.nodes_[node].client.session_.identity().native_delete;
-  Client& client = quorum.nodes_[0].client;
+    votes_[node]->native_delete = quorum.nodes_[node].connection.session().identity().native_delete;
   Token token;
-  Status status = ways_->draw != nullptr ? ways_->draw(client, token) : client.draw_token(token);
+  Status status = ways_->draw != nullptr ? ways_->draw(quorum.random_, token) : quorum.random_.draw_token(token);
+  if (status == Status::no_entropy) quorum.nodes_[0].connection.set_error_number(errno);
   if (status == Status::ok) status = machine_.acquire(token, quorum.now_, quorum.roll_.electorate(quorum.now_), end);
   if (status != Status::ok) return status;
   settle();
@@ -226,9 +225,8 @@ Status QuorumLock::try_acquire() noexcept {
 
 // What was granted when cancel() came is wanted by nobody any more.
 Status QuorumLock::end_acquire(Status status) noexcept {
-  Client& client = quorum_->nodes_[0].client;
-  if (client.cancelled() && status == Status::ok) (void)post_release();
-  status = client.conclude(status, false);
+  if (quorum_->cancelled() && status == Status::ok) (void)post_release();
+  status = quorum_->cancel_.conclude(status, false);
   tell();
   return status;
 }
@@ -287,7 +285,7 @@ Status QuorumLock::renew(Duration timeout) noexcept {
   (void)quorum_->roll_.permit(machine_);  // So that error_text() has the reason, where it is refused.
   Status status = renew_within(quorum_->now_ + timeout);
   const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
-  status = quorum_->nodes_[0].client.conclude(status, final);
+  status = quorum_->cancel_.conclude(status, final);
   tell();
   return status;
 }
@@ -295,7 +293,7 @@ Status QuorumLock::renew(Duration timeout) noexcept {
 // cancel() ends its wait, and never keeps it from its work.
 Status QuorumLock::release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
-  CancelSignal& cancel = quorum_->nodes_[0].client.cancel_;
+  CancelSignal& cancel = quorum_->cancel_;
   cancel.begin_spared();
   const Status status = release_now();
   cancel.end_spared();

@@ -5,7 +5,6 @@
 
 #include <poll.h>
 
-#include "client_hot.hpp"
 #include "holdfast/wait_plan.hpp"
 #include "push_link.hpp"
 
@@ -23,27 +22,30 @@ class QuorumWait {
  public:
   QuorumWait(QuorumLock& lock, Instant deadline) noexcept
       : lock_(lock), quorum_(*lock.quorum_), count_(lock.machine_.nodes()), deadline_(deadline) {
-    plan_.begin({.deadline = deadline, .max_poll = client(0).config_.max_poll, .unknown_poll = busy_poll});
+    plan_.begin(
+        {.deadline = deadline, .max_poll = quorum_.nodes_[0].connection.config().max_poll, .unknown_poll = busy_poll});
   }
 
   Status run(Status outcome) noexcept {
     for (std::size_t index = 0; index < count_; ++index) {
-      PushLink link(client(index));
-      link.make_current();
-      waiters_[index] = link.subscriber().enter(lock_.machine_.key(), now());
+      PushLink push = link(index);
+      push.make_current();
+      waiters_[index] = push.subscriber().enter(lock_.machine_.key(), now());
     }
     plan(outcome);
     outcome = wait(outcome);
     for (std::size_t index = 0; index < count_; ++index) {
       if (waiters_[index] == nullptr) continue;
-      PushLink link(client(index));
-      link.leave(*waiters_[index], outcome == Status::ok);
+      PushLink push = link(index);
+      push.leave(*waiters_[index], outcome == Status::ok);
     }
     return refused_ ? lock_.poll_until(deadline_, outcome) : outcome;
   }
 
  private:
-  [[nodiscard]] Client& client(std::size_t index) const noexcept { return quorum_.nodes_[index].client; }
+  [[nodiscard]] PushLink link(std::size_t index) const noexcept {
+    return {quorum_.nodes_[index].connection, quorum_.nodes_[index].push};
+  }
   [[nodiscard]] Instant now() const noexcept { return quorum_.now_; }
 
   Status wait(Status outcome) noexcept {
@@ -53,7 +55,7 @@ class QuorumWait {
       quorum_.tend_due();
       quorum_.tell_holds();
       lock_.catch_up();
-      if (client(0).cancelled()) return Status::cancelled;
+      if (quorum_.cancelled()) return Status::cancelled;
       look();
       if (usable_ == 0) {
         refused_ = true;
@@ -63,14 +65,14 @@ class QuorumWait {
       if (plan_.due(now(), woken_, confirmed_)) {
         const bool last = plan_.last(now());
         for (std::size_t index = 0; index < count_; ++index)
-          if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().begin_try(*waiters_[index]);
+          if (waiters_[index] != nullptr) link(index).subscriber().begin_try(*waiters_[index]);
         plan_.begin_attempt(now(), confirmed_, quorum_.random_delay(retry_delay_min));
         const Instant end = quorum_.end_of_wait(deadline_);
         outcome = lock_.attempt(last ? end : deadline_, end);
         spread(outcome);
         if (outcome == Status::lock_busy)
           for (std::size_t index = 0; index < count_; ++index)
-            if (waiters_[index] != nullptr) PushLink(client(index)).subscriber().end_try(*waiters_[index]);
+            if (waiters_[index] != nullptr) link(index).subscriber().end_try(*waiters_[index]);
         if (last || !worth_waiting(outcome)) return outcome;
         plan(outcome);
         continue;
@@ -109,7 +111,7 @@ class QuorumWait {
     for (std::size_t index = 0; index < count_; ++index) {
       const Subscriber::Waiter* const waiter = waiters_[index];
       if (waiter == nullptr) continue;
-      const Subscriber& subscriber = PushLink(client(index)).subscriber();
+      const Subscriber& subscriber = link(index).subscriber();
       if (subscriber.refused(*waiter)) continue;
       usable_ = static_cast<NodeSet>(usable_ | node_bit(index));
       if (subscriber.confirmed(*waiter)) confirmed_ = static_cast<NodeSet>(confirmed_ | node_bit(index));
@@ -119,25 +121,25 @@ class QuorumWait {
 
   // When to try again if nobody wakes us.
   void plan(Status outcome) noexcept {
-    plan_.plan(now(), outcome == Status::lock_busy, confirmed_, lock_.machine_.busy_for(), client(0).random());
+    plan_.plan(now(), outcome == Status::lock_busy, confirmed_, lock_.machine_.busy_for(), quorum_.random_.number());
   }
 
   void drive(std::size_t index) noexcept {
-    if (waiters_[index] != nullptr) PushLink(client(index)).work(quorum_.roll_.introduced(index));
+    if (waiters_[index] != nullptr) link(index).work(quorum_.roll_.introduced(index));
   }
 
   // What to look at, and until when.
   Instant prepare(std::size_t index) noexcept {
     extra_[index] = {.descriptor = -1, .events = POLLIN, .ready = false};
     if (waiters_[index] == nullptr) return Instant::max();
-    PushLink link(client(index));
-    extra_[index].descriptor = link.socket();
-    extra_[index].events = link.events();
-    return link.timeout(quorum_.roll_.introduced(index));
+    PushLink push = link(index);
+    extra_[index].descriptor = push.socket();
+    extra_[index].events = push.events();
+    return push.timeout(quorum_.roll_.introduced(index));
   }
 
   void take(std::size_t index) noexcept {
-    if (extra_[index].ready) PushLink(client(index)).take();
+    if (extra_[index].ready) link(index).take();
   }
 
   QuorumLock& lock_;

@@ -86,9 +86,9 @@ bool Resolver::ask(NameQuestion& question, const char* host, std::uint16_t port)
   return true;
 }
 
-void Resolver::poll(Client& client) noexcept {
+void Resolver::poll(Connection& connection) noexcept {
   if (page_ == nullptr || static_cast<Stage>(page_->stage.load()) != Stage::answered) return;
-  client.take_addresses(page_->addresses, page_->count);
+  connection.take_addresses(page_->addresses, page_->count);
   forget();
 }
 

@@ -9,8 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "client_hot.hpp"
+#include "holdfast/clock.hpp"
 #include "holdfast/hold_record.hpp"
+#include "poll_sockets.hpp"
 
 namespace holdfast {
 
@@ -33,11 +34,18 @@ struct Watchdog::Lock {
 constinit const Keeper::Table Watchdog::table = {enter, sync, leave, take_back};
 
 Watchdog::Watchdog(const RenewalSchedule::Storage& storage) noexcept
-    : Keeper(table),
-      schedule_({may_renew, renewed}, storage, request_timeout_default),
-      client_(MutableBytes{transmit_, sizeof transmit_}) {}
+    : Keeper(table), schedule_({may_renew, renewed}, storage, request_timeout_default), connection_(storage_of(*this)) {
+  connection_.use(random_, &resolver_);
+}
 
 Watchdog::~Watchdog() { stop(); }
+
+// With room for a whole batch of renewals.
+Session::Storage Watchdog::storage_of(Watchdog& watchdog) noexcept {
+  Session::Storage storage = SessionBuffers::storage_of(&watchdog.buffers_);
+  storage.transmit = {watchdog.transmit_, sizeof watchdog.transmit_};
+  return storage;
+}
 
 // In a forked child there is no thread of ours, and the lock is as the fork found it.
 bool Watchdog::inherited() const noexcept { return process_ != 0 && process_ != ::getpid(); }
@@ -47,12 +55,18 @@ bool Watchdog::inherited() const noexcept { return process_ != 0 && process_ != 
 Status Watchdog::start(Client& client) noexcept {
   if (inherited()) return Status::forked;
   if (running_.load()) return Status::already_held;
-  if (!client.configured_) return Status::not_connected;
-  client_.question_ = &resolver_;
-  client_.dialer_.set_pause_max(reconnect_kept_max);  // A hold of a short lease does not outlive a long pause.
+  if (!client.connection().configured()) return Status::not_connected;
+  connection_.dialer().set_pause_max(reconnect_kept_max);  // A hold of a short lease does not outlive a long pause.
   resolver_.forget();
-  if (const Status status = client_.prepare_like(client); status != Status::ok) return status;
-  schedule_.set_request_timeout(client_.config_.request_timeout);
+  Status status = random_.open();
+  if (status == Status::ok) status = wake_.open();
+  if (status != Status::ok) {
+    client.connection().set_error_number(errno);
+    return status;
+  }
+  wake_.drain();
+  connection_.configure_like(client.connection());
+  schedule_.set_request_timeout(connection_.config().request_timeout);
   stopping_ = false;
   process_ = ::getpid();
   // Signals are the application's.
@@ -69,7 +83,7 @@ Status Watchdog::start(Client& client) noexcept {
   }
   (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
-    client.error_number_ = error;
+    client.connection().set_error_number(error);
     return Status::system_error;
   }
   running_.store(true);
@@ -83,16 +97,16 @@ void Watchdog::stop() noexcept {
     const Lock lock(*this);
     stopping_ = true;
   }
-  wake();
+  wake_.wake();
   (void)::pthread_join(thread_, nullptr);
   running_.store(false);
   {
     const Lock lock(*this);
-    client_.now_ = Client::now();
-    client_.close_transport();
+    connection_.set_now(read_clock());
+    connection_.close_transport();
     take_replies();  // What was in flight is the schedule's, and no lock's.
+    connection_.dialer().abandon();
   }
-  client_.close();
   resolver_.forget();
 }
 
@@ -101,18 +115,14 @@ std::size_t Watchdog::size() noexcept {
   return schedule_.size();
 }
 
-void Watchdog::wake() noexcept {
-  if (::write(client_.wake_write_, "", 1) < 0) return;  // A full pipe wakes as well.
-}
-
 // ---- What the clients' threads call ------------------------------------------------------------------------------
 
 Status Watchdog::enter(Keeper& keeper, HoldRecord& record) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
   const LockMachine& machine = record.machine_;
-  const ServerIdentity& server = record.client_->session_.identity();
+  const ServerIdentity& server = record.client().server();
   const Lock lock(self);
-  const Instant now = Client::now();
+  const Instant now = read_clock();
   RenewalSchedule::Place* const place = self.schedule_.enter({.holder = &record,
                                                               .kind = &machine.kind(),
                                                               .key = machine.key(),
@@ -128,7 +138,7 @@ Status Watchdog::enter(Keeper& keeper, HoldRecord& record) noexcept {
   // Another server than ours says "not yours" of every hold.
   self.reconnect_ = self.reconnect_ || (server.run_id_known && self.run_id_[0] != '\0' &&
                                         std::memcmp(server.run_id, self.run_id_, run_id_size) != 0);
-  if (self.reconnect_ || self.schedule_.poll_timeout() < self.sleeping_until_) self.wake();
+  if (self.reconnect_ || self.schedule_.poll_timeout() < self.sleeping_until_) self.wake_.wake();
   return Status::ok;
 }
 
@@ -138,11 +148,11 @@ void Watchdog::sync(Keeper& keeper, HoldRecord& record) noexcept {
   if (auto* const place = static_cast<RenewalSchedule::Place*>(record.place_); place != nullptr) {
     LockMachine& machine = record.machine_;
     if (self.schedule_.lost(*place))
-      machine.disown(Client::now());
+      machine.disown(read_clock());
     else
       machine.confirm(place->hold.confirmed_at);
     if (machine.valid_until() != Instant())
-      self.schedule_.confirm(*place, machine.confirmed_at(), Client::now());
+      self.schedule_.confirm(*place, machine.confirmed_at(), read_clock());
     else
       self.give_up_place(record);  // Lost is final, whatever is still on its way to us; its own thread tells.
   }
@@ -162,8 +172,8 @@ void Watchdog::leave(Keeper& keeper, HoldRecord& record) noexcept {
 void Watchdog::take_back(Keeper& keeper, Client& client) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
   const Lock lock(self);
-  self.client_.session_.take_back_for(client.session_);
-  self.wake();
+  self.connection_.session().take_back_for(client.connection().session());
+  self.wake_.wake();
 }
 
 void Watchdog::give_up_place(HoldRecord& record) noexcept {
@@ -193,10 +203,10 @@ void* Watchdog::run(void* self) noexcept {
 void Watchdog::loop() noexcept {
   ::pthread_mutex_lock(&mutex_);
   while (!stopping_) {
-    client_.now_ = Client::now();
+    connection_.set_now(read_clock());
     connect();
     take_replies();
-    schedule_.handle_timeout(client_.now_);
+    schedule_.handle_timeout(connection_.now());
     if (tell_one()) continue;
     send_due();
     const Instant until = earlier(schedule_.poll_timeout(), connection_timeout());
@@ -204,7 +214,7 @@ void Watchdog::loop() noexcept {
     ::pthread_mutex_unlock(&mutex_);
     const bool came = sleep_until(until);
     ::pthread_mutex_lock(&mutex_);
-    if (came && client_.dialling()) client_.finish_dial();
+    if (came && connection_.dialling()) connection_.finish_dial();
     sleeping_until_ = Instant();
   }
   ::pthread_mutex_unlock(&mutex_);
@@ -212,48 +222,47 @@ void Watchdog::loop() noexcept {
 
 // No step of it waits: neither a slow server nor a slow resolver keeps the news of a loss from its holder.
 void Watchdog::connect() noexcept {
-  resolver_.poll(client_);
-  if (client_.now_ == Instant::max()) return;
-  if (needed()) client_.dial();
-  if (!client_.session_.ready() || client_.dialer_.ready()) return;
-  client_.note_ready();
-  const ServerIdentity& server = client_.session_.identity();
+  resolver_.poll(connection_);
+  if (connection_.now() == Instant::max()) return;
+  if (needed()) connection_.dial();
+  if (!connection_.handle_ready(connection_.now())) return;
+  const ServerIdentity& server = connection_.session().identity();
   std::memset(run_id_, 0, sizeof run_id_);
   if (server.run_id_known) std::memcpy(run_id_, server.run_id, run_id_size);
 }
 
 // With nothing to keep and nothing to take back, a connection that was lost is not made anew.
 bool Watchdog::needed() const noexcept {
-  return client_.socket_ >= 0 || schedule_.size() != 0 || client_.compensations_pending() != 0;
+  return connection_.socket() >= 0 || schedule_.size() != 0 || connection_.compensations_pending() != 0;
 }
 
 Instant Watchdog::connection_timeout() const noexcept {
-  return earlier(client_.session_.poll_timeout(), needed() ? client_.dialer_.poll_timeout() : Instant::max());
+  return earlier(connection_.session().poll_timeout(), needed() ? connection_.dialer().poll_timeout() : Instant::max());
 }
 
 // What has arrived, and what the session has for the schedule. Arrived replies count before any deadline is judged. A failed
 // or ended connection is put away here, so that the next one finds nothing in flight.
 void Watchdog::take_replies() noexcept {
-  Session& session = client_.session_;
+  Session& session = connection_.session();
   if (reconnect_) session.fail(Status::not_connected, "the client speaks to another server");
   reconnect_ = false;
-  auto received = Client::Received::bytes;
-  while (received == Client::Received::bytes) {
-    received = client_.look();
+  auto received = Connection::Received::bytes;
+  while (received == Connection::Received::bytes) {
+    received = connection_.look();
     hand_over();
   }
-  session.handle_timeout(client_.now_);
+  session.handle_timeout(connection_.now());
   hand_over();
-  if (received != Client::Received::closed && session.state() != SessionState::failed) return;
-  client_.close_transport();
+  if (received != Connection::Received::closed && session.state() != SessionState::failed) return;
+  connection_.close_transport();
   hand_over();
 }
 
 void Watchdog::hand_over() noexcept {
   Reply reply;
-  while (client_.session_.poll_reply(reply, client_.now_))
-    if (!schedule_.handle_reply(reply, client_.now_))
-      client_.session_.fail(Status::protocol_error, "a reply of another shape than asked for");
+  while (connection_.session().poll_reply(reply, connection_.now()))
+    if (!schedule_.handle_reply(reply, connection_.now()))
+      connection_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
 }
 
 // True if somebody was told something: the lock was let go of meanwhile.
@@ -280,13 +289,14 @@ bool Watchdog::tell_one() noexcept {
 }
 
 void Watchdog::send_due() noexcept {
-  Session& session = client_.session_;
+  Session& session = connection_.session();
   while (session.ready()) {
     const Session::Place place = session.open(false);
     std::size_t size = 0;
-    if (place.request == nullptr || !schedule_.poll_request(place.space, *place.request, size, client_.now_)) break;
+    if (place.request == nullptr || !schedule_.poll_request(place.space, *place.request, size, connection_.now()))
+      break;
     place.request->tag.requester = &schedule_;
-    session.commit(*place.request, size, client_.now_);
+    session.commit(*place.request, size, connection_.now());
     calls_.store(calls_.load() + 1);
     look_and_transmit();  // Its bytes make room for the next.
   }
@@ -295,18 +305,18 @@ void Watchdog::send_due() noexcept {
 
 // What has arrived is no answer to what leaves now.
 void Watchdog::look_and_transmit() noexcept {
-  if (client_.session_.wants_look()) take_replies();
-  client_.transmit();
+  if (connection_.session().wants_look()) take_replies();
+  connection_.transmit();
 }
 
 // Until then, until something arrives, or until wake(); no longer than sleep_max. True if it came on the connection.
 bool Watchdog::sleep_until(Instant until) noexcept {
-  if (client_.now_ == Instant::max()) {  // Without a clock everything is due, and nothing may spin.
-    (void)Client::wait_for(client_.wake_, POLLIN, sleep_max);
-    client_.drain_wakes();
+  if (connection_.now() == Instant::max()) {  // Without a clock everything is due, and nothing may spin.
+    (void)wait_for(wake_.descriptor(), POLLIN, sleep_max);
+    wake_.drain();
     return false;
   }
-  return client_.poll_sockets(until, resolver_.descriptor(), POLLIN).own;
+  return poll_sockets(connection_, wake_, until, resolver_.descriptor(), POLLIN).own;
 }
 
 }  // namespace holdfast

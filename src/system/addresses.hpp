@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-#include "holdfast/client.hpp"
+#include "holdfast/limits.hpp"
+#include "holdfast/socket_address.hpp"
 
 namespace holdfast {
 

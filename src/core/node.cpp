@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/node.hpp"
+
+#include <cstring>
+
+#include "fast_paths.hpp"
+#include "holdfast/lock_kind.hpp"
+#include "holdfast/lock_machine.hpp"
+#include "holdfast/resp_encoder.hpp"
+
+namespace holdfast {
+
+SessionSettings Node::settings() const noexcept {
+  return {.user = config_.user.view(),
+          .password = config_.password.view(),
+          .client_name = config_.client_name.view(),
+          .database = config_.database,
+          .stall_timeout = config_.stall_timeout,
+          .native_delete = config_.native_delete};
+}
+
+SubscriberSettings Node::subscriber_settings() const noexcept {
+  return {.user = config_.user.view(),
+          .password = config_.password.view(),
+          .client_name = config_.client_name.view(),
+          .stall_timeout = config_.stall_timeout,
+          .heartbeat = config_.max_poll};
+}
+
+// ---- Commands ----------------------------------------------------------------------------------------------------
+
+void Node::configure(const ClientConfig& config, const SocketAddress* literal) noexcept {
+  config_ = config;
+  configured_ = true;
+  if (literal != nullptr) addresses_[0] = *literal;
+  const bool known = local() || literal != nullptr;
+  dialer_.start(config_.connect_timeout, known ? 1 : 0, !known);
+  session_.configure(settings());
+}
+
+void Node::configure_like(const Node& other) noexcept {
+  config_ = other.config_;
+  configured_ = true;
+  std::memcpy(addresses_, other.addresses_, sizeof addresses_);
+  const Dialer& dialer = other.dialer_;
+  dialer_.start(config_.connect_timeout, dialer.address_count(), dialer.named(), dialer.address());
+  session_.configure(settings());
+}
+
+void Node::submit(LockMachine& machine, void* requester, Instant now) noexcept {
+  const Session::Place place = session_.open(machine.request_compensated());
+  std::size_t size = 0;
+  if (place.request != nullptr) {
+    if (!(fast_paths && machine.write_prepared(place.space, *place.request, size)) &&
+        machine.poll_request(place.space, *place.request, size) != Status::ok)
+      size = 0;
+  }
+  if (size == 0) {
+    machine.refuse_request(session_.ready() ? Status::too_many_requests : Status::not_connected, now);
+    return;
+  }
+  place.request->tag.requester = requester;
+  session_.commit(*place.request, size, now);
+}
+
+Status Node::ask(const CommandLine& line, const ReplyTag& tag, Instant now) noexcept {
+  const Session::Place place = session_.open(false);
+  std::size_t size = 0;
+  if (place.request == nullptr || encode_command(place.space, line.view(), size) != Status::ok)
+    return Status::too_many_requests;
+  *place.request = {.tag = tag, .deadline = now + config_.request_timeout};
+  session_.commit(*place.request, size, now);
+  return Status::ok;
+}
+
+// A lock of several names has a question of its own.
+Status Node::ask_remaining(const LockMachine& machine, const ReplyTag& tag, Instant now) noexcept {
+  CommandLine line;
+  const LockKind& kind = machine.kind();
+  if (kind.name_at == nullptr)
+    line.add("PTTL").add(machine.key().bytes());
+  else
+    kind.fill(line, kind, Operation::query, RequestForm::by_text, {.key = machine.key()});
+  return ask(line, tag, now);
+}
+
+// ---- Inputs ------------------------------------------------------------------------------------------------------
+
+void Node::handle_addresses(const SocketAddress* addresses, std::uint8_t count, Instant now,
+                            std::uint16_t random) noexcept {
+  if (!dialer_.takes_addresses()) count = 0;  // The ones in use are not taken away.
+  if (count != 0) std::memcpy(addresses_, addresses, count * sizeof addresses_[0]);
+  dialer_.handle_resolved(count, now, random);
+}
+
+void Node::handle_connected(Instant now) noexcept {
+  session_.handle_connected(now, dialer_.attempt_deadline());
+  dialer_.handle_dialled();
+}
+
+bool Node::handle_ready(Instant now) noexcept {
+  if (!session_.ready() || dialer_.ready()) return false;
+  dialer_.handle_ready(now);
+  ready_at_ = last_used_ = now;
+  return true;
+}
+
+void Node::handle_closed(Instant now, std::uint16_t random) noexcept {
+  (void)handle_ready(now);  // It may have failed in the same moment.
+  session_.handle_closed();
+  if (open()) dialer_.handle_closed(session_.failure(), last_used_ != ready_at_, now, random);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+//
+// How the blocking drivers sleep: in poll(2), on one connection, a WakePipe and one descriptor more.
+#pragma once
+
+#include <time.h>
+
+#include "holdfast/connection.hpp"
+#include "holdfast/wake_pipe.hpp"
+
+namespace holdfast {
+
+// At least nothing, and no longer than sleep_max, since timers stand still where a lease does not.
+[[nodiscard]] timespec to_timespec(Duration timeout) noexcept;
+
+// Waits for events until the timeout or a signal, no longer than sleep_max. A negative timeout counts as none.
+int wait_for(int descriptor, short events, Duration timeout) noexcept;
+
+struct Ready {
+  bool own;    // The connection,
+  bool extra;  // or what else was looked at.
+};
+// Sleeps until then, until something comes on the connection, on `extra` (below zero: none), or until a wake-up, which it
+// takes; no longer than sleep_max. Reads the clock before and after.
+[[nodiscard]] Ready poll_sockets(Connection& connection, WakePipe& wake, Instant then, int extra,
+                                 short extra_events) noexcept;
+
+}  // namespace holdfast

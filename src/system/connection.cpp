@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/connection.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "addresses.hpp"
+#include "holdfast/clock.hpp"
+
+namespace holdfast {
+
+namespace {
+
+// No waiting for more to send; and keep-alive: a peer that vanished is noticed in about a minute, also when nothing is in
+// flight.
+constexpr struct {
+  unsigned short level, name, value;  // SOL_SOCKET of MIPS is 65535.
+} tcp_options[] = {
+    {IPPROTO_TCP, TCP_NODELAY, 1},    {SOL_SOCKET, SO_KEEPALIVE, 1},
+#ifdef TCP_KEEPIDLE
+    {IPPROTO_TCP, TCP_KEEPIDLE, 30},   // Seconds without a byte before the first probe,
+    {IPPROTO_TCP, TCP_KEEPINTVL, 10},  // and between two of them,
+    {IPPROTO_TCP, TCP_KEEPCNT, 3},     // and so many without an answer.
+#endif
+};
+
+void set_option(int socket, int level, int name, int value) noexcept {
+  (void)::setsockopt(socket, level, name, &value, sizeof value);
+}
+
+}  // namespace
+
+Connection::~Connection() { ::explicit_bzero(&config_.password, sizeof config_.password); }
+
+void Connection::configure(const ClientConfig& config) noexcept {
+  SocketAddress literal;
+  const bool known = config.socket_path.empty() && literal_address(config.host.c_str(), config.port, literal);
+  Node::configure(config, known ? &literal : nullptr);
+}
+
+// ---- Connecting --------------------------------------------------------------------------------------------------
+
+int Connection::address_family() const noexcept { return local() ? AF_UNIX : address()->family; }
+
+Status Connection::begin_connect(int& socket, bool& connected) noexcept {
+  sockaddr_un path{};
+  static_assert(sizeof path.sun_path > socket_path_size_max, "a path and its NUL must fit");
+  const void* address = &path;
+  socklen_t size = sizeof path;
+  if (local()) {
+    path.sun_family = AF_UNIX;
+    std::memcpy(path.sun_path, config().socket_path.c_str(), config().socket_path.view().size() + 1);
+  } else {
+    const SocketAddress* const known = Node::address();
+    if (known == nullptr) return Status::not_connected;
+    address = known->bytes;
+    size = known->size;
+  }
+  const int opened = ::socket(address_family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (opened < 0) return Status::system_error;
+  connected = ::connect(opened, static_cast<const sockaddr*>(address), size) == 0;
+  // An interrupted connect goes on by itself.
+  if (!connected && errno != EINPROGRESS && errno != EINTR) {
+    const int error = errno;
+    ::close(opened);
+    errno = error;
+    return Status::connect_failed;
+  }
+  socket = opened;
+  return Status::ok;
+}
+
+Status Connection::connect_outcome(int socket) noexcept {
+  int error = 0;
+  socklen_t error_size = sizeof error;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return Status::system_error;
+  if (error == 0) return Status::ok;
+  errno = error;
+  return Status::connect_failed;
+}
+
+[[gnu::noinline]] void Connection::dial_on() noexcept {
+  for (;;) {
+    switch (dialer_.poll_action(now_, random_->number())) {
+      case DialAction::none: return;
+      case DialAction::resolve:
+        if (!question_->ask(*question_, config().host.c_str(), config().port)) take_addresses(nullptr, 0);
+        break;
+      case DialAction::hang_up:
+        error_number_ = ETIMEDOUT;
+        ::close(socket_);
+        socket_ = -1;
+        break;
+      case DialAction::dial: {
+        bool connected = false;
+        const Status status = begin_connect(socket_, connected);
+        if (status != Status::ok || connected) finish_dial(status);
+        break;
+      }
+    }
+  }
+}
+
+void Connection::finish_dial(Status outcome) noexcept {
+  if (outcome == Status::ok) outcome = set_up_socket(socket_);
+  if (outcome == Status::ok) {
+    handle_connected(now_);
+    return;
+  }
+  error_number_ = errno;
+  if (socket_ >= 0) ::close(socket_);
+  socket_ = -1;
+  dialer_.handle_dial_failed(outcome, now_, random_->number());
+}
+
+void Connection::close_transport() noexcept {
+  if (socket_ >= 0) ::close(socket_);
+  socket_ = -1;
+  handle_closed(now_, random_->number());
+}
+
+void Connection::leave() noexcept {
+  if (compensations_pending() == 0 || socket_ >= 0 || dialer_.asks_first()) return;
+  now_ = read_clock();
+  dialer_.hurry();
+  dial_on();
+  if (dialling()) {
+    pollfd entry = {.fd = socket_, .events = POLLOUT, .revents = 0};
+    constexpr timespec at_once{};
+    if (::ppoll(&entry, 1, &at_once, nullptr) > 0) finish_dial();
+  }
+  session_.skip_handshake();
+  if (open()) transmit();
+  close_transport();
+}
+
+void Connection::forget() noexcept {
+  if (socket_ >= 0) ::close(socket_);
+  socket_ = -1;
+  session_.forget();
+  dialer_.abandon();
+}
+
+Status Connection::set_up_socket(int socket) noexcept {
+  // Blocking from here on: with SO_RCVTIMEO a receive sleeps by itself, and costs one system call instead of two.
+  if (::fcntl(socket, F_SETFL, 0) != 0) return Status::system_error;  // O_NONBLOCK was its only flag.
+  const std::int64_t nanoseconds = receive_timeout().count();
+  timeval limit{};
+  limit.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000);
+  limit.tv_usec = static_cast<suseconds_t>(nanoseconds % 1'000'000'000 / 1000);
+  if (::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return Status::system_error;
+  if (address_family() == AF_UNIX) return Status::ok;
+  // They save time and help to notice a dead peer; a system that does not know them works without.
+  for (const auto& [level, name, value] : tcp_options) set_option(socket, level, name, value);
+#ifdef TCP_USER_TIMEOUT
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(config().stall_timeout.count() / 1'000'000));
+#endif
+  return Status::ok;
+}
+
+// ---- Moving bytes ------------------------------------------------------------------------------------------------
+
+Connection::Received Connection::look() noexcept {
+  const MutableBytes space = session_.receive_space();
+  if (space.size == 0) return Received::nothing;  // It has failed.
+  const ssize_t count = ::recv(socket_, space.data, space.size, MSG_DONTWAIT);
+  if (count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) [[unlikely]]
+    return take_received(count);
+  session_.handle_drained();
+  return Received::nothing;
+}
+
+void Connection::transmit() noexcept {
+  const ByteView bytes = session_.poll_transmit(now_);
+  if (bytes.empty()) return;
+  handle_sent(::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+// What is left goes out when the socket takes it again.
+[[gnu::noinline]] void Connection::handle_sent(std::ptrdiff_t count) noexcept {
+  for (;;) {
+    if (count >= 0)
+      session_.handle_transmitted(static_cast<std::size_t>(count));
+    else if (errno != EINTR)
+      break;
+    const ByteView bytes = session_.poll_transmit(now_);
+    if (bytes.empty()) return;
+    count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+  error_number_ = errno;
+  // After these the server's last words are still to be read: a refusal, or the replies to what it took.
+  if (errno != EPIPE && errno != ECONNRESET) session_.fail(Status::system_error, "send failed");
+}
+
+Connection::Received Connection::take_received(std::ptrdiff_t count) noexcept {
+  if (count <= 0) [[unlikely]]
+    return nothing_received(count);
+  now_ = read_clock();
+  last_used_ = now_;
+  session_.handle_received(static_cast<std::size_t>(count), now_);
+  return Received::bytes;
+}
+
+[[gnu::noinline]] Connection::Received Connection::nothing_received(std::ptrdiff_t count) noexcept {
+  const int error = errno;
+  now_ = read_clock();
+  if (count == 0) return Received::closed;
+  if (error == EAGAIN || error == EWOULDBLOCK) return Received::nothing;
+  if (error == EINTR) return Received::interrupted;
+  error_number_ = error;
+  return Received::closed;
+}
+
+}  // namespace holdfast

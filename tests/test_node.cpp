@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+//
+// One server's life without a socket: configured, dialled, introduced, lost, dialled again. The rules are those of proto/lock.md.
+#include "holdfast/node.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/lock_machine.hpp"
+#include "holdfast/mutex_kind.hpp"
+#include "printers.hpp"
+#include "resp_text.hpp"
+#include "unity_style.hpp"
+#include "wire_pieces.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using holdfast::testing::bulk;
+using holdfast::testing::receive_piece;
+using holdfast::testing::transmit_piece;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
+constexpr std::uint16_t least = 0;
+
+ClientConfig config_of(const char* host) {
+  ClientConfig config;
+  config.host = host;
+  config.connect_timeout = 2s;
+  config.request_timeout = 500ms;
+  return config;
+}
+
+SocketAddress address_of(char last) {
+  SocketAddress address{};
+  address.bytes[0] = static_cast<unsigned char>(last);
+  address.size = 16;
+  address.family = 2;
+  return address;
+}
+
+// A driver whose sockets are two strings.
+struct Desk {
+  explicit Desk(const char* host = "127.0.0.1", bool literal = true) {
+    const SocketAddress address = address_of('1');
+    node->configure(config_of(host), literal ? &address : nullptr);
+  }
+  DialAction poll() { return node->dialer().poll_action(now, least); }
+  void transmit() {
+    std::size_t limit = SIZE_MAX;
+    do {
+      if (node->session().wants_look()) node->session().handle_drained();
+    } while (transmit_piece(node->session(), now, sent, limit));
+  }
+  void receive(std::string_view bytes) {
+    transmit();
+    while (receive_piece(node->session(), now, bytes)) {
+      node->handle_used(now);
+      poll_replies();
+    }
+  }
+  void poll_replies() {
+    Reply reply;
+    while (node->session().poll_reply(reply, now)) heard.push_back(reply);
+  }
+  void connect() {
+    TEST_ASSERT_EQUAL(DialAction::dial, poll());
+    node->handle_connected(now);
+    introduce();
+    TEST_ASSERT_TRUE(node->handle_ready(now));
+  }
+  void introduce() {
+    receive("+OK\r\n:7\r\n*6\r\n" + bulk(std::string(40, 'f')) + bulk("100") + bulk("7.0.15") + bulk("") +
+            bulk(std::string(40, '0')) + bulk("-1master"));
+  }
+  void close() {
+    node->handle_closed(now, least);
+    poll_replies();
+  }
+
+  std::unique_ptr<SessionBuffers> buffers = std::make_unique<SessionBuffers>();
+  std::unique_ptr<Node> node = std::make_unique<Node>(buffers->storage());
+  Instant now = start;
+  std::string sent;
+  std::vector<Reply> heard;
+};
+
+struct Locked {
+  Locked() { TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key(ByteView("k")), {.lease = 10s})); }
+  void acquire(Instant now) {
+    TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), now, now + 500ms));
+  }
+  LockMachine machine{mutex_kind};
+};
+
+}  // namespace
+
+TEST(test_a_node_that_was_never_configured_should_want_nothing) {
+  auto buffers = std::make_unique<SessionBuffers>();
+  Node node(buffers->storage());
+  TEST_ASSERT_FALSE(node.configured());
+  TEST_ASSERT_FALSE(node.ready());
+  TEST_ASSERT_TRUE(node.timeout() == Instant::max());
+  TEST_ASSERT_TRUE(node.address() == nullptr);
+}
+
+TEST(test_a_literal_address_should_be_dialled_without_a_question) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL('1', desk.node->address()->bytes[0]);
+}
+
+TEST(test_a_name_should_be_asked_for_and_its_addresses_dialled_in_turn) {
+  Desk desk("somewhere", false);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  TEST_ASSERT_TRUE(desk.node->address() == nullptr);
+  const SocketAddress found[] = {address_of('1'), address_of('2')};
+  desk.node->handle_addresses(found, 2, desk.now, least);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL('1', desk.node->address()->bytes[0]);
+  desk.node->dialer().handle_dial_failed(Status::connect_failed, desk.now, least);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL('2', desk.node->address()->bytes[0]);
+}
+
+// [rule 18] Its answer is not thrown away, and what is connected is not taken away.
+TEST(test_addresses_that_come_while_connected_should_change_nothing) {
+  Desk desk;
+  desk.connect();
+  const SocketAddress found[] = {address_of('9')};
+  desk.node->handle_addresses(found, 1, desk.now, least);
+  TEST_ASSERT_EQUAL('1', desk.node->address()->bytes[0]);
+  TEST_ASSERT_TRUE(desk.node->ready());
+}
+
+TEST(test_a_path_should_need_no_address) {
+  Desk desk;
+  ClientConfig config = config_of("somewhere");
+  config.socket_path = "/run/redis.sock";
+  desk.node->configure(config, nullptr);
+  TEST_ASSERT_TRUE(desk.node->local());
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+}
+
+TEST(test_a_copy_should_go_where_the_other_goes) {
+  Desk desk("somewhere", false);
+  (void)desk.poll();
+  const SocketAddress found[] = {address_of('1'), address_of('2')};
+  desk.node->handle_addresses(found, 2, desk.now, least);
+  (void)desk.poll();
+  desk.node->dialer().handle_dial_failed(Status::connect_failed, desk.now, least);
+  Desk other;
+  other.node->configure_like(*desk.node);
+  TEST_ASSERT_EQUAL(DialAction::dial, other.poll());
+  TEST_ASSERT_EQUAL('2', other.node->address()->bytes[0]);
+  TEST_ASSERT_TRUE(other.node->config().host.view() == ByteView("somewhere"));
+}
+
+TEST(test_a_node_should_be_ready_once_the_handshake_is_done_and_said_so_once) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.node->handle_connected(desk.now);
+  TEST_ASSERT_TRUE(desk.node->open());
+  TEST_ASSERT_FALSE(desk.node->handle_ready(desk.now));
+  desk.introduce();
+  TEST_ASSERT_FALSE(desk.node->ready());
+  TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+  TEST_ASSERT_FALSE(desk.node->handle_ready(desk.now));
+  TEST_ASSERT_TRUE(desk.node->ready());
+}
+
+TEST(test_a_request_without_a_connection_should_be_refused) {
+  Desk desk;
+  Locked locked;
+  locked.acquire(desk.now);
+  desk.node->submit(locked.machine, &locked, desk.now);
+  TEST_ASSERT_EQUAL(Status::not_connected, locked.machine.status());
+  TEST_ASSERT_EQUAL("", desk.sent);
+}
+
+TEST(test_a_request_should_be_sent_and_answered) {
+  Desk desk;
+  desk.connect();
+  desk.sent.clear();
+  Locked locked;
+  locked.acquire(desk.now);
+  desk.node->submit(locked.machine, &locked, desk.now);
+  desk.receive("+OK\r\n");
+  TEST_ASSERT_TRUE(desk.sent.find("SET") != std::string::npos);
+  TEST_ASSERT_EQUAL(1U, desk.heard.size());
+  TEST_ASSERT_TRUE(desk.heard[0].tag.requester == &locked);
+  locked.machine.handle_reply(desk.heard[0], desk.now);
+  TEST_ASSERT_TRUE(locked.machine.held(desk.now));
+}
+
+TEST(test_a_question_should_change_nothing_and_be_answered_by_its_number) {
+  Desk desk;
+  desk.connect();
+  desk.sent.clear();
+  Locked locked;
+  TEST_ASSERT_EQUAL(Status::ok,
+                    desk.node->ask_remaining(locked.machine, {.requester = &locked, .generation = 5}, desk.now));
+  desk.receive(":1500\r\n");
+  TEST_ASSERT_EQUAL("*2\r\n$4\r\nPTTL\r\n$1\r\nk\r\n", desk.sent);
+  TEST_ASSERT_EQUAL(1U, desk.heard.size());
+  TEST_ASSERT_EQUAL(5U, desk.heard[0].tag.generation);
+  TEST_ASSERT_EQUAL(1500, desk.heard[0].value.integer());
+  TEST_ASSERT_EQUAL(0U, desk.node->session().compensations_pending());
+}
+
+TEST(test_a_question_should_be_over_after_a_request_timeout) {
+  Desk desk;
+  desk.connect();
+  Locked locked;
+  TEST_ASSERT_EQUAL(Status::ok, desk.node->ask_remaining(locked.machine, {.requester = &locked}, desk.now));
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.node->timeout() <= start + 500ms);
+  desk.now = start + 500ms;
+  desk.node->session().handle_timeout(desk.now);
+  desk.poll_replies();
+  TEST_ASSERT_EQUAL(1U, desk.heard.size());
+  TEST_ASSERT_EQUAL(Status::timed_out, desk.heard[0].outcome);
+}
+
+// A connection that has carried something is made anew at once. One that never has, again and again, is not.
+TEST(test_a_lost_connection_should_be_made_anew_at_once_if_it_was_used) {
+  Desk desk;
+  desk.connect();
+  desk.now = desk.now + 1ms;
+  Locked locked;
+  TEST_ASSERT_EQUAL(Status::ok, desk.node->ask_remaining(locked.machine, {.requester = &locked}, desk.now));
+  desk.receive(":0\r\n");
+  desk.close();
+  TEST_ASSERT_FALSE(desk.node->open());
+  TEST_ASSERT_EQUAL(Status::transport_closed, desk.node->dialer().failure());
+  TEST_ASSERT_TRUE(desk.node->timeout() <= desk.now);
+  desk.connect();
+  desk.close();  // Unused, and soon after the last.
+  TEST_ASSERT_FALSE(desk.node->dialer().hopeful(desk.now));
+  TEST_ASSERT_TRUE(desk.node->timeout() > desk.now);
+}
+
+// The session is ready by the same bytes that end it: it was a connection all the same.
+TEST(test_a_connection_that_fails_with_its_last_handshake_reply_should_have_been_one) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.node->handle_connected(desk.now);
+  desk.introduce();
+  desk.close();
+  TEST_ASSERT_TRUE(desk.node->dialer().hopeful(desk.now));
+}
+
+TEST(test_what_was_in_flight_should_be_unknown_when_the_connection_is_lost) {
+  Desk desk;
+  desk.connect();
+  Locked locked;
+  locked.acquire(desk.now);
+  desk.node->submit(locked.machine, &locked, desk.now);
+  desk.transmit();
+  desk.close();
+  TEST_ASSERT_EQUAL(1U, desk.heard.size());
+  TEST_ASSERT_EQUAL(Status::transport_closed, desk.heard[0].outcome);
+  TEST_ASSERT_EQUAL(1U, desk.node->session().compensations_pending());  // Taken back by the next connection.
+}
