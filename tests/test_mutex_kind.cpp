@@ -132,3 +132,10 @@ TEST(test_only_silent_mutexes_should_release_natively) {
   TEST_ASSERT_TRUE(!mutex_kind.fenced && !announced_mutex_kind.fenced);
   TEST_ASSERT_TRUE(fenced_mutex_kind.fenced && announced_fenced_mutex_kind.fenced);
 }
+
+TEST(test_mutexes_should_do_what_they_say) {
+  for (const LockKind* const kind : kinds) {
+    expect_to_do_what_it_says(*kind);
+    TEST_ASSERT_TRUE(kind->token == TokenSource::random);
+  }
+}

@@ -145,3 +145,10 @@ TEST(test_reentrant_kinds_should_say_what_they_are) {
   TEST_ASSERT_FALSE(reentrant_kind.fenced);
   TEST_ASSERT_TRUE(fenced_kind.fenced);
 }
+
+TEST(test_reentrant_kinds_should_do_what_they_say) {
+  for (const LockKind* const kind : kinds) {
+    expect_to_do_what_it_says(*kind);
+    TEST_ASSERT_TRUE(kind->token == TokenSource::client_ordinal);
+  }
+}

@@ -12,9 +12,9 @@ class AsyncMutex : public AsyncLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
   AsyncMutex(AsyncClient& client, BytesArgument key, const LockTiming& timing = {})
-      : AsyncLock(client, mutex_kind, Key(key), timing, false) {}
+      : AsyncLock(client, mutex_kind, Key(key), timing) {}
   AsyncMutex(AsyncClient& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options)
-      : AsyncLock(client, kind_of(options), Key(key), timing, options.announce) {}
+      : AsyncLock(client, kind_of(options), Key(key), timing) {}
   ~AsyncMutex() = default;
 
   // Of the last acquire, the same on renewal; 0 where it was not granted, and without the option.

@@ -24,8 +24,7 @@ class AsyncRedlockMutex : private QuorumVotes<node_count>, public AsyncQuorumLoc
   AsyncRedlockMutex(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {},
                     const MutexOptions& options = {})
       : QuorumVotes<node_count>(quorum_mutex_kind(options)),
-        AsyncQuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing,
-                        options.announce) {}
+        AsyncQuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing) {}
   ~AsyncRedlockMutex() = default;
 
   // Of the last acquire; grows with every grant on this quorum, also when single nodes come back empty. 0 without the option.
@@ -40,7 +39,7 @@ class AsyncRedlockReentrantLock : private QuorumVotes<node_count>, public AsyncQ
   AsyncRedlockReentrantLock(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {}, bool fence = false)
       : QuorumVotes<node_count>(fence ? quorum_fenced_kind : reentrant_kind),
         AsyncQuorumLock(quorum, fence ? quorum_fenced_kind : reentrant_kind, this->pointers_, node_count, Key(key),
-                        timing, true) {}
+                        timing) {}
   ~AsyncRedlockReentrantLock() = default;
 
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }

@@ -30,7 +30,7 @@ class Mutex : public BlockingLock {
   Mutex(Client& client, BytesArgument key, const LockTiming& timing = {}) noexcept
       : BlockingLock(client, mutex_kind, Key(key), timing) {}
   Mutex(Client& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options) noexcept
-      : BlockingLock(client, kind_of(options), Key(key), timing, ways_of(options)) {}
+      : BlockingLock(client, kind_of(options), Key(key), timing, ways) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~Mutex() = default;
 
@@ -38,12 +38,8 @@ class Mutex : public BlockingLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr HoldRecord::Ways polled{};
-  static constexpr HoldRecord::Ways pushed = {.draw = nullptr, .wait = wait_by_push};
+  static constexpr HoldRecord::Ways ways = {.draw_ordinal = nullptr, .wait_by_push = wait_by_push};
 
-  [[nodiscard]] static const HoldRecord::Ways& ways_of(const MutexOptions& options) noexcept {
-    return options.announce ? pushed : polled;
-  }
   [[nodiscard]] static const LockKind& kind_of(const MutexOptions& options) noexcept {
     if (options.announce) return options.fence ? announced_fenced_mutex_kind : announced_mutex_kind;
     return options.fence ? fenced_mutex_kind : mutex_kind;

@@ -18,7 +18,7 @@ class OwnedLock : public BlockingLock {
 
  private:
   static const HoldRecord::Ways ways;
-  static Status draw(Client& client, Token& token) noexcept;
+  static Status draw_ordinal(Client& client, Token& token) noexcept;
 
   Owner* owner_;
   LockTiming own_timing_;

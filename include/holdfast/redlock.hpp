@@ -29,8 +29,7 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
   RedlockMutex(QuorumClient& quorum, BytesArgument key, const QuorumTiming& timing = {},
                const MutexOptions& options = {}) noexcept
       : QuorumVotes<node_count>(quorum_mutex_kind(options)),
-        QuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing,
-                   options.announce ? pushed : polled) {}
+        QuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing, ways) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~RedlockMutex() = default;
 
@@ -38,8 +37,7 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr Ways polled{};
-  static constexpr Ways pushed = {.draw = nullptr, .wait = wait_by_push};
+  static constexpr Ways ways = {.draw_ordinal = nullptr, .wait_by_push = wait_by_push};
 };
 
 // The object is the owner: it may be acquired again while it is held. On the nodes a hold counts 1, whatever it counts here;
@@ -57,7 +55,7 @@ class RedlockReentrantLock : private QuorumVotes<node_count>, public QuorumLock 
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr Ways ways = {.draw = draw_ordinal, .wait = wait_by_push};
+  static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .wait_by_push = wait_by_push};
 };
 
 }  // namespace holdfast

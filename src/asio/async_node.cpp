@@ -82,8 +82,6 @@ AsyncNode::~AsyncNode() {
   client_.socket_ = -1;  // The wire's, which closes it.
 }
 
-Status AsyncNode::draw_ordinal(Token& token) noexcept { return client_.draw_ordinal(token); }
-
 std::uint16_t AsyncNode::random() noexcept { return client_.random(); }
 
 // ---- Connecting --------------------------------------------------------------------------------------------------

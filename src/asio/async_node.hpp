@@ -13,6 +13,7 @@
 #include "async_wire.hpp"
 #include "client_hot.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/lock_kind.hpp"
 
 namespace holdfast {
 
@@ -75,8 +76,9 @@ class AsyncNode final : private AsyncWire::Host {
   [[nodiscard]] Status ask_remaining(const LockMachine& machine, void* requester, std::uint32_t number);
   // Gives up what this requester asked for; it hears of it at once.
   void give_up(const void* requester, Status why);
-  [[nodiscard]] Status draw_token(Token& token) noexcept { return client_.draw_token(token); }
-  [[nodiscard]] Status draw_ordinal(Token& token) noexcept;
+  [[nodiscard]] Status draw_token(TokenSource source, Token& token) noexcept {
+    return source == TokenSource::client_ordinal ? client_.draw_ordinal(token) : client_.draw_token(token);
+  }
   [[nodiscard]] std::uint16_t random() noexcept;
 
   // Moves bytes, connects where that is due.

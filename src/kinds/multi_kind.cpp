@@ -69,10 +69,12 @@ constinit const LockKind multi_kind = {.name = "multi",
                                        .fill = fill,
                                        .decode = decode,
                                        .renew_batch = &scripts::multi_renew,
+                                       .token = TokenSource::client_ordinal,
                                        .native_release = false,
                                        .reentrant = true,
                                        .announces = true,
                                        .fenced = false,
+                                       .tells_remaining = true,
                                        .name_at = name_at};
 
 }  // namespace holdfast

@@ -35,10 +35,12 @@ consteval LockKind make_kind(const char* name, bool announces, bool fenced) noex
           .fill = fill,
           .decode = decode,
           .renew_batch = &scripts::mutex_renew_batch,
+          .token = TokenSource::random,
           .native_release = !announces,
           .reentrant = false,
           .announces = announces,
-          .fenced = fenced};
+          .fenced = fenced,
+          .tells_remaining = fenced};
 }
 
 }  // namespace

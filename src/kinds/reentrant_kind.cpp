@@ -59,10 +59,12 @@ consteval LockKind make_kind(const char* name, bool fenced) noexcept {
           .fill = fill,
           .decode = decode,
           .renew_batch = &scripts::reentrant_renew,
+          .token = TokenSource::client_ordinal,
           .native_release = false,
           .reentrant = true,
           .announces = true,
-          .fenced = fenced};
+          .fenced = fenced,
+          .tells_remaining = true};
 }
 
 }  // namespace

@@ -20,8 +20,7 @@ class PushWait {
     link_.make_current();
     waiter_ = listen();
     if (waiter_ == nullptr) return record_.poll_until(deadline_, outcome);
-    const LockKind& kind = record_.machine_.kind();
-    asks_ttl_ = !kind.reentrant && !kind.fenced;  // Those are told with the refusal.
+    asks_ttl_ = !record_.machine_.kind().tells_remaining;
     plan(outcome);
     outcome = wait(outcome);
     link_.leave(*waiter_, outcome == Status::ok);
