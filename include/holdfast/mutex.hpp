@@ -13,16 +13,10 @@
 #include <cstdint>
 
 #include "holdfast/blocking_lock.hpp"
-#include "holdfast/mutex_kind.hpp"
+#include "holdfast/mutex_options.hpp"
 #include "holdfast/push_wait.hpp"
 
 namespace holdfast {
-
-// Both are off where peers that do not know them share the lock: those neither announce a release nor count a fence.
-struct MutexOptions {
-  bool announce = false;  // A release wakes the waiters of other holdfast clients, and waiting is by push.
-  bool fence = false;     // A grant comes with a fence; see fenced_lock.hpp.
-};
 
 class Mutex : public BlockingLock {
  public:
@@ -39,11 +33,6 @@ class Mutex : public BlockingLock {
 
  private:
   static constexpr HoldRecord::Ways ways = {.draw_ordinal = nullptr, .wait_by_push = wait_by_push};
-
-  [[nodiscard]] static const LockKind& kind_of(const MutexOptions& options) noexcept {
-    if (options.announce) return options.fence ? announced_fenced_mutex_kind : announced_mutex_kind;
-    return options.fence ? fenced_mutex_kind : mutex_kind;
-  }
 };
 
 }  // namespace holdfast

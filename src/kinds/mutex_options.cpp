@@ -2,7 +2,8 @@
 //
 // The Mutex with its options: what they change, and the plain kind for the rest. A file of its own, so that a program
 // with a plain Mutex does not carry it.
-#include "holdfast/mutex_kind.hpp"
+#include "holdfast/mutex_options.hpp"
+
 #include "kind_replies.hpp"
 #include "scripts.hpp"
 
