@@ -40,19 +40,19 @@ class PushLink {
 
   // The subscriber is there, and knows what has happened to its connection since it was last used.
   void make_current() noexcept {
-    switch (client_.push_state_) {
-      case Client::PushState::absent: new (client_.push_place_) Client::Push(settings()); break;
-      case Client::PushState::inherited:
+    if (client_.push_state_ == Client::PushState::current) {
+      if (socket() >= 0 && !dialling()) receive();  // The end of an idle connection is noticed here.
+      return;
+    }
+    const SubscriberSettings settings = this->settings();
+    if (client_.push_state_ == Client::PushState::absent) {
+      new (client_.push_place_) Client::Push(settings);
+    } else {
+      if (client_.push_state_ == Client::PushState::inherited)
         subscriber().forget();
-        subscriber().configure(settings());
-        break;
-      case Client::PushState::closed:
+      else
         subscriber().handle_closed();
-        subscriber().configure(settings());
-        break;
-      case Client::PushState::current:
-        if (socket() >= 0 && !dialling()) receive();  // The end of an idle connection is noticed here.
-        return;
+      subscriber().configure(settings);
     }
     dialer().start(client_.config_.connect_timeout, 1, false);
     client_.push_state_ = Client::PushState::current;
