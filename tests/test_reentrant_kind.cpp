@@ -139,7 +139,7 @@ TEST(test_what_no_reentrant_kind_sends_should_have_no_answer) {
 
 TEST(test_reentrant_kinds_should_say_what_they_are) {
   for (const LockKind* const kind : kinds) {
-    TEST_ASSERT_TRUE(kind->reentrant && kind->announces && !kind->native_release);
+    TEST_ASSERT_TRUE(kind->reentrant && kind->announcement != nullptr && !kind->native_release);
     TEST_ASSERT_TRUE(kind->renew_batch == &scripts::reentrant_renew);
   }
   TEST_ASSERT_FALSE(reentrant_kind.fenced);

@@ -467,9 +467,9 @@ ListenSet AsyncLock::confirmed() const noexcept {
 }
 
 void AsyncLock::listen() {
-  if (!machine_.kind().announces || push_refused_) return;
+  if (machine_.kind().announcement == nullptr || push_refused_) return;
   awaited_place_ = machine_.awaited_place();
-  waiter_ = core_->node().listen(machine_.awaited());
+  waiter_ = core_->node().listen(*machine_.kind().announcement, machine_.awaited());
   if (waiter_ == nullptr) return;  // The table is full: this one polls.
   plan_.forget(1);
   core_->await_message(listening_);

@@ -94,7 +94,7 @@ class AsyncNode final : private AsyncWire::Host {
 
   // Waiting for messages. The subscription is connected from the first listen() on.
   [[nodiscard]] Subscriber& subscriber() noexcept { return *subscriber_; }
-  [[nodiscard]] Subscriber::Waiter* listen(Key key);
+  [[nodiscard]] Subscriber::Waiter* listen(const Announcement& announcement, Key key);
   void leave(Subscriber::Waiter& waiter, bool with_lock);
   // Its waiters may have been woken since this was asked last.
   [[nodiscard]] bool take_heard() noexcept {

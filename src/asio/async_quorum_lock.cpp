@@ -478,10 +478,11 @@ ListenSet AsyncQuorumLock::confirmed() const noexcept {
 
 // Nodes whose table is full, or that refuse it, are done without; without any of them it polls.
 void AsyncQuorumLock::listen() {
-  if (!machine_.kind().announces || listens_) return;
+  if (machine_.kind().announcement == nullptr || listens_) return;
   listens_ = true;
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
-    if ((push_refused_ & node_bit(node)) == 0) waiters_[node] = core_->node(node).listen(machine_.key());
+    if ((push_refused_ & node_bit(node)) == 0)
+      waiters_[node] = core_->node(node).listen(*machine_.kind().announcement, machine_.key());
   plan_.forget(machine_.all());
   core_->await_message(listening_);
 }

@@ -228,7 +228,8 @@ Status HoldRecord::acquire(Duration wait) noexcept {
 Status HoldRecord::acquire_within(Instant deadline) noexcept {
   const Status status = attempt(deadline);
   if (client_->now_ + timeout_min > deadline || !worth_waiting(status)) return status;
-  return machine_.kind().announces ? ways_->wait_by_push(*this, deadline, status) : poll_until(deadline, status);
+  return machine_.kind().announcement != nullptr ? ways_->wait_by_push(*this, deadline, status)
+                                                 : poll_until(deadline, status);
 }
 
 // Attempts with growing, jittered delays, after one that ended with `outcome`.

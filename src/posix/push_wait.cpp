@@ -71,7 +71,7 @@ class PushWait {
   // nullptr: there is no place to wait by push.
   Subscriber::Waiter* listen() noexcept {
     place_ = record_.machine_.awaited_place();
-    return subscriber().enter(record_.machine_.awaited(), now());
+    return subscriber().enter(*record_.machine_.kind().announcement, record_.machine_.awaited(), now());
   }
 
   // False: as above.

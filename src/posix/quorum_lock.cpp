@@ -247,7 +247,8 @@ Status QuorumLock::acquire_within(Duration wait) noexcept {
   const bool only = quorum_->now_ + timeout_min > deadline;
   const Status status = attempt(only ? end : deadline, end);
   if (only || quorum_->now_ >= deadline || !worth_waiting(status)) return status;
-  return machine_.kind().announces ? ways_->wait_by_push(*this, deadline, status) : poll_until(deadline, status);
+  return machine_.kind().announcement != nullptr ? ways_->wait_by_push(*this, deadline, status)
+                                                 : poll_until(deadline, status);
 }
 
 // The delay is random over its whole length, so that those who split the votes between them do not do so for ever.

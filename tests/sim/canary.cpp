@@ -229,7 +229,7 @@ void fill_wrong(CommandLine& line, const LockKind& kind, Operation operation, Re
     case Sin::unanswered_not_released:
     case Sin::key_as_token: {
       if (sin_now == Sin::unanswered_not_released && !of_quorum(hold.key)) break;
-      if (operation != Operation::release || form != RequestForm::by_text || right.announces) break;
+      if (operation != Operation::release || form != RequestForm::by_text || right.announcement != nullptr) break;
       line.add_script(scripts::mutex_release, form).add("1").add(hold.key.bytes()).add(hold.key.bytes());
       return;
     }
@@ -361,7 +361,11 @@ namespace {
 
 // Its table, filled. `place` is that of the first table.
 LockKind& wrong_kind(Sin sin, const LockKind& kind, std::size_t place) noexcept {
-  const std::size_t index = place + (kind.reentrant ? 4U : kind.announces ? 2U : 0U) + (kind.fenced ? 1U : 0U);
+  const std::size_t index = place +
+                            (kind.reentrant                 ? 4U
+                             : kind.announcement != nullptr ? 2U
+                                                            : 0U) +
+                            (kind.fenced ? 1U : 0U);
   LockKind& wrong = tables[index];
   wrong = kind;
   rights[index] = &kind;
@@ -384,7 +388,7 @@ const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept {
   LockKind& wrong = wrong_kind(sin, kind, 0);
   // So that the wrong way is gone: see ways_as_canary().
   if (draws_wrong(sin) != nullptr) wrong.token = TokenSource::client_ordinal;
-  if (waits_wrong(sin) != nullptr) wrong.announces = true;
+  if (waits_wrong(sin) != nullptr) wrong.announcement = &redisson_announcement;
   return wrong;
 }
 

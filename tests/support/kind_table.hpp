@@ -152,7 +152,13 @@ inline void expect_to_do_what_it_says(const LockKind& kind, const std::string& k
   }
   TEST_ASSERT_TRUE(refuses);
   const std::string release = fill(kind, Operation::release, RequestForm::by_text, key).words.at(1);
-  TEST_ASSERT_EQUAL(kind.announces, release.find("PUBLISH") != std::string::npos);
+  const std::size_t publish = release.find("'PUBLISH'");
+  TEST_ASSERT_EQUAL(kind.announcement != nullptr, publish != std::string::npos);
+  if (kind.announcement == nullptr) return;
+  const std::string published = release.substr(publish, release.find('\n', publish) - publish);
+  const std::string payload = std::string(", '") + kind.announcement->wakes_one + "')";
+  TEST_ASSERT_TRUE(published.size() > payload.size());
+  TEST_ASSERT_EQUAL(payload, published.substr(published.size() - payload.size()));
 }
 
 inline const RequestForm script_forms[] = {RequestForm::by_sha, RequestForm::by_text};
