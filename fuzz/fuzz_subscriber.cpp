@@ -210,7 +210,7 @@ class World {
 
   void enter(std::size_t lock) {
     const std::string name = lock_name(lock);
-    Subscriber::Waiter* const waiter = subscriber_.enter(Key(ByteView(name)), now_);
+    Subscriber::Waiter* const waiter = subscriber_.enter(redisson_announcement, Key(ByteView(name)), now_);
     if (waiter == nullptr) return;
     for (const Waiting& other : queue_) HOLDFAST_THEOREM(other.waiter != waiter, trace_);
     queue_.push_back({waiter, channel_name(lock)});

@@ -139,9 +139,15 @@ TEST(test_step_and_release_should_take_one_or_zero) {
 }
 
 TEST(test_it_should_say_what_it_is) {
-  TEST_ASSERT_TRUE(multi_kind.reentrant && multi_kind.announces && !multi_kind.native_release && !multi_kind.fenced);
+  TEST_ASSERT_TRUE(multi_kind.reentrant && multi_kind.announcement != nullptr && !multi_kind.native_release &&
+                   !multi_kind.fenced);
   TEST_ASSERT_TRUE(multi_kind.renew_batch == &scripts::multi_renew);
   TEST_ASSERT_TRUE(multi_kind.name_at == &name_at);
+  TEST_ASSERT_TRUE(multi_kind.token == TokenSource::client_ordinal);
+}
+
+TEST(test_it_should_do_what_it_says) {
+  expect_to_do_what_it_says(multi_kind, std::string(two_names.key().bytes().string_view()));
 }
 
 // ---- Whom it waits for -------------------------------------------------------------------------------------------

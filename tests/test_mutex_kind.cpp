@@ -125,10 +125,17 @@ TEST(test_what_no_mutex_sends_should_have_no_answer) {
 TEST(test_only_silent_mutexes_should_release_natively) {
   for (const LockKind* const kind : kinds) {
     TEST_ASSERT_FALSE(kind->reentrant);
-    TEST_ASSERT_TRUE(kind->native_release != kind->announces);
+    TEST_ASSERT_TRUE(kind->native_release == (kind->announcement == nullptr));
     TEST_ASSERT_TRUE(kind->renew_batch == &scripts::mutex_renew_batch);
   }
   TEST_ASSERT_TRUE(mutex_kind.native_release && fenced_mutex_kind.native_release);
   TEST_ASSERT_TRUE(!mutex_kind.fenced && !announced_mutex_kind.fenced);
   TEST_ASSERT_TRUE(fenced_mutex_kind.fenced && announced_fenced_mutex_kind.fenced);
+}
+
+TEST(test_mutexes_should_do_what_they_say) {
+  for (const LockKind* const kind : kinds) {
+    expect_to_do_what_it_says(*kind);
+    TEST_ASSERT_TRUE(kind->token == TokenSource::random);
+  }
 }

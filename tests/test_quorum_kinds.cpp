@@ -160,8 +160,11 @@ TEST(test_kinds_of_a_quorum_should_say_what_they_are) {
   for (const Pair& pair : pairs) {
     TEST_ASSERT_TRUE(pair.quorum->fenced);
     TEST_ASSERT_EQUAL(pair.single->reentrant, pair.quorum->reentrant);
-    TEST_ASSERT_EQUAL(pair.single->announces, pair.quorum->announces);
+    TEST_ASSERT_TRUE(pair.single->announcement == pair.quorum->announcement);
     TEST_ASSERT_EQUAL(pair.single->native_release, pair.quorum->native_release);
+    TEST_ASSERT_EQUAL(pair.single->tells_remaining, pair.quorum->tells_remaining);
+    TEST_ASSERT_TRUE(pair.single->token == pair.quorum->token);
+    expect_to_do_what_it_says(*pair.quorum);
     TEST_ASSERT_TRUE(pair.single->renew_batch == pair.quorum->renew_batch);
     TEST_ASSERT_TRUE(std::string(pair.single->name) != pair.quorum->name);
   }

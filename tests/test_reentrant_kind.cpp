@@ -139,9 +139,16 @@ TEST(test_what_no_reentrant_kind_sends_should_have_no_answer) {
 
 TEST(test_reentrant_kinds_should_say_what_they_are) {
   for (const LockKind* const kind : kinds) {
-    TEST_ASSERT_TRUE(kind->reentrant && kind->announces && !kind->native_release);
+    TEST_ASSERT_TRUE(kind->reentrant && kind->announcement != nullptr && !kind->native_release);
     TEST_ASSERT_TRUE(kind->renew_batch == &scripts::reentrant_renew);
   }
   TEST_ASSERT_FALSE(reentrant_kind.fenced);
   TEST_ASSERT_TRUE(fenced_kind.fenced);
+}
+
+TEST(test_reentrant_kinds_should_do_what_they_say) {
+  for (const LockKind* const kind : kinds) {
+    expect_to_do_what_it_says(*kind);
+    TEST_ASSERT_TRUE(kind->token == TokenSource::client_ordinal);
+  }
 }

@@ -71,7 +71,7 @@ struct Wire {
     transmit();
   }
   Waiter& enter(const std::string& key) {
-    Waiter* const waiter = subscriber.enter(Key(ByteView(key)), now);
+    Waiter* const waiter = subscriber.enter(redisson_announcement, Key(ByteView(key)), now);
     TEST_ASSERT_TRUE(waiter != nullptr);
     return *waiter;
   }
@@ -388,11 +388,11 @@ TEST(test_table_should_be_full_at_its_last_place_and_free_again_after_a_leave) {
   wire.connect();
   std::vector<Waiter*> waiters;
   for (std::size_t index = 0; index < waiters_max; ++index) waiters.push_back(&wire.enter("a"));
-  TEST_ASSERT_TRUE(wire.subscriber.enter(Key("a"), start) == nullptr);
-  TEST_ASSERT_TRUE(wire.subscriber.enter(Key("b"), start) == nullptr);
+  TEST_ASSERT_TRUE(wire.subscriber.enter(redisson_announcement, Key("a"), start) == nullptr);
+  TEST_ASSERT_TRUE(wire.subscriber.enter(redisson_announcement, Key("b"), start) == nullptr);
   TEST_ASSERT_EQUAL(subscribe("a"), wire.take_sent());
   wire.subscriber.leave(*waiters[2], false);
-  TEST_ASSERT_EQUAL(waiters[2], wire.subscriber.enter(Key("b"), start));
+  TEST_ASSERT_EQUAL(waiters[2], wire.subscriber.enter(redisson_announcement, Key("b"), start));
   TEST_ASSERT_EQUAL(subscribe("b"), wire.take_sent());
   wire.receive(subscribed("a") + subscribed("b"));
   TEST_ASSERT_TRUE(wire.confirmed(*waiters[0]));
@@ -444,13 +444,13 @@ TEST(test_unsubscribe_should_stay_owed_while_the_transmit_buffer_is_full) {
   TEST_ASSERT_EQUAL(subscribes.size(), wire.subscriber.poll_transmit(start).size());
   for (Waiter* waiter : waiters) wire.subscriber.leave(*waiter, false);
   TEST_ASSERT_EQUAL(subscribes.size(), wire.subscriber.poll_transmit(start).size());
-  TEST_ASSERT_TRUE(wire.subscriber.enter(Key("more"), start) == nullptr);
+  TEST_ASSERT_TRUE(wire.subscriber.enter(redisson_announcement, Key("more"), start) == nullptr);
   const Waiter& again = wire.enter(std::string(key_size_max, 'b'));
   TEST_ASSERT_TRUE(wire.open());
   TEST_ASSERT_EQUAL(subscribes + unsubscribes, wire.take_sent());
   wire.receive(replies);
   TEST_ASSERT_TRUE(wire.confirmed(again));
-  TEST_ASSERT_TRUE(wire.subscriber.enter(Key("more"), start) != nullptr);
+  TEST_ASSERT_TRUE(wire.subscriber.enter(redisson_announcement, Key("more"), start) != nullptr);
 }
 
 // More commands than the ring of those without a reply can hold: the rest waits for replies.
@@ -513,6 +513,37 @@ TEST(test_message_1_should_wake_all_of_its_channel) {
   TEST_ASSERT_TRUE(wire.woken(first));
   TEST_ASSERT_TRUE(wire.woken(second));
   TEST_ASSERT_FALSE(wire.woken(other));
+}
+
+// Each by its own announcement: the channels of two kinds may differ, and so may what they publish.
+TEST(test_a_waiter_should_hear_what_its_announcement_says) {
+  constexpr Announcement other = {.channel = ByteView("other_channel"), .wakes_one = 'x', .wakes_all = 'y'};
+  const auto of_other = [](const char* kind, const std::string& rest) {
+    return "*3\r\n" + bulk(kind) + bulk("other_channel:{a}") + rest;
+  };
+  Wire wire;
+  wire.connect();
+  const Waiter& usual = wire.enter_confirmed("a");
+  Waiter* const first = wire.subscriber.enter(other, Key("a"), wire.now);
+  Waiter* const second = wire.subscriber.enter(other, Key("a"), wire.now);
+  TEST_ASSERT_TRUE(first != nullptr && second != nullptr);
+  TEST_ASSERT_EQUAL("*2\r\n" + bulk("SUBSCRIBE") + bulk("other_channel:{a}"), wire.take_sent());
+  wire.receive(of_other("subscribe", ":2\r\n"));
+  TEST_ASSERT_TRUE(wire.confirmed(*first) && wire.confirmed(*second));
+
+  for (const char* const payload : {"0", "1"}) wire.receive(of_other("message", bulk(payload)));
+  for (const char* const payload : {"x", "y"}) wire.receive(message("a", payload));
+  TEST_ASSERT_FALSE(wire.woken(*first) || wire.woken(*second) || wire.woken(usual));
+
+  wire.receive(of_other("message", bulk("x")));
+  TEST_ASSERT_TRUE(wire.woken(*first) && !wire.woken(*second));
+  wire.subscriber.leave(*first, false);  // Passes its wake on.
+  TEST_ASSERT_TRUE(wire.woken(*second));
+  wire.subscriber.begin_try(*second);
+  wire.receive(of_other("message", bulk("y")));
+  TEST_ASSERT_TRUE(wire.woken(*second) && !wire.woken(usual));
+  wire.receive(message("a"));
+  TEST_ASSERT_TRUE(wire.woken(usual) && wire.open());
 }
 
 TEST(test_any_other_payload_should_wake_nobody) {
@@ -1069,7 +1100,7 @@ TEST(test_pieces_should_not_matter) {
       Subscriber subscriber({.password = "p", .client_name = "n"}, storage);
       std::vector<Waiter*> waiters;
       for (const char* key : {"a", "a", "b", "c"})
-        waiters.push_back(subscriber.enter(Key(std::string_view(key)), start));
+        waiters.push_back(subscriber.enter(redisson_announcement, Key(std::string_view(key)), start));
       subscriber.handle_connected(start);
       subscriber.handle_transmitted(subscriber.poll_transmit(start).size());
       for (std::size_t at = 0; at < conversation.size();) {
@@ -1196,10 +1227,10 @@ TEST(test_full_table_should_refuse_a_waiter_with_or_without_a_connection) {
     if (connected) wire.connect();
     std::vector<Waiter*> waiters;
     for (std::size_t index = 0; index < waiters_max; ++index) waiters.push_back(&wire.enter("a"));
-    TEST_ASSERT_TRUE(wire.subscriber.enter(Key("a"), start) == nullptr);
-    TEST_ASSERT_TRUE(wire.subscriber.enter(Key("b"), start) == nullptr);
+    TEST_ASSERT_TRUE(wire.subscriber.enter(redisson_announcement, Key("a"), start) == nullptr);
+    TEST_ASSERT_TRUE(wire.subscriber.enter(redisson_announcement, Key("b"), start) == nullptr);
     wire.subscriber.leave(*waiters[1], false);
-    TEST_ASSERT_EQUAL(waiters[1], wire.subscriber.enter(Key("b"), start));
+    TEST_ASSERT_EQUAL(waiters[1], wire.subscriber.enter(redisson_announcement, Key("b"), start));
     if (!connected) wire.connect();
     const std::string sent = wire.take_sent();
     TEST_ASSERT_EQUAL(0U, sent.find("*2\r\n" + bulk("AUTH") + bulk("secret") + subscribe("a")));

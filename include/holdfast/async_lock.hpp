@@ -47,7 +47,7 @@ class AsyncLock : public AsyncHold {
   [[nodiscard]] const Token& token() const noexcept { return machine_.token(); }
 
  protected:
-  AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing, bool pushed);
+  AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing);
   // Posts the release of a hold that is left, and completes what waits with Status::cancelled.
   ~AsyncLock() override;
 
@@ -122,7 +122,6 @@ class AsyncLock : public AsyncHold {
   Doing doing_ = Doing::nothing;
   Step step_ = Step::nothing;
   std::uint8_t awaited_place_ = 0;
-  bool pushed_ = false;  // Releases are announced.
   bool automatic_lease_ = false;
   bool asked_again_ = false;
   bool was_woken_ = false;  // The present attempt comes of a wake-up.

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "holdfast/async_lock.hpp"
-#include "holdfast/mutex.hpp"
+#include "holdfast/mutex_options.hpp"
 
 namespace holdfast {
 
@@ -12,19 +12,13 @@ class AsyncMutex : public AsyncLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
   AsyncMutex(AsyncClient& client, BytesArgument key, const LockTiming& timing = {})
-      : AsyncLock(client, mutex_kind, Key(key), timing, false) {}
+      : AsyncLock(client, mutex_kind, Key(key), timing) {}
   AsyncMutex(AsyncClient& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options)
-      : AsyncLock(client, kind_of(options), Key(key), timing, options.announce) {}
+      : AsyncLock(client, kind_of(options), Key(key), timing) {}
   ~AsyncMutex() = default;
 
   // Of the last acquire, the same on renewal; 0 where it was not granted, and without the option.
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
-
- private:
-  [[nodiscard]] static const LockKind& kind_of(const MutexOptions& options) noexcept {
-    if (options.announce) return options.fence ? announced_fenced_mutex_kind : announced_mutex_kind;
-    return options.fence ? fenced_mutex_kind : mutex_kind;
-  }
 };
 
 }  // namespace holdfast

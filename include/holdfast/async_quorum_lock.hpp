@@ -36,9 +36,9 @@ class AsyncQuorumLock : public AsyncHold {
   [[nodiscard]] const Token& token() const noexcept { return machine_.token(); }
 
  protected:
-  // `places` is how many votes there are: one a node at least. With `pushed` releases are announced.
+  // `places` is how many votes there are: one a node at least.
   AsyncQuorumLock(AsyncQuorum& quorum, const LockKind& kind, QuorumVote* const* votes, std::size_t places, Key key,
-                  const QuorumTiming& timing, bool pushed);
+                  const QuorumTiming& timing);
   // Posts the release of a hold that is left, and completes what waits with Status::cancelled. Where a node has no place for the
   // release, the lease ends it.
   ~AsyncQuorumLock() override;
@@ -118,7 +118,6 @@ class AsyncQuorumLock : public AsyncHold {
   Doing doing_ = Doing::nothing;
   Step step_ = Step::nothing;
   NodeSet push_refused_ = 0;
-  bool pushed_ = false;
   bool listens_ = false;
   bool reentering_ = false;     // The acquire is a renewal of what is held.
   bool renewal_waits_ = false;  // For room.

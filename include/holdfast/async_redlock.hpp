@@ -10,10 +10,8 @@
 #include <cstddef>
 
 #include "holdfast/async_quorum_lock.hpp"
-#include "holdfast/mutex.hpp"
 #include "holdfast/quorum_kinds.hpp"
 #include "holdfast/quorum_votes.hpp"
-#include "holdfast/reentrant_kind.hpp"
 
 namespace holdfast {
 
@@ -23,9 +21,8 @@ class AsyncRedlockMutex : private QuorumVotes<node_count>, public AsyncQuorumLoc
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
   AsyncRedlockMutex(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {},
                     const MutexOptions& options = {})
-      : QuorumVotes<node_count>(quorum_mutex_kind(options)),
-        AsyncQuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing,
-                        options.announce) {}
+      : QuorumVotes<node_count>(quorum_kind_of(options)),
+        AsyncQuorumLock(quorum, quorum_kind_of(options), this->pointers_, node_count, Key(key), timing) {}
   ~AsyncRedlockMutex() = default;
 
   // Of the last acquire; grows with every grant on this quorum, also when single nodes come back empty. 0 without the option.
@@ -38,9 +35,8 @@ template <std::size_t node_count>
 class AsyncRedlockReentrantLock : private QuorumVotes<node_count>, public AsyncQuorumLock {
  public:
   AsyncRedlockReentrantLock(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {}, bool fence = false)
-      : QuorumVotes<node_count>(fence ? quorum_fenced_kind : reentrant_kind),
-        AsyncQuorumLock(quorum, fence ? quorum_fenced_kind : reentrant_kind, this->pointers_, node_count, Key(key),
-                        timing, true) {}
+      : QuorumVotes<node_count>(quorum_reentrant_kind(fence)),
+        AsyncQuorumLock(quorum, quorum_reentrant_kind(fence), this->pointers_, node_count, Key(key), timing) {}
   ~AsyncRedlockReentrantLock() = default;
 
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }

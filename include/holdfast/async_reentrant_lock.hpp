@@ -16,14 +16,14 @@ class AsyncReentrantLock : public AsyncLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
   AsyncReentrantLock(AsyncClient& client, BytesArgument key, const LockTiming& timing = {})
-      : AsyncLock(client, reentrant_kind, Key(key), timing, true) {}
+      : AsyncLock(client, reentrant_kind, Key(key), timing) {}
   ~AsyncReentrantLock() = default;
 };
 
 class AsyncFencedLock : public AsyncLock {
  public:
   AsyncFencedLock(AsyncClient& client, BytesArgument key, const LockTiming& timing = {})
-      : AsyncLock(client, fenced_kind, Key(key), timing, true) {}
+      : AsyncLock(client, fenced_kind, Key(key), timing) {}
   ~AsyncFencedLock() = default;
 
   // Of the last outermost acquire, the same on re-entry and renewal; 0 where it was not granted. In [1, 2^63).
@@ -34,14 +34,14 @@ class AsyncFencedLock : public AsyncLock {
 class AsyncMultiLock : public AsyncLock {
  public:
   AsyncMultiLock(AsyncClient& client, const ByteView* names, std::size_t count, const LockTiming& timing = {})
-      : AsyncLock(client, multi_kind, NameList(names, count).key(), timing, true) {}
+      : AsyncLock(client, multi_kind, NameList(names, count).key(), timing) {}
   // The same of a list in braces, and of an array of any texts.
   template <std::size_t count>
   AsyncMultiLock(AsyncClient& client, const BytesArgument (&names)[count], const LockTiming& timing = {})
-      : AsyncLock(client, multi_kind, NameList(names).key(), timing, true) {}
+      : AsyncLock(client, multi_kind, NameList(names).key(), timing) {}
   template <BytesElement Text, std::size_t count>
   AsyncMultiLock(AsyncClient& client, Text (&names)[count], const LockTiming& timing = {})
-      : AsyncLock(client, multi_kind, NameList(names).key(), timing, true) {}
+      : AsyncLock(client, multi_kind, NameList(names).key(), timing) {}
   ~AsyncMultiLock() = default;
 
   // The name at `index`, in the order of their bytes; empty behind the last one. A view of the lock's own.

@@ -107,7 +107,7 @@ class BlockingLock {
 
  protected:
   BlockingLock(Client& client, const LockKind& kind, Key key, const LockTiming& timing,
-               const HoldRecord::Ways& ways = polled) noexcept
+               const HoldRecord::Ways& ways = no_ways) noexcept
       : own_(client, kind, key, timing, ways) {}
   // Posts the release of a hold that is left. Does not block. A release that finds no place, where post_release() would say
   // too_many_requests, is counted by Client::releases_dropped(), and its lease ends the lock.
@@ -119,7 +119,7 @@ class BlockingLock {
   friend class LockSet;
   friend class OwnedLock;
 
-  static constexpr HoldRecord::Ways polled{};
+  static constexpr HoldRecord::Ways no_ways{};
 
   [[nodiscard]] Status count_in(Status status) noexcept {
     if (status == Status::ok) ++acquired_;

@@ -23,12 +23,14 @@ inline constexpr Duration remaining_unlimited = Duration::max();
 
 class HoldRecord {
  public:
-  // What a kind of lock does in its own way. A table, so that a program carries only what its kinds do.
+  // What only some kinds need of this driver. The kind's table says when it is used, and this where it is: without such
+  // pointers every program would link it all, and one with a plain Mutex would be larger than promised. The kind's table
+  // cannot hold them, as it stands below the I/O line and knows no Client. nullptr: the kind does not need it.
   struct Ways {
-    // The token of an outermost acquisition; nullptr: a random one.
-    Status (*draw)(RandomSource& random, Token& token) noexcept = nullptr;
-    // How acquire() goes on after an attempt that found the lock busy; nullptr: it polls.
-    Status (*wait)(HoldRecord& record, Instant deadline, Status outcome) noexcept = nullptr;
+    // The token of a kind of TokenSource::client_ordinal.
+    Status (*draw_ordinal)(RandomSource& random, Token& token) noexcept = nullptr;
+    // How acquire() of a kind that announces its releases goes on after an attempt that found the lock busy.
+    Status (*wait_by_push)(HoldRecord& record, Instant deadline, Status outcome) noexcept = nullptr;
   };
 
   HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, const Ways& ways) noexcept;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "holdfast/announcement.hpp"
 #include "holdfast/derived_name.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/key.hpp"
@@ -73,6 +74,13 @@ struct LockFacts {
   std::uint8_t place = 0;  // Of a kind of several names: of the one in the way, as name_at() counts.
 };
 
+// Where the token of an outermost acquisition comes from. Both are the driver's to draw.
+enum class TokenSource : std::uint8_t {
+  random,          // token_random_size fresh random bytes.
+  client_ordinal,  // `uuid:ordinal`: the client's id, and an ordinal that it uses once.
+};
+
+// All that there is to know of a kind. Machines and drivers go by these traits, never by which kind it is.
 struct LockKind {
   const char* name;
   // Fills in the command for `operation`: acquire, renew, step (of a reentrant kind) or release. By text, a release and a
@@ -86,10 +94,13 @@ struct LockKind {
   // 1 (renewed), 0 (not ours) or -1 (refused) for each. Of one hold alone, a refusal may come in the server's own words.
   // Of a kind of several names KEYS are the names of each, and ARGV has behind each lease how many they are.
   const Script* renew_batch;
-  bool native_release;  // May release by delex and delifeq.
-  bool reentrant;       // Its holder may acquire again: the key is a hash of an owner field and a count.
-  bool announces;       // A release publishes: waiters are woken.
-  bool fenced;          // A grant comes with a fence.
+  // How a release is announced, so that waiters are woken (push); nullptr: it is not, and they ask by themselves (poll).
+  const Announcement* announcement;
+  TokenSource token;
+  bool native_release;   // May release by delex and delifeq.
+  bool reentrant;        // Its holder may acquire again while it holds: a step tells the server how often it does.
+  bool fenced;           // A grant comes with a fence.
+  bool tells_remaining;  // A refusal says how long the hold in the way still has. Otherwise a waiter asks for it.
   // Of a kind of several names, whose key never goes to a server: the name at `index`, empty behind the last one. nullptr:
   // the key is the name.
   ByteView (*name_at)(Key key, std::size_t index) noexcept = nullptr;

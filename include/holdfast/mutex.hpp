@@ -13,16 +13,10 @@
 #include <cstdint>
 
 #include "holdfast/blocking_lock.hpp"
-#include "holdfast/mutex_kind.hpp"
+#include "holdfast/mutex_options.hpp"
 #include "holdfast/push_wait.hpp"
 
 namespace holdfast {
-
-// Both are off where peers that do not know them share the lock: those neither announce a release nor count a fence.
-struct MutexOptions {
-  bool announce = false;  // A release wakes the waiters of other holdfast clients, and waiting is by push.
-  bool fence = false;     // A grant comes with a fence; see fenced_lock.hpp.
-};
 
 class Mutex : public BlockingLock {
  public:
@@ -30,7 +24,7 @@ class Mutex : public BlockingLock {
   Mutex(Client& client, BytesArgument key, const LockTiming& timing = {}) noexcept
       : BlockingLock(client, mutex_kind, Key(key), timing) {}
   Mutex(Client& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options) noexcept
-      : BlockingLock(client, kind_of(options), Key(key), timing, ways_of(options)) {}
+      : BlockingLock(client, kind_of(options), Key(key), timing, ways) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~Mutex() = default;
 
@@ -38,16 +32,7 @@ class Mutex : public BlockingLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr HoldRecord::Ways polled{};
-  static constexpr HoldRecord::Ways pushed = {.draw = nullptr, .wait = wait_by_push};
-
-  [[nodiscard]] static const HoldRecord::Ways& ways_of(const MutexOptions& options) noexcept {
-    return options.announce ? pushed : polled;
-  }
-  [[nodiscard]] static const LockKind& kind_of(const MutexOptions& options) noexcept {
-    if (options.announce) return options.fence ? announced_fenced_mutex_kind : announced_mutex_kind;
-    return options.fence ? fenced_mutex_kind : mutex_kind;
-  }
+  static constexpr HoldRecord::Ways ways = {.draw_ordinal = nullptr, .wait_by_push = wait_by_push};
 };
 
 }  // namespace holdfast

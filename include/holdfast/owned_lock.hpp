@@ -18,7 +18,7 @@ class OwnedLock : public BlockingLock {
 
  private:
   static const HoldRecord::Ways ways;
-  static Status draw(RandomSource& random, Token& token) noexcept;
+  static Status draw_ordinal(RandomSource& random, Token& token) noexcept;
 
   Owner* owner_;
   LockTiming own_timing_;

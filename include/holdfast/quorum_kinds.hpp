@@ -5,12 +5,23 @@
 // server they are what the kinds of the same names without "quorum" are.
 #pragma once
 
-#include "holdfast/lock_kind.hpp"
+#include "holdfast/mutex_options.hpp"
+#include "holdfast/reentrant_kind.hpp"
 
 namespace holdfast {
 
 extern const LockKind quorum_fenced_mutex_kind;
 extern const LockKind quorum_announced_fenced_mutex_kind;
 extern const LockKind quorum_fenced_kind;
+
+// What a RedlockMutex with these options is,
+[[nodiscard]] inline const LockKind& quorum_kind_of(const MutexOptions& options) noexcept {
+  if (!options.fence) return kind_of(options);
+  return options.announce ? quorum_announced_fenced_mutex_kind : quorum_fenced_mutex_kind;
+}
+// and a RedlockReentrantLock.
+[[nodiscard]] inline const LockKind& quorum_reentrant_kind(bool fence) noexcept {
+  return fence ? quorum_fenced_kind : reentrant_kind;
+}
 
 }  // namespace holdfast

@@ -18,8 +18,8 @@ class QuorumLock {
  public:
   // As HoldRecord::Ways.
   struct Ways {
-    Status (*draw)(RandomSource& random, Token& token) noexcept = nullptr;
-    Status (*wait)(QuorumLock& lock, Instant deadline, Status outcome) noexcept = nullptr;
+    Status (*draw_ordinal)(RandomSource& random, Token& token) noexcept = nullptr;
+    Status (*wait_by_push)(QuorumLock& lock, Instant deadline, Status outcome) noexcept = nullptr;
   };
 
   QuorumLock(const QuorumLock&) = delete;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The votes of one Redlock, in place, and which kind a RedlockMutex is.
+// The votes of one Redlock, in place.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 
-#include "holdfast/mutex.hpp"
-#include "holdfast/quorum_kinds.hpp"
 #include "holdfast/quorum_machine.hpp"
 
 namespace holdfast {
@@ -28,10 +26,5 @@ class QuorumVotes {
 
   QuorumVote votes_[node_count];
 };
-
-[[nodiscard]] inline const LockKind& quorum_mutex_kind(const MutexOptions& options) noexcept {
-  if (options.announce) return options.fence ? quorum_announced_fenced_mutex_kind : announced_mutex_kind;
-  return options.fence ? quorum_fenced_mutex_kind : mutex_kind;
-}
 
 }  // namespace holdfast

@@ -12,12 +12,10 @@
 
 #include <cstddef>
 
-#include "holdfast/mutex.hpp"
 #include "holdfast/quorum_kinds.hpp"
 #include "holdfast/quorum_lock.hpp"
 #include "holdfast/quorum_votes.hpp"
 #include "holdfast/quorum_wait.hpp"
-#include "holdfast/reentrant_kind.hpp"
 
 namespace holdfast {
 
@@ -28,9 +26,8 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
   // lock.
   RedlockMutex(QuorumClient& quorum, BytesArgument key, const QuorumTiming& timing = {},
                const MutexOptions& options = {}) noexcept
-      : QuorumVotes<node_count>(quorum_mutex_kind(options)),
-        QuorumLock(quorum, quorum_mutex_kind(options), this->pointers_, node_count, Key(key), timing,
-                   options.announce ? pushed : polled) {}
+      : QuorumVotes<node_count>(quorum_kind_of(options)),
+        QuorumLock(quorum, quorum_kind_of(options), this->pointers_, node_count, Key(key), timing, ways) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~RedlockMutex() = default;
 
@@ -38,8 +35,7 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr Ways polled{};
-  static constexpr Ways pushed = {.draw = nullptr, .wait = wait_by_push};
+  static constexpr Ways ways = {.draw_ordinal = nullptr, .wait_by_push = wait_by_push};
 };
 
 // The object is the owner: it may be acquired again while it is held. On the nodes a hold counts 1, whatever it counts here;
@@ -49,15 +45,14 @@ class RedlockReentrantLock : private QuorumVotes<node_count>, public QuorumLock 
  public:
   RedlockReentrantLock(QuorumClient& quorum, BytesArgument key, const QuorumTiming& timing = {},
                        bool fence = false) noexcept
-      : QuorumVotes<node_count>(fence ? quorum_fenced_kind : reentrant_kind),
-        QuorumLock(quorum, fence ? quorum_fenced_kind : reentrant_kind, this->pointers_, node_count, Key(key), timing,
-                   ways) {}
+      : QuorumVotes<node_count>(quorum_reentrant_kind(fence)),
+        QuorumLock(quorum, quorum_reentrant_kind(fence), this->pointers_, node_count, Key(key), timing, ways) {}
   ~RedlockReentrantLock() = default;
 
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr Ways ways = {.draw = draw_ordinal, .wait = wait_by_push};
+  static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .wait_by_push = wait_by_push};
 };
 
 }  // namespace holdfast

@@ -6,10 +6,9 @@
 //     enter(key) -> SUBSCRIBE -> confirmed() -> begin_try(), a try on another connection, end_try() -> woken()? -> ...
 //                                                                                       leave() -> UNSUBSCRIBE
 //
-// A message is a hint, never a grant: payload 0 wakes the waiter of its channel that has waited longest, 1 wakes all of
-// them (Redisson's unlock and read-unlock messages), anything else wakes nobody. A new connection subscribes anew and
-// then wakes all, since messages may have been lost. A waiter that was woken and leaves without the lock passes the
-// wake on.
+// A message is a hint, never a grant: it wakes whom the Announcement of its channel's waiters says. A new connection
+// subscribes anew and then wakes all, since messages may have been lost. A waiter that was woken and leaves without the
+// lock passes the wake on.
 //
 // Invariants: a reply belongs to the oldest command that has none, or the connection is closed. A channel is subscribed
 // while it has a waiter, and not otherwise, once what is owed has been sent: SUBSCRIBE and UNSUBSCRIBE are written by
@@ -20,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "holdfast/announcement.hpp"
 #include "holdfast/assert.hpp"
 #include "holdfast/bytes.hpp"
 #include "holdfast/derived_name.hpp"
@@ -58,8 +58,10 @@ class Subscriber {
     bool taken = false;
     bool woken = false;      // A message came since the last begin_try().
     bool owes_wake = false;  // It has taken a wake that no answer of the server has settled.
-    bool refused = false;    // The server does not let us subscribe: poll.
     bool missed = false;     // It was confirmed or refused on an earlier connection: messages may have been lost since.
+    bool refused = false;    // The server does not let us subscribe: poll.
+    char wakes_one = '\0';   // Of its announcement.
+    char wakes_all = '\0';
   };
   struct Storage {
     MutableBytes receive;  // message_size_max is right.
@@ -119,9 +121,9 @@ class Subscriber {
   // C. Commands.
   // Settings for the next connection. REQUIRES: state() is closed.
   void configure(const SubscriberSettings& settings) noexcept;
-  // A place in the table for a waiter for the release of this lock; nullptr when the table is full: poll then.
-  // REQUIRES: key.valid().
-  [[nodiscard]] Waiter* enter(Key key, Instant now) noexcept;
+  // A place in the table for a waiter for the release of this lock, which is announced so; nullptr when the table is full:
+  // poll then. REQUIRES: key.valid().
+  [[nodiscard]] Waiter* enter(const Announcement& announcement, Key key, Instant now) noexcept;
   // Before a try is sent: what was said so far is settled by it.
   void begin_try(Waiter& waiter) noexcept;
   // The server answered that somebody else holds the lock: the wake that led to the try is used up.
@@ -169,7 +171,7 @@ class Subscriber {
   [[nodiscard]] Waiter* find_place(ByteView channel, const Waiter*& peer) const noexcept;
   bool send(Command command, ByteView name, ByteView first, ByteView second, Instant now) noexcept;
   void flush(Instant now) noexcept;
-  void wake(ByteView channel, bool all) noexcept;
+  void wake(ByteView channel, char payload) noexcept;
   void handle_value(const RespValue& value) noexcept;
   void handle_unasked(const RespValue& value) noexcept;
   void handle_error(ByteView line, Command command) noexcept;

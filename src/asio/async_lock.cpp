@@ -5,8 +5,8 @@
 
 namespace holdfast {
 
-AsyncLock::AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing, bool pushed)
-    : AsyncHold(*client.core_), core_(client.core_), pushed_(pushed), machine_(kind) {
+AsyncLock::AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing)
+    : AsyncHold(*client.core_), core_(client.core_), machine_(kind) {
   configuration_ = machine_.configure(key, timing);
   automatic_lease_ = timing.automatic();
   core_->enter(sibling_);
@@ -186,7 +186,7 @@ Status AsyncLock::ask_to_acquire() {
   const LockKind& kind = machine_.kind();
   if (kind.reentrant && machine_.held(now)) return machine_.reenter(now, deadline);
   Token token;
-  const Status status = kind.reentrant ? core_->node().draw_ordinal(token) : core_->node().draw_token(token);
+  const Status status = core_->node().draw_token(kind.token, token);
   return status == Status::ok ? machine_.acquire(token, now, deadline) : status;
 }
 
@@ -405,8 +405,7 @@ void AsyncLock::settle() {
     const bool acquires = machine_.state() == LockState::acquiring;
     core_->node().submit(machine_, this);
     // The first try behind a wake-up is likely to be granted, and asks for nothing else.
-    const LockKind& kind = machine_.kind();
-    if (acquires && waiter_ != nullptr && !was_woken_ && !kind.reentrant && !kind.fenced)
+    if (acquires && waiter_ != nullptr && !was_woken_ && !machine_.kind().tells_remaining)
       (void)core_->node().ask_remaining(machine_, this, 2 * machine_.generation());
   }
   (void)pay();
@@ -468,9 +467,9 @@ ListenSet AsyncLock::confirmed() const noexcept {
 }
 
 void AsyncLock::listen() {
-  if (!pushed_ || push_refused_) return;
+  if (machine_.kind().announcement == nullptr || push_refused_) return;
   awaited_place_ = machine_.awaited_place();
-  waiter_ = core_->node().listen(machine_.awaited());
+  waiter_ = core_->node().listen(*machine_.kind().announcement, machine_.awaited());
   if (waiter_ == nullptr) return;  // The table is full: this one polls.
   plan_.forget(1);
   core_->await_message(listening_);

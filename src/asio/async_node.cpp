@@ -341,9 +341,9 @@ void AsyncNode::judge_time() {
 
 // ---- Subscriptions -----------------------------------------------------------------------------------------------
 
-Subscriber::Waiter* AsyncNode::listen(Key key) {
+Subscriber::Waiter* AsyncNode::listen(const Announcement& announcement, Key key) {
   push_used_ = true;
-  return subscriber_->enter(key, now());
+  return subscriber_->enter(announcement, key, now());
 }
 
 void AsyncNode::leave(Subscriber::Waiter& waiter, bool with_lock) {

@@ -11,6 +11,7 @@
 
 #include "async_wire.hpp"
 #include "holdfast/connection.hpp"
+#include "holdfast/lock_kind.hpp"
 #include "holdfast/random_source.hpp"
 #include "holdfast/subscriber.hpp"
 
@@ -78,8 +79,9 @@ class AsyncNode final : private AsyncWire::Host {
   }
   // Gives up what this requester asked for; it hears of it at once.
   void give_up(const void* requester, Status why);
-  [[nodiscard]] Status draw_token(Token& token) noexcept { return random_.draw_token(token); }
-  [[nodiscard]] Status draw_ordinal(Token& token) noexcept { return random_.draw_ordinal(token); }
+  [[nodiscard]] Status draw_token(TokenSource source, Token& token) noexcept {
+    return source == TokenSource::client_ordinal ? random_.draw_ordinal(token) : random_.draw_token(token);
+  }
   [[nodiscard]] std::uint16_t random() noexcept { return random_.number(); }
 
   // Moves bytes, connects where that is due.
@@ -95,7 +97,7 @@ class AsyncNode final : private AsyncWire::Host {
 
   // Waiting for messages. The subscription is connected from the first listen() on.
   [[nodiscard]] Subscriber& subscriber() noexcept { return *subscriber_; }
-  [[nodiscard]] Subscriber::Waiter* listen(Key key);
+  [[nodiscard]] Subscriber::Waiter* listen(const Announcement& announcement, Key key);
   void leave(Subscriber::Waiter& waiter, bool with_lock);
   // Its waiters may have been woken since this was asked last.
   [[nodiscard]] bool take_heard() noexcept {

@@ -20,12 +20,11 @@ constexpr int liveness_divisor = 30;
 }  // namespace
 
 AsyncQuorumLock::AsyncQuorumLock(AsyncQuorum& quorum, const LockKind& kind, QuorumVote* const* votes,
-                                 std::size_t places, Key key, const QuorumTiming& timing, bool pushed)
+                                 std::size_t places, Key key, const QuorumTiming& timing)
     : AsyncHold(*quorum.core_),
       core_(quorum.core_),
       votes_(votes),
-      machine_(kind, votes, core_->size() > places ? 1 : core_->size()),
-      pushed_(pushed) {
+      machine_(kind, votes, core_->size() > places ? 1 : core_->size()) {
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     votes[node]->owner = this;
     votes[node]->node = static_cast<std::uint8_t>(node);
@@ -213,8 +212,8 @@ Status AsyncQuorumLock::ask() {
 
 Status AsyncQuorumLock::ask_to_acquire() {
   const Instant now = core_->now();
-  const bool reentrant = machine_.kind().reentrant;
-  reentering_ = reentrant && machine_.held(now);
+  const LockKind& kind = machine_.kind();
+  reentering_ = kind.reentrant && machine_.held(now);
   if (reentering_) {
     const Instant deadline = earlier(core_->request_deadline(), end());
     const Status status = open_round(deadline);
@@ -226,7 +225,7 @@ Status AsyncQuorumLock::ask_to_acquire() {
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
     votes_[node]->native_delete = core_->node(node).session().identity().native_delete;
   Token token;
-  const Status status = reentrant ? core_->node(0).draw_ordinal(token) : core_->node(0).draw_token(token);
+  const Status status = core_->node(0).draw_token(kind.token, token);
   if (status != Status::ok) return status;
   return machine_.acquire(token, now, {voters, core_->roll().config().max_lease}, end());
 }
@@ -479,10 +478,11 @@ ListenSet AsyncQuorumLock::confirmed() const noexcept {
 
 // Nodes whose table is full, or that refuse it, are done without; without any of them it polls.
 void AsyncQuorumLock::listen() {
-  if (!pushed_ || listens_) return;
+  if (machine_.kind().announcement == nullptr || listens_) return;
   listens_ = true;
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
-    if ((push_refused_ & node_bit(node)) == 0) waiters_[node] = core_->node(node).listen(machine_.key());
+    if ((push_refused_ & node_bit(node)) == 0)
+      waiters_[node] = core_->node(node).listen(*machine_.kind().announcement, machine_.key());
   plan_.forget(machine_.all());
   core_->await_message(listening_);
 }

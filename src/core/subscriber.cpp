@@ -93,8 +93,8 @@ Subscriber::Waiter* Subscriber::find_place(ByteView channel, const Waiter*& peer
   return place;
 }
 
-Subscriber::Waiter* Subscriber::enter(Key key, Instant now) noexcept {
-  const DerivedName channel(channel_prefix, key);
+Subscriber::Waiter* Subscriber::enter(const Announcement& announcement, Key key, Instant now) noexcept {
+  const DerivedName channel(announcement.channel, key);
   const Waiter* peer = nullptr;
   Waiter* place = find_place(channel.bytes(), peer);
   if (place == nullptr && state_ == SubscriberState::open) {
@@ -112,6 +112,8 @@ Subscriber::Waiter* Subscriber::enter(Key key, Instant now) noexcept {
   place->woken = false;
   place->owes_wake = false;
   place->missed = false;
+  place->wakes_one = announcement.wakes_one;
+  place->wakes_all = announcement.wakes_all;
   ++waiting_;
   owing_ = true;
   return place;
@@ -133,21 +135,21 @@ void Subscriber::leave(Waiter& waiter, bool with_lock) noexcept {
   waiter.taken = false;
   --waiting_;
   // With the lock the wake is used; its release will say the next.
-  if (!with_lock && (waiter.woken || waiter.owes_wake)) wake(waiter.channel.bytes(), false);
+  if (!with_lock && (waiter.woken || waiter.owes_wake)) wake(waiter.channel.bytes(), waiter.wakes_one);
   // The last of its channel keeps the subscription, for the UNSUBSCRIBE.
   for (const Waiter& peer : waiters())
     if (peer.taken && peer.channel.bytes() == waiter.channel.bytes()) waiter.asked = 0;
   owing_ = true;
 }
 
-// The one of the channel that has waited longest and is not woken, or all.
-void Subscriber::wake(ByteView channel, bool all) noexcept {
+// Of those of the channel that are not woken, the one that has waited longest, or all, or none.
+void Subscriber::wake(ByteView channel, char payload) noexcept {
   Waiter* first = nullptr;
   for (Waiter& waiter : waiters()) {
     if (!waiter.taken || waiter.woken || !(waiter.channel.bytes() == channel)) continue;
-    if (all)
+    if (payload == waiter.wakes_all)
       waiter.woken = true;
-    else if (first == nullptr || waiter.order < first->order)
+    else if (payload == waiter.wakes_one && (first == nullptr || waiter.order < first->order))
       first = &waiter;
   }
   if (first != nullptr) first->woken = true;
@@ -185,8 +187,7 @@ void Subscriber::handle_value(const RespValue& value) noexcept {
   }
   if (third.is(RespKind::bulk) && kind == "message") {
     const ByteView payload = third.text();
-    const char hint = payload.size() == 1 ? payload[0] : '\0';
-    if (hint == '0' || hint == '1') wake(channel, hint == '1');
+    if (payload.size() == 1) wake(channel, payload[0]);
     return;
   }
   // Anything else is the reply to the oldest command, which must have left as a whole.

@@ -15,7 +15,8 @@ std::int64_t count_names(Key key) noexcept {
   return count;
 }
 
-void fill(CommandLine& line, const LockKind&, Operation operation, RequestForm form, const HoldView& hold) noexcept {
+void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
+          const HoldView& hold) noexcept {
   const std::int64_t count = count_names(hold.key);
   const auto begin = [&](const Script& script) -> CommandLine& {
     line.add_script(script, form).add(count);
@@ -30,7 +31,9 @@ void fill(CommandLine& line, const LockKind&, Operation operation, RequestForm f
     case Operation::step:
       begin(scripts::multi_step).add_token(*hold.token).add(std::int64_t{hold.count}).add(hold.lease.count());
       return;
-    case Operation::release: begin(scripts::multi_release).add_token(*hold.token).add(channel_prefix); return;
+    case Operation::release:
+      begin(scripts::multi_release).add_token(*hold.token).add(kind.announcement->channel);
+      return;
     case Operation::query: begin(scripts::multi_remaining); return;
     case Operation::compensate: return;  // A step or a release, by text.
   }
@@ -69,10 +72,12 @@ constinit const LockKind multi_kind = {.name = "multi",
                                        .fill = fill,
                                        .decode = decode,
                                        .renew_batch = &scripts::multi_renew,
+                                       .announcement = &redisson_announcement,
+                                       .token = TokenSource::client_ordinal,
                                        .native_release = false,
                                        .reentrant = true,
-                                       .announces = true,
                                        .fenced = false,
+                                       .tells_remaining = true,
                                        .name_at = name_at};
 
 }  // namespace holdfast

@@ -56,9 +56,11 @@ constinit const LockKind mutex_kind = {.name = "mutex",
                                        .fill = fill,
                                        .decode = decode,
                                        .renew_batch = &scripts::mutex_renew_batch,
+                                       .announcement = nullptr,
+                                       .token = TokenSource::random,
                                        .native_release = true,
                                        .reentrant = false,
-                                       .announces = false,
-                                       .fenced = false};
+                                       .fenced = false,
+                                       .tells_remaining = false};
 
 }  // namespace holdfast

@@ -2,7 +2,8 @@
 //
 // The Mutex with its options: what they change, and the plain kind for the rest. A file of its own, so that a program
 // with a plain Mutex does not carry it.
-#include "holdfast/mutex_kind.hpp"
+#include "holdfast/mutex_options.hpp"
+
 #include "kind_replies.hpp"
 #include "scripts.hpp"
 
@@ -15,9 +16,9 @@ void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestF
   if (operation == Operation::acquire && kind.fenced) {
     line.add_script(scripts::mutex_acquire_fenced, form).add("2").add(hold.key.bytes());
     line.add_derived(fence_prefix, hold.key).add_token(*hold.token).add(hold.lease.count());
-  } else if (operation == Operation::release && kind.announces) {
+  } else if (operation == Operation::release && kind.announcement != nullptr) {
     line.add_script(scripts::mutex_release_announced, form).add("1").add(hold.key.bytes()).add_token(*hold.token);
-    line.add_derived(channel_prefix, hold.key);
+    line.add_derived(kind.announcement->channel, hold.key);
   } else {
     mutex_kind.fill(line, mutex_kind, operation, form, hold);
   }
@@ -35,10 +36,12 @@ consteval LockKind make_kind(const char* name, bool announces, bool fenced) noex
           .fill = fill,
           .decode = decode,
           .renew_batch = &scripts::mutex_renew_batch,
+          .announcement = announces ? &redisson_announcement : nullptr,
+          .token = TokenSource::random,
           .native_release = !announces,
           .reentrant = false,
-          .announces = announces,
-          .fenced = fenced};
+          .fenced = fenced,
+          .tells_remaining = fenced};
 }
 
 }  // namespace

@@ -36,10 +36,12 @@ consteval LockKind make_kind(const char* name, bool reentrant, bool announces) n
           .fill = fill<single>,
           .decode = decode<single>,
           .renew_batch = reentrant ? &scripts::reentrant_renew : &scripts::mutex_renew_batch,
+          .announcement = announces ? &redisson_announcement : nullptr,
+          .token = reentrant ? TokenSource::client_ordinal : TokenSource::random,
           .native_release = !announces,
           .reentrant = reentrant,
-          .announces = announces,
-          .fenced = true};
+          .fenced = true,
+          .tells_remaining = true};
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestF
       return;
     case Operation::release:
       line.add_script(scripts::reentrant_release, form).add("1").add(key).add_token(*hold.token);
-      line.add_derived(channel_prefix, hold.key);
+      line.add_derived(kind.announcement->channel, hold.key);
       return;
     case Operation::compensate:  // A step or a release, by text.
     case Operation::query: return;
@@ -59,10 +59,12 @@ consteval LockKind make_kind(const char* name, bool fenced) noexcept {
           .fill = fill,
           .decode = decode,
           .renew_batch = &scripts::reentrant_renew,
+          .announcement = &redisson_announcement,
+          .token = TokenSource::client_ordinal,
           .native_release = false,
           .reentrant = true,
-          .announces = true,
-          .fenced = fenced};
+          .fenced = fenced,
+          .tells_remaining = true};
 }
 
 }  // namespace

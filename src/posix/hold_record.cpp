@@ -183,7 +183,8 @@ inline Status HoldRecord::attempt_inline(Instant connect_by, Instant bound) noex
       status = finish(machine_.reenter(client_->now_, deadline));
       continue;
     }
-    status = ways_->draw != nullptr ? ways_->draw(client_->random_source_, token) : client_->draw_token(token);
+    status = machine_.kind().token == TokenSource::client_ordinal ? ways_->draw_ordinal(client_->random_source_, token)
+                                                                  : client_->draw_token(token);
     if (status == Status::ok) status = machine_.acquire(token, client_->now_, deadline);
     if (status != Status::ok) return status;
     status = finish(Status::ok);
@@ -229,7 +230,8 @@ Status HoldRecord::acquire(Duration wait) noexcept {
 Status HoldRecord::acquire_within(Instant deadline) noexcept {
   const Status status = attempt(deadline);
   if (client_->now_ + timeout_min > deadline || !worth_waiting(status)) return status;
-  return ways_->wait != nullptr ? ways_->wait(*this, deadline, status) : poll_until(deadline, status);
+  return machine_.kind().announcement != nullptr ? ways_->wait_by_push(*this, deadline, status)
+                                                 : poll_until(deadline, status);
 }
 
 // Attempts with growing, jittered delays, after one that ended with `outcome`.

@@ -5,9 +5,9 @@
 
 namespace holdfast {
 
-constinit const HoldRecord::Ways OwnedLock::ways = {.draw = draw, .wait = wait_by_push};
+constinit const HoldRecord::Ways OwnedLock::ways = {.draw_ordinal = draw_ordinal, .wait_by_push = wait_by_push};
 
-Status OwnedLock::draw(RandomSource& random, Token& token) noexcept { return random.draw_ordinal(token); }
+Status OwnedLock::draw_ordinal(RandomSource& random, Token& token) noexcept { return random.draw_ordinal(token); }
 
 OwnedLock::OwnedLock(Owner& owner, const LockKind& kind, Key key, const LockTiming& timing) noexcept
     : BlockingLock(owner.client(), kind, key, timing, ways), owner_(&owner), own_timing_(timing) {

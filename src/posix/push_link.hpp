@@ -41,19 +41,19 @@ class PushLink {
 
   // The subscriber is there, and knows what has happened to its connection since it was last used.
   void make_current() noexcept {
-    switch (push_.state_) {
-      case Subscription::State::absent: new (push_.place_) Subscription::Place(settings()); break;
-      case Subscription::State::inherited:
+    if (push_.state_ == Subscription::State::current) {
+      if (socket() >= 0 && !dialling()) receive();  // The end of an idle connection is noticed here.
+      return;
+    }
+    const SubscriberSettings settings = connection_.subscriber_settings();
+    if (push_.state_ == Subscription::State::absent) {
+      new (push_.place_) Subscription::Place(settings);
+    } else {
+      if (push_.state_ == Subscription::State::inherited)
         subscriber().forget();
-        subscriber().configure(settings());
-        break;
-      case Subscription::State::closed:
+      else
         subscriber().handle_closed();
-        subscriber().configure(settings());
-        break;
-      case Subscription::State::current:
-        if (socket() >= 0 && !dialling()) receive();  // The end of an idle connection is noticed here.
-        return;
+      subscriber().configure(settings);
     }
     dialer().start(connection_.config().connect_timeout, 1, false);
     push_.state_ = Subscription::State::current;
@@ -171,8 +171,6 @@ class PushLink {
     push_.socket_ = -1;
     dialer().handle_dial_failed(outcome, now(), connection_.random().number());
   }
-  [[nodiscard]] SubscriberSettings settings() const noexcept { return connection_.subscriber_settings(); }
-
   Connection& connection_;
   Subscription& push_;
 };

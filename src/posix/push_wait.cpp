@@ -20,8 +20,7 @@ class PushWait {
     link_.make_current();
     waiter_ = listen();
     if (waiter_ == nullptr) return record_.poll_until(deadline_, outcome);
-    const LockKind& kind = record_.machine_.kind();
-    asks_ttl_ = !kind.reentrant && !kind.fenced;  // Those are told with the refusal.
+    asks_ttl_ = !record_.machine_.kind().tells_remaining;
     plan(outcome);
     outcome = wait(outcome);
     link_.leave(*waiter_, outcome == Status::ok);
@@ -72,7 +71,7 @@ class PushWait {
   // nullptr: there is no place to wait by push.
   Subscriber::Waiter* listen() noexcept {
     place_ = record_.machine_.awaited_place();
-    return subscriber().enter(record_.machine_.awaited(), now());
+    return subscriber().enter(*record_.machine_.kind().announcement, record_.machine_.awaited(), now());
   }
 
   // False: as above.

@@ -193,7 +193,8 @@ Status QuorumLock::attempt(Instant gather_until, Instant end) noexcept {
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
     votes_[node]->native_delete = quorum.nodes_[node].connection.session().identity().native_delete;
   Token token;
-  Status status = ways_->draw != nullptr ? ways_->draw(quorum.random_, token) : quorum.random_.draw_token(token);
+  Status status = machine_.kind().token == TokenSource::client_ordinal ? ways_->draw_ordinal(quorum.random_, token)
+                                                                       : quorum.random_.draw_token(token);
   if (status == Status::no_entropy) quorum.nodes_[0].connection.set_error_number(errno);
   if (status == Status::ok) status = machine_.acquire(token, quorum.now_, quorum.roll_.electorate(quorum.now_), end);
   if (status != Status::ok) return status;
@@ -244,7 +245,8 @@ Status QuorumLock::acquire_within(Duration wait) noexcept {
   const bool only = quorum_->now_ + timeout_min > deadline;
   const Status status = attempt(only ? end : deadline, end);
   if (only || quorum_->now_ >= deadline || !worth_waiting(status)) return status;
-  return ways_->wait != nullptr ? ways_->wait(*this, deadline, status) : poll_until(deadline, status);
+  return machine_.kind().announcement != nullptr ? ways_->wait_by_push(*this, deadline, status)
+                                                 : poll_until(deadline, status);
 }
 
 // The delay is random over its whole length, so that those who split the votes between them do not do so for ever.

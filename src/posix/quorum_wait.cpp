@@ -30,7 +30,7 @@ class QuorumWait {
     for (std::size_t index = 0; index < count_; ++index) {
       PushLink push = link(index);
       push.make_current();
-      waiters_[index] = push.subscriber().enter(lock_.machine_.key(), now());
+      waiters_[index] = push.subscriber().enter(*lock_.machine_.kind().announcement, lock_.machine_.key(), now());
     }
     plan(outcome);
     outcome = wait(outcome);

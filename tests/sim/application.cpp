@@ -17,9 +17,6 @@ namespace holdfast::sim {
 
 namespace {
 
-constexpr HoldRecord::Ways polled{};
-constexpr HoldRecord::Ways pushed = {.draw = nullptr, .wait = wait_by_push};
-
 const LockKind& kind_of(KindOfLock kind) noexcept {
   switch (kind) {
     case KindOfLock::mutex: return mutex_kind;
@@ -447,14 +444,10 @@ void Application::make_redlock(Slot& slot) {
   QuorumTiming timing = {.lease = Duration(plan.lease), .min_validity = Duration(plan.min_validity)};
   if (plan.node_timeout != 0) timing.node_timeout = Duration(plan.node_timeout);
   if (!timing.valid()) timing = {.lease = Duration(plan.lease)};
-  const LockKind& kind = kind_as_canary(sin_of(world_), quorum_kind_of(plan.kind));
-  const bool push = kind_of(plan.kind).announces;
+  const LockKind& kind = quorum_kind_as_canary(sin_of(world_), quorum_kind_of(plan.kind));
   slot.redlock_timeout = timing.effective_node_timeout().count();
   if (slot.redlock_place == nullptr) slot.redlock_place = std::make_unique_for_overwrite<Slot::RedlockPlace>();
-  slot.redlock = new (slot.redlock_place->bytes) SimRedlock(*quorum_, kind, key, timing,
-                                                            slot.reentrant() ? SimRedlock::owned
-                                                            : push           ? SimRedlock::pushed
-                                                                             : SimRedlock::polled);
+  slot.redlock = new (slot.redlock_place->bytes) SimRedlock(*quorum_, kind, key, timing);
   if (slot.redlock->configuration() != Status::ok && timing.lock().effective_lease() <= max_lease_)
     world_.fail("configuration", "a lock of the plan was refused");
 }
@@ -469,10 +462,9 @@ void Application::make_lock(Slot& slot) {
     slot.owned = new (slot.place) SimOwned(*connections_[plan.connection].owners[plan.owner], kind, key, timing);
   } else {
     // The table of ways must outlive the lock.
-    static HoldRecord::Ways tables[2];
-    const bool push = kind_of(plan.kind).announces;
-    tables[push ? 1 : 0] = ways_as_canary(sin, push ? pushed : polled);
-    slot.mutex = new (slot.place) SimMutex(client_of(slot), kind, key, timing, tables[push ? 1 : 0]);
+    static HoldRecord::Ways ways;
+    ways = ways_as_canary(sin);
+    slot.mutex = new (slot.place) SimMutex(client_of(slot), kind, key, timing, ways);
   }
   if (slot.lock()->configuration() != Status::ok) world_.fail("configuration", "a lock of the plan was refused");
 }

@@ -53,15 +53,12 @@ inline constexpr std::size_t quorum_nodes_max = 5;
 // What RedlockMutex and RedlockReentrantLock are.
 class SimRedlock : private QuorumVotes<quorum_nodes_max>, public QuorumLock {
  public:
-  SimRedlock(QuorumClient& quorum, const LockKind& kind, ByteView key, const QuorumTiming& timing,
-             const Ways& ways) noexcept
+  SimRedlock(QuorumClient& quorum, const LockKind& kind, ByteView key, const QuorumTiming& timing) noexcept
       : QuorumVotes<quorum_nodes_max>(kind),
         QuorumLock(quorum, kind, pointers_, quorum_nodes_max, Key(key), timing, ways) {}
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
-  static constexpr Ways polled{};
-  static constexpr Ways pushed = {.draw = nullptr, .wait = wait_by_push};
-  static constexpr Ways owned = {.draw = draw_ordinal, .wait = wait_by_push};
+  static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .wait_by_push = wait_by_push};
 };
 
 // As a client is configured now.

@@ -147,23 +147,12 @@ constexpr Script counted_fence = make_script(
 Sin sin_now = Sin::none;
 std::vector<std::uint64_t> offered_fences;  // By process.
 
-// A table a kind, as long as the program runs; the last three are of quorums.
-LockKind tables[9];
-constexpr std::size_t quorum_tables = 6;
+// A table for each kind on one node, then one for each under a quorum, as long as the program runs; and what they were made of.
+constexpr std::size_t kind_count = 6;
+LockKind tables[2 * kind_count];
+const LockKind* rights[2 * kind_count];
 
-const LockKind* quorum_kind_at(std::size_t index) noexcept {
-  constexpr const LockKind* kinds[] = {&quorum_fenced_mutex_kind, &quorum_announced_fenced_mutex_kind,
-                                       &quorum_fenced_kind};
-  return kinds[index];
-}
-
-const LockKind& right_kind(const LockKind& kind) noexcept {
-  for (std::size_t index = 0; index < std::size(tables) - quorum_tables; ++index)
-    if (&kind == &tables[quorum_tables + index]) return *quorum_kind_at(index);
-  if (kind.reentrant) return kind.fenced ? fenced_kind : reentrant_kind;
-  if (kind.announces) return kind.fenced ? announced_fenced_mutex_kind : announced_mutex_kind;
-  return kind.fenced ? fenced_mutex_kind : mutex_kind;
-}
+const LockKind& right_kind(const LockKind& kind) noexcept { return *rights[&kind - tables]; }
 
 bool of_quorum(Key key) {
   const Plan& plan = World::current()->plan();
@@ -240,7 +229,7 @@ void fill_wrong(CommandLine& line, const LockKind& kind, Operation operation, Re
     case Sin::unanswered_not_released:
     case Sin::key_as_token: {
       if (sin_now == Sin::unanswered_not_released && !of_quorum(hold.key)) break;
-      if (operation != Operation::release || form != RequestForm::by_text || kind.announces) break;
+      if (operation != Operation::release || form != RequestForm::by_text || right.announcement != nullptr) break;
       line.add_script(scripts::mutex_release, form).add("1").add(hold.key.bytes()).add(hold.key.bytes());
       return;
     }
@@ -332,6 +321,28 @@ Status wait_for_wake(HoldRecord&, Instant deadline, Status) noexcept {
   return Status::ok;
 }
 
+using Draw = decltype(HoldRecord::Ways::draw_ordinal);
+using Wait = decltype(HoldRecord::Ways::wait_by_push);
+
+// nullptr: it draws as the kind does.
+Draw draws_wrong(Sin sin) noexcept {
+  if (sin == Sin::token_used_again) return draw_again;
+  return sin == Sin::token_of_the_lock ? draw_one_for_all : nullptr;
+}
+
+// nullptr: it waits as the kind does.
+Wait waits_wrong(Sin sin) noexcept {
+  switch (sin) {
+    case Sin::no_floor: return wait_without_floor;
+    case Sin::sleeps_on: return wait_asleep;
+    case Sin::deadline_ignored: return wait_too_long;
+    case Sin::wake_is_a_grant: return wait_for_wake;
+    case Sin::tending_forgotten: return wait_without_tending;
+    case Sin::back_off_forgotten: return wait_and_dial;
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 // ---- The list ----------------------------------------------------------------------------------------------------
@@ -346,14 +357,18 @@ const Canary* find_canary(std::string_view name) noexcept {
 
 Sin sin_of(const World& world) noexcept { return world.canary() == nullptr ? Sin::none : world.canary()->sin; }
 
-const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept {
-  sin_now = sin;
-  if (sin == Sin::none) return kind;
-  std::size_t index = (kind.reentrant ? 4U : kind.announces ? 2U : 0U) + (kind.fenced ? 1U : 0U);
-  for (std::size_t quorum = 0; quorum < std::size(tables) - quorum_tables; ++quorum)
-    if (&kind == quorum_kind_at(quorum)) index = quorum_tables + quorum;
+namespace {
+
+// Its table, filled. `place` is that of the first table.
+LockKind& wrong_kind(Sin sin, const LockKind& kind, std::size_t place) noexcept {
+  const std::size_t index = place +
+                            (kind.reentrant                 ? 4U
+                             : kind.announcement != nullptr ? 2U
+                                                            : 0U) +
+                            (kind.fenced ? 1U : 0U);
   LockKind& wrong = tables[index];
   wrong = kind;
+  rights[index] = &kind;
   wrong.fill = fill_wrong;
   wrong.decode = decode_wrong;
   if (sin == Sin::release_without_compare) wrong.native_release = false;
@@ -365,17 +380,27 @@ const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept {
   return wrong;
 }
 
-HoldRecord::Ways ways_as_canary(Sin sin, const HoldRecord::Ways& ways) noexcept {
-  HoldRecord::Ways wrong = ways;
-  if (sin == Sin::token_used_again) wrong.draw = draw_again;
-  if (sin == Sin::token_of_the_lock) wrong.draw = draw_one_for_all;
-  if (sin == Sin::no_floor) wrong.wait = wait_without_floor;
-  if (sin == Sin::sleeps_on) wrong.wait = wait_asleep;
-  if (sin == Sin::deadline_ignored) wrong.wait = wait_too_long;
-  if (sin == Sin::wake_is_a_grant) wrong.wait = wait_for_wake;
-  if (sin == Sin::tending_forgotten) wrong.wait = wait_without_tending;
-  if (sin == Sin::back_off_forgotten) wrong.wait = wait_and_dial;
+}  // namespace
+
+const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept {
+  sin_now = sin;
+  if (sin == Sin::none) return kind;
+  LockKind& wrong = wrong_kind(sin, kind, 0);
+  // So that the wrong way is gone: see ways_as_canary().
+  if (draws_wrong(sin) != nullptr) wrong.token = TokenSource::client_ordinal;
+  if (waits_wrong(sin) != nullptr) wrong.announcement = &redisson_announcement;
   return wrong;
+}
+
+const LockKind& quorum_kind_as_canary(Sin sin, const LockKind& kind) noexcept {
+  sin_now = sin;
+  return sin == Sin::none ? kind : wrong_kind(sin, kind, kind_count);
+}
+
+HoldRecord::Ways ways_as_canary(Sin sin) noexcept {
+  HoldRecord::Ways ways = {.draw_ordinal = draws_wrong(sin), .wait_by_push = wait_by_push};
+  if (const Wait wait = waits_wrong(sin); wait != nullptr) ways.wait_by_push = wait;
+  return ways;
 }
 
 std::string_view sent_as_canary(const World& world, std::string_view bytes) {

@@ -111,7 +111,9 @@ struct Canary {
 [[nodiscard]] Sin sin_of(const World& world) noexcept;
 // The kind as the sinner has it; `kind` itself where it does nothing wrong.
 [[nodiscard]] const LockKind& kind_as_canary(Sin sin, const LockKind& kind) noexcept;
-[[nodiscard]] HoldRecord::Ways ways_as_canary(Sin sin, const HoldRecord::Ways& ways) noexcept;
+[[nodiscard]] const LockKind& quorum_kind_as_canary(Sin sin, const LockKind& kind) noexcept;
+// Of a mutex on one node, whatever its kind.
+[[nodiscard]] HoldRecord::Ways ways_as_canary(Sin sin) noexcept;
 // What of `bytes` is sent; `bytes` itself where nothing is wrong. A view until the next call.
 [[nodiscard]] std::string_view sent_as_canary(const World& world, std::string_view bytes);
 // Nodes that the sinner does without.

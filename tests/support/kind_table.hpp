@@ -139,6 +139,28 @@ inline const std::vector<Listed> fences = {
     {"$1\r\n1\r\n", Verdict::granted, remaining_unknown, 1},
     {"$19\r\n9223372036854775807\r\n", Verdict::granted, remaining_unknown, INT64_MAX}};
 
+// Drivers go by what a kind says of itself: it is what its replies and its release do.
+inline void expect_to_do_what_it_says(const LockKind& kind, const std::string& key = key_text) {
+  TEST_MESSAGE(kind.name);
+  bool refuses = false;
+  for (const char* const reply : replies) {
+    const Heard heard(reply);
+    LockFacts facts;
+    if (kind.decode(kind, Operation::acquire, heard.value, facts) != Verdict::busy) continue;
+    refuses = true;
+    TEST_ASSERT_EQUAL(kind.tells_remaining, facts.remaining != remaining_unknown);
+  }
+  TEST_ASSERT_TRUE(refuses);
+  const std::string release = fill(kind, Operation::release, RequestForm::by_text, key).words.at(1);
+  const std::size_t publish = release.find("'PUBLISH'");
+  TEST_ASSERT_EQUAL(kind.announcement != nullptr, publish != std::string::npos);
+  if (kind.announcement == nullptr) return;
+  const std::string published = release.substr(publish, release.find('\n', publish) - publish);
+  const std::string payload = std::string(", '") + kind.announcement->wakes_one + "')";
+  TEST_ASSERT_TRUE(published.size() > payload.size());
+  TEST_ASSERT_EQUAL(payload, published.substr(published.size() - payload.size()));
+}
+
 inline const RequestForm script_forms[] = {RequestForm::by_sha, RequestForm::by_text};
 
 }  // namespace holdfast::testing
