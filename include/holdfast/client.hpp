@@ -36,7 +36,22 @@ class Keeper;
 class LockMachine;
 struct LockInfo;
 
-class Client : private Connection {
+// Small and often used, as SocketState.
+struct CallState {
+  Keeper* keeper_ = nullptr;
+  HoldRecord* tended_first_ = nullptr;  // Holds that tend() keeps.
+  Instant tending_since_;               // The renewals that were due then are waited for; the epoch: none.
+  CancelSignal cancel_;
+  bool straight_ = false;  // A request may be waited for by one receive.
+  bool query_waiting_ = false;
+  bool ttl_wanted_ = false;  // Each attempt asks for the remaining time, too.
+  RandomSource random_source_;
+  WakePipe wake_;
+  std::uint32_t spin_pause_ = 0;       // Receives to come that do not spin.
+  std::uint32_t spin_pause_next_ = 0;  // Doubles with each miss.
+};
+
+class Client : private CallState, private Connection {
  public:
   Client() noexcept;
   // Closes the connection without a farewell, and does not block. What is still to be taken back is sent once more where that
@@ -178,22 +193,11 @@ class Client : private Connection {
   // What a lock in the way has left, in milliseconds; -2: there is no key, -1: it has no TTL.
   [[nodiscard]] Status ask_remaining(const LockMachine& machine, std::int64_t& milliseconds) noexcept;
 
-  Instant tending_since_;  // The renewals that were due then are waited for; the epoch: none.
-  CancelSignal cancel_;
-  WakePipe wake_;
-  RandomSource random_source_;
-  std::uint32_t spin_pause_ = 0;       // Receives to come that do not spin.
-  std::uint32_t spin_pause_next_ = 0;  // Doubles with each miss.
-  bool straight_ = false;              // A request may be waited for by one receive.
-  bool query_waiting_ = false;
-  bool ttl_wanted_ = false;  // Each attempt asks for the remaining time, too.
   Status query_outcome_ = Status::ok;
   Decode query_decode_ = nullptr;
   void* query_out_ = nullptr;
   std::int64_t ttl_ = 0;
   ConfigProblem problem_;
-  Keeper* keeper_ = nullptr;
-  HoldRecord* tended_first_ = nullptr;  // Holds that tend() keeps.
   LookUp look_up_{*this};
   Subscription push_;
   SessionBuffers buffers_;

@@ -13,7 +13,17 @@
 
 namespace holdfast {
 
-class Connection : public Node {
+// Small and often used, so they stand before the node: their offsets fit into one byte.
+struct SocketState {
+  Instant now_;
+  int socket_ = -1;
+  int error_number_ = 0;
+  Duration receive_timeout_ = Duration::zero();  // Of the socket: SO_RCVTIMEO.
+  RandomSource* random_ = nullptr;
+  NameQuestion* question_ = nullptr;
+};
+
+class Connection : protected SocketState, public Node {
  public:
   enum class Received : std::uint8_t { bytes, nothing, interrupted, closed };
 
@@ -82,10 +92,6 @@ class Connection : public Node {
   // Its options, once it is connected. It blocks from here on, for a request timeout or sleep_max at most, unless it is told
   // not to by each call.
   [[nodiscard]] Status set_up_socket(int socket) noexcept;
-  // Its receive timeout: SO_RCVTIMEO.
-  [[nodiscard]] Duration receive_timeout() const noexcept {
-    return config().request_timeout < sleep_max ? config().request_timeout : sleep_max;
-  }
 
   // Receives what has arrived, which the caller deals with; where that is nothing, the session knows that it was looked.
   [[nodiscard]] Received look() noexcept;
@@ -100,12 +106,6 @@ class Connection : public Node {
  protected:
   void dial_on() noexcept;
   void finish_dial(Status outcome) noexcept;
-
-  int socket_ = -1;
-  int error_number_ = 0;
-  Instant now_;
-  RandomSource* random_ = nullptr;
-  NameQuestion* question_ = nullptr;
 };
 
 }  // namespace holdfast

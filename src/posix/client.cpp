@@ -56,7 +56,8 @@ Status Client::prepare(const ClientConfig& config) noexcept {
   if (forked()) start_anew_in_child();
   close();
   configure(config);
-  straight_ = fast_paths && config.spin == spin_off && config.stall_timeout >= receive_timeout();
+  const bool stall_is_later = config.stall_timeout >= config.request_timeout || config.stall_timeout >= sleep_max;
+  straight_ = fast_paths && config.spin == spin_off && stall_is_later;
   now_ = now();
   return Status::ok;
 }

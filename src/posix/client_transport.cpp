@@ -117,7 +117,7 @@ Client::Received Client::receive(Instant deadline) noexcept {
     }
   }
   const Duration left = deadline - now_;
-  if (!unsent && left >= receive_timeout() - config_.spin) [[likely]]
+  if (!unsent && left >= receive_timeout_ - config_.spin) [[likely]]
     return take_received(::recv(socket_, space.data, space.size, 0));
   if (left > Duration::zero()) {
     const auto events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);
@@ -162,10 +162,10 @@ void Client::ask(HoldRecord& lock) noexcept {
   ByteView bytes;
   // A hold that is asked about is not renewed meanwhile.
   const bool others = tended_first_ != nullptr && (tended_first_ != &lock || lock.tended_next_ != nullptr);
-  const bool renewals_wait = !others || now_ + receive_timeout() < tend_next();
+  const bool renewals_wait = !others || now_ + receive_timeout_ < tend_next();
   Request* request = nullptr;
   if (fast_paths && straight_ && !ttl_wanted_ && renewals_wait && session_.quiet() &&
-      machine.straight(now_, receive_timeout())) [[likely]] {
+      machine.straight(now_, receive_timeout_)) [[likely]] {
     const bool release = machine.wants_release();
     if (release || receive_arrived()) [[likely]] {
       request = &session_.straight_request(release);

@@ -154,7 +154,8 @@ void Connection::forget() noexcept {
 Status Connection::set_up_socket(int socket) noexcept {
   // Blocking from here on: with SO_RCVTIMEO a receive sleeps by itself, and costs one system call instead of two.
   if (::fcntl(socket, F_SETFL, 0) != 0) return Status::system_error;  // O_NONBLOCK was its only flag.
-  const std::int64_t nanoseconds = receive_timeout().count();
+  receive_timeout_ = config().request_timeout < sleep_max ? config().request_timeout : sleep_max;
+  const std::int64_t nanoseconds = receive_timeout_.count();
   timeval limit{};
   limit.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000);
   limit.tv_usec = static_cast<suseconds_t>(nanoseconds % 1'000'000'000 / 1000);
