@@ -415,6 +415,7 @@ class World final : ModelClient::Observer {
 
   void check_session(int number) {
     Session& session = clients_[number].session();
+    HOLDFAST_THEOREM(session.invariants(), trace_);
     HOLDFAST_THEOREM(session.in_flight() <= in_flight_max, trace_);
     HOLDFAST_THEOREM(session.compensations_pending() <= compensations_max, trace_);
     HOLDFAST_THEOREM((session.state() == SessionState::closed) == !clients_[number].connected(), trace_);

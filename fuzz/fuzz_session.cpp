@@ -10,6 +10,7 @@
 //   4. A failed or closed session sends nothing, reads nothing and asks for no timer; an open one does not spin. (S10)
 //   5. No byte of what may grant, extend or tell leaves unless the driver has looked at its socket since it was submitted,
 //      since something was received, and since anything was sent. (S18)
+//   6. What Session, Compensations and Handshake say is always so, is so after every step. (S9, S11)
 // No assertion of the library fails. The names are those of proto/security.md.
 //
 // Input: a program. Each step is a letter and a parameter, a digit or any byte:
@@ -245,6 +246,7 @@ class World {
       }
       session_.handle_received(1, now_);
       poll();
+      if (whole) HOLDFAST_THEOREM(session_.invariants(), trace_);
       if (whole && session_.state() != SessionState::failed) settle_answer();
     }
   }
@@ -419,6 +421,7 @@ class World {
   }
 
   void check() {
+    HOLDFAST_THEOREM(session_.invariants(), trace_);
     const SessionState state = session_.state();
     HOLDFAST_THEOREM(session_.in_flight() <= in_flight_max, trace_);
     HOLDFAST_THEOREM(session_.compensations_pending() <= compensations_max, trace_);

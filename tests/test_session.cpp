@@ -39,7 +39,8 @@ std::string good_handshake(int client_id = 7, const std::string& id = run_id) {
   return ":" + std::to_string(client_id) + "\r\n" + identity_reply(id, "7.0.15");
 }
 
-// What a driver does, without a socket: bytes out are collected, bytes in are fed.
+// What a driver does, without a socket: bytes out are collected, bytes in are fed. What is always so of a session is asserted
+// around every step, and at the end.
 struct Wire {
   SessionBuffers buffers;
   Session session;
@@ -54,6 +55,11 @@ struct Wire {
   std::vector<Heard> heard;
 
   explicit Wire(const SessionSettings& settings = {}) : session(settings, buffers.storage()) {}
+  ~Wire() { DOCTEST_CHECK(session.invariants()); }  // A destructor cannot end the test.
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  void check() const { TEST_ASSERT_TRUE(session.invariants()); }
 
   static std::string show(const RespValue& value) {
     switch (value.kind()) {
@@ -67,16 +73,25 @@ struct Wire {
     return "?";
   }
   // Nothing lies in the socket.
-  void look() { session.handle_drained(); }
+  void look() {
+    session.handle_drained();
+    check();
+  }
   void transmit(std::size_t limit = SIZE_MAX) {
     do {
+      check();
       if (session.wants_look()) look();
     } while (transmit_piece(session, now, sent, limit));
+    check();
   }
   void poll() {
     Reply reply;
-    while (session.poll_reply(reply, now))
+    check();
+    while (session.poll_reply(reply, now)) {
       heard.push_back({reply.tag, reply.outcome, reply.nothing_ran, show(reply.value)});
+      check();
+    }
+    check();
   }
   // Everything has been sent before a reply can come.
   void receive(const std::string& bytes) {
@@ -87,12 +102,14 @@ struct Wire {
     while (receive_piece(session, now, bytes)) poll();
   }
   void connect(const std::string& handshake = good_handshake()) {
+    check();
     session.handle_connected(now, now + 2s);
     transmit();
     receive(handshake);
     transmit();
   }
   void close() {
+    check();
     session.handle_closed();
     poll();
   }
@@ -103,6 +120,7 @@ struct Wire {
     std::memcpy(place.space.data, bytes.data(), bytes.size());
     *place.request = request;
     session.commit(*place.request, bytes.size(), now);
+    check();
   }
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Session is the protocol state of one connection to one node: the handshake, the queue of requests whose replies are
-// to come, their deadlines, and the compensations of what was asked and never answered. It does no I/O and reads no
-// clock: a driver moves bytes and time.
+// Session is the protocol state of one connection to one node: the queue of requests whose replies are to come, and
+// their deadlines. Its Handshake says how a connection begins; its Compensations are what was asked and never answered.
+// It does no I/O and reads no clock: a driver moves bytes and time.
 //
 //              submit()                                  poll_reply()
 //     machine -----------> [ request | request | ... ] ---------------> machine
@@ -25,39 +25,14 @@
 
 #include "holdfast/assert.hpp"
 #include "holdfast/bytes.hpp"
+#include "holdfast/compensations.hpp"
+#include "holdfast/handshake.hpp"
 #include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/resp_parser.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
-
-class CommandLine;
-struct LockKind;
-
-// A step changes how often a reentrant lock is held, up or down, by the absolute number.
-enum class Operation : std::uint8_t { query, acquire, renew, step, release, compensate };
-
-// What only lets go is sent without a look at the socket: whatever is taken for its answer, nobody holds the lock then.
-[[nodiscard]] constexpr bool lets_go(Operation operation) noexcept { return operation >= Operation::release; }
-
-// Whom a reply is for. The session hands it back and looks at nothing but `requester`'s identity.
-struct ReplyTag {
-  void* requester = nullptr;     // Its owner's own pointer; nullptr: nobody wants the reply.
-  std::uint32_t generation = 0;  // The hold's generation when the request was made.
-  Operation operation = Operation::query;
-};
-
-// How to take back what a request may have done: the server is told how often this token holds its lock, which is not
-// at all, or as often as before. It goes as EVAL with its text, so that no NOSCRIPT can strand it, and creates nothing.
-struct Compensation {
-  const LockKind* kind = nullptr;
-  Key key;
-  const Token* token = nullptr;
-  std::uint32_t count = 0;               // 0: a compare-and-delete.
-  std::uint32_t lease_milliseconds = 0;  // What a count above 0 may extend the lease to.
-};
 
 struct Request {
   ReplyTag tag;
@@ -81,44 +56,6 @@ struct Reply {
   RespValue value;           // Valid until the session's next input.
 };
 
-enum class NativeDelete : std::uint8_t { none, delex, delifeq };
-
-// What a server has been. `successor`: its data are those of another life, another server's from which it was promoted, or its
-// own from which it was started; it does not tell since when it has them, and they may lack the last writes.
-enum class ServerStanding : std::uint8_t { unknown, master, successor, replica };
-
-// What the handshake found out. Empty fields where the server or its ACL did not tell.
-struct ServerIdentity {
-  char run_id[run_id_size] = {};  // All NUL when unknown.
-  bool run_id_known = false;
-  std::uint64_t uptime_seconds = 0;  // At the handshake.
-  std::uint64_t replication_id = 0;  // Its first 64 bits, which a master and its replicas share; 0 when unknown.
-  std::int64_t client_id = 0;        // Of this connection; 0 when unknown.
-  std::uint32_t version = 0;         // Major * 10000 + minor * 100 + patch; of Valkey where it is one. 0: unknown.
-  bool is_valkey = false;
-  NativeDelete native_delete = NativeDelete::none;
-  // Of what the identity script says of its standing, the ends; NUL when unknown. Judged by standing(), where that is asked.
-  char standing_first = '\0';
-  char standing_last = '\0';
-
-  [[nodiscard]] constexpr ServerStanding standing() const noexcept {
-    if (standing_last == '\0') return ServerStanding::unknown;
-    if (standing_last == 'e') return ServerStanding::replica;  // `slave`, behind whatever offset.
-    return standing_first >= '0' && standing_first <= '9' ? ServerStanding::successor : ServerStanding::master;
-  }
-};
-
-// What a session needs from its owner. Views must outlive the session.
-struct SessionSettings {
-  ByteView user{};         // Empty: AUTH with the password alone.
-  ByteView password{};     // Empty: no AUTH.
-  ByteView client_name{};  // Empty: no CLIENT SETNAME.
-  int database = 0;        // 0: no SELECT.
-  // With requests in flight and nothing received for this long, the connection is closed.
-  Duration stall_timeout = stall_timeout_default;
-  bool native_delete = true;  // Use the server's own compare-and-delete where there is one.
-};
-
 enum class SessionState : std::uint8_t {
   closed,       // No connection.
   handshaking,  // Connected; requests are not accepted yet.
@@ -135,23 +72,9 @@ class Session {
     Instant submitted_at;
     Status notice = Status::ok;  // Not ok: the requester is to be told that its reply was given up.
     std::uint8_t purpose = 0;
-    std::uint16_t slot = 0;  // The compensation that it carries.
+    std::uint16_t detail = 0;  // The compensation's slot, or the command of the handshake.
   };
-  // One compensation that waits for its turn or its reply. A copy of its key stands among those of all.
-  struct CompensationSlot {
-    const LockKind* kind = nullptr;  // nullptr: free.
-    ReplyTag tag;
-    Instant not_before;  // A refused one is tried again, not at once.
-    std::uint32_t count;
-    std::uint32_t lease_milliseconds;
-    std::uint8_t attempts;
-    bool in_flight;
-    bool deferred;
-    bool superseded;  // Something newer speaks for its token: in flight still, and not to be repeated.
-    std::uint16_t key_size;
-    std::uint32_t key_begin;
-    Token token;
-  };
+  using CompensationSlot = Compensations::Slot;
   struct Storage {
     MutableBytes receive;  // One whole reply must fit: reply_size_max is right.
     RespValue* nodes;
@@ -177,7 +100,7 @@ class Session {
   [[nodiscard]] Status failure() const noexcept { return failure_; }
   // The sentence behind failure() protocol_error, and the server's own words for its errors. Empty when there is none.
   [[nodiscard]] ByteView failure_text() const noexcept { return {failure_text_, failure_text_size_}; }
-  [[nodiscard]] const ServerIdentity& identity() const noexcept { return identity_; }
+  [[nodiscard]] const ServerIdentity& identity() const noexcept { return handshake_.identity(); }
   [[nodiscard]] std::size_t in_flight() const noexcept { return count_; }
   // Bytes that the transport has not taken yet.
   [[nodiscard]] bool unsent() const noexcept { return transmit_begin_ != transmit_end_; }
@@ -187,10 +110,14 @@ class Session {
     return guarded_end_ > transmit_begin_ && !drained_ && state_ == SessionState::ready;
   }
   // Compensations that have not been confirmed yet.
-  [[nodiscard]] std::size_t compensations_pending() const noexcept { return kept_; }
+  [[nodiscard]] std::size_t compensations_pending() const noexcept { return compensations_.pending(); }
   // Compensations that were given up since the beginning, posted releases among them: no place for them was to be had when
   // their owners went away (count_dropped()), or the server refused them for good. Their leases end what they would have.
-  [[nodiscard]] std::uint32_t compensations_dropped() const noexcept { return dropped_; }
+  [[nodiscard]] std::uint32_t compensations_dropped() const noexcept { return compensations_.dropped(); }
+
+  // For tests: what is always so between two calls, of its handshake and its compensations, too. The queue, its sums and the
+  // places that are promised belong together.
+  [[nodiscard]] bool invariants() const noexcept;
 
   // B. Inputs. `now` never goes back.
   // The transport is up. The handshake goes out at once.
@@ -256,7 +183,8 @@ class Session {
   // the queue. Whatever else happens, commit_sent() puts it there as if it had been from the start, and all goes on as
   // ever.
   [[nodiscard]] bool quiet() const noexcept {
-    return state_ == SessionState::ready && (count_ | kept_ | notices_ | transmit_end_) == 0 && parser_.idle();
+    return state_ == SessionState::ready && (count_ | compensations_.pending() | notices_ | transmit_end_) == 0 &&
+           parser_.idle();
   }
   // Uses up handle_drained(). REQUIRES: quiet(), and handle_drained() unless it lets go.
   [[nodiscard]] Request& straight_request(bool lets_go) noexcept {
@@ -284,14 +212,13 @@ class Session {
   // The requester goes away: as give_up(), but nothing is reported to it any more. What it posted goes on.
   void abandon(const void* requester, Instant now) noexcept;
   // Whether compensate() has a place, however long the key: beside those that are kept, and those that are reserved.
-  [[nodiscard]] bool may_compensate() const noexcept {
-    return kept_ + reserved_ < storage_.compensation_count &&
-           kept_bytes_ + (reserved_ + 1) * key_size_max <= storage_.compensation_keys.size;
-  }
+  [[nodiscard]] bool may_compensate() const noexcept { return compensations_.has_room(); }
   // Takes back a hold that no request in flight covers. Errors: too_many_requests (its lease will end it).
-  [[nodiscard]] Status compensate(const ReplyTag& tag, const Compensation& compensation) noexcept;
+  [[nodiscard]] Status compensate(const ReplyTag& tag, const Compensation& compensation) noexcept {
+    return compensations_.add(tag, compensation);
+  }
   // One that found no place is given up.
-  void count_dropped() noexcept { ++dropped_; }
+  void count_dropped() noexcept { compensations_.count_dropped(); }
   // The owner goes away, and waits for nobody: what is to be taken back leaves with the next poll_transmit(), also behind a
   // handshake that is not answered yet. Nothing else is asked from here on.
   void skip_handshake() noexcept {
@@ -299,7 +226,7 @@ class Session {
   }
   // What `other` has to take back whole is taken back by us, too, as far as there is room: it may not be called again. It
   // keeps it, to be the first on its next connection. Nobody hears of the outcome here. Transmits nothing by itself.
-  void take_back_for(const Session& other) noexcept;
+  void take_back_for(const Session& other) noexcept { compensations_.copy_whole(other.compensations_); }
   // Drops what is to be taken back: it was asked of another server than the one that answers now.
   // REQUIRES: the handshake is done, and since then nothing has been sent or submitted.
   void forget_compensations() noexcept;
@@ -314,7 +241,7 @@ class Session {
   [[nodiscard]] bool poll_reply(Reply& reply, Instant now) noexcept;
   [[nodiscard]] ByteView poll_transmit(Instant now) noexcept {
     if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
-    if (unflushed_ + deferred_ != 0) flush_compensations(now);
+    if (compensations_.unsent()) flush_compensations(now);
     if (wants_look()) [[unlikely]]
       return {};
     drained_ = false;
@@ -327,58 +254,35 @@ class Session {
     request,
     detached,  // A request whose reply is consumed and thrown away.
     compensation,
-    auth,
-    select,
-    set_name,
-    client_id,
-    identity,
-    client_kill
+    handshake
+  };
+  // What is left of the storage for the queue.
+  struct Queue {
+    MutableBytes transmit;
+    InFlight* in_flight;
+    std::size_t in_flight_count;
   };
 
-  // The connections before this one, to be killed if the node is the same, until the server has answered that. One that
-  // was lost before may have taken the kill of its own predecessor with it.
-  struct Predecessors {
-    char run_id[run_id_size] = {};
-    std::int64_t client_ids[predecessors_max] = {};  // The oldest first.
-    std::uint8_t count = 0;
-    std::uint8_t asked = 0;  // Of the oldest ones, on this connection.
-  };
-  struct Slots {
-    CompensationSlot* first;
-    CompensationSlot* last;
-    [[nodiscard]] CompensationSlot* begin() const noexcept { return first; }
-    [[nodiscard]] CompensationSlot* end() const noexcept { return last; }
-  };
-  [[nodiscard]] Slots slots() const noexcept {
-    return {storage_.compensations, storage_.compensations + storage_.compensation_count};
-  }
   // The entry `index` behind the oldest.
-  InFlight& at(std::size_t index) noexcept {
+  [[nodiscard]] InFlight& at(std::size_t index) const noexcept {
     const std::size_t place = first_ + index;
     return storage_.in_flight[place < storage_.in_flight_count ? place : place - storage_.in_flight_count];
   }
   InFlight& push(Purpose purpose, std::size_t size, Instant now) noexcept;
-  InFlight& push_own(Purpose purpose, std::size_t size, Instant now) noexcept;
-  void send(Purpose purpose, CommandLine& line, Instant now) noexcept;
+  InFlight* send(Purpose purpose, const CommandLine& line, Instant now) noexcept;
   void pop() noexcept {
     if (++first_ == storage_.in_flight_count) first_ = 0;
     if (--count_ == 0) deadline_min_ = Instant::max();
   }
   [[nodiscard]] bool has_place(bool compensated) const noexcept {
     const std::size_t compensations = compensated ? 1 : 0;
-    return state_ == SessionState::ready && unflushed_ == 0 &&
-           count_ + reserved_ + compensations < storage_.in_flight_count && (!compensated || may_compensate());
-  }
-  [[nodiscard]] ByteView key_of(const CompensationSlot& slot) const noexcept {
-    return {storage_.compensation_keys.data + slot.key_begin, slot.key_size};
+    return state_ == SessionState::ready && !compensations_.waiting() &&
+           count_ + compensations_.reserved() + compensations < storage_.in_flight_count &&
+           (!compensated || may_compensate());
   }
   [[nodiscard]] Instant stalled_at() const noexcept;
-  void note_predecessor() noexcept;
-  void forget_predecessor() noexcept;
-  void begin_handshake(Instant now, Instant deadline) noexcept;
-  void handshake_reply(Purpose purpose, const RespValue& value, Instant now) noexcept;
-  void read_identity(const RespValue& value) noexcept;
-  void handle_compensated(const InFlight& entry, const Reply& reply, Instant now) noexcept;
+  void send_handshake(Instant now) noexcept;
+  void handle_introduced(HandshakeCommand command, const RespValue& value, Instant now) noexcept;
   bool poll_notice(Reply& reply) noexcept;
   // Before the oldest request has left as a whole, nothing can be a reply to it.
   [[nodiscard]] bool oldest_sent() noexcept {
@@ -395,10 +299,11 @@ class Session {
   void detach(InFlight& entry, Status why) noexcept;
   void adopt(InFlight& entry) noexcept;
   void carry(InFlight& entry, CompensationSlot& slot) noexcept;
-  void supersede(const Compensation& newer) noexcept;
-  void free_slot(CompensationSlot& slot) noexcept;
+  CompensationSlot& keep_for(InFlight& entry) noexcept;
+  [[nodiscard]] CompensationSlot& slot_of(const InFlight& entry) const noexcept {
+    return compensations_.at(entry.detail);
+  }
   void drop_silent() noexcept;
-  CompensationSlot& keep_compensation(const ReplyTag& tag, const Compensation& compensation) noexcept;
   void flush_compensations(Instant now) noexcept;
   [[nodiscard]] MutableBytes transmit_space() noexcept;
   void clear_transmit() noexcept { transmit_begin_ = transmit_end_ = guarded_end_ = 0; }
@@ -411,13 +316,7 @@ class Session {
   bool drained_ = false;     // The socket has been looked at, and nothing has happened since.
   std::uint32_t first_ = 0;  // Ring of storage_.in_flight.
   std::uint32_t count_ = 0;
-  std::uint32_t reserved_ = 0;    // Compensations promised to requests in flight.
-  std::uint32_t kept_ = 0;        // Slots taken,
-  std::uint32_t kept_bytes_ = 0;  // and the bytes of their keys, which stand without a gap.
-  std::uint32_t unflushed_ = 0;   // Slots taken that wait for room: nothing overtakes them.
-  std::uint32_t deferred_ = 0;    // Slots taken that wait for their next attempt.
-  std::uint32_t notices_ = 0;     // Entries with a notice.
-  std::uint32_t dropped_ = 0;
+  std::uint32_t notices_ = 0;  // Entries with a notice.
   std::uint32_t transmit_begin_ = 0;
   std::uint32_t transmit_end_ = 0;
   std::uint32_t guarded_end_ = 0;  // Of the bytes to be sent, behind the last that must not leave without a look.
@@ -425,11 +324,10 @@ class Session {
   Instant last_input_;
   Instant deadline_min_ = Instant::max();  // Not later than the first deadline; may be earlier.
   Instant handshake_deadline_ = Instant::max();
-  Storage storage_;
-  SessionSettings settings_;
+  Queue storage_;
+  Compensations compensations_;
   RespParser parser_;
-  ServerIdentity identity_;
-  Predecessors previous_;
+  Handshake handshake_;
   char failure_text_[160];
 };
 
