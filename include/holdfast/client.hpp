@@ -130,7 +130,6 @@ class Client : private CallState, private Connection {
   [[nodiscard]] Status open_sources() noexcept;
   void start_anew_in_child() noexcept;
   [[nodiscard]] bool forked() const noexcept { return random_source_.forked(); }
-  [[nodiscard]] Status draw_token(Token& token) noexcept;
 
   [[nodiscard]] Status ensure_ready(Instant deadline) noexcept;
   [[nodiscard]] Status make_ready(Instant deadline) noexcept;

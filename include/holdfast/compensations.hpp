@@ -74,16 +74,18 @@ class Compensations {
     std::uint32_t key_begin;
     std::uint16_t key_size;
     std::uint8_t attempts;
-    State state = State::free;
+    State state;
     Token token;
 
     // A request in flight carries it.
     [[nodiscard]] bool carried() const noexcept { return state == State::in_flight || state == State::superseded; }
   };
 
-  // The storage must be as default-initialised, and is not touched before the first is kept.
+  // The storage need not be initialised.
   Compensations(Slot* slots, std::size_t slot_count, MutableBytes keys) noexcept
-      : slot_count_(static_cast<std::uint32_t>(slot_count)), slots_(slots), keys_(keys) {}
+      : slot_count_(static_cast<std::uint32_t>(slot_count)), slots_(slots), keys_(keys) {
+    for (std::size_t index = 0; index < slot_count; ++index) slots[index].state = State::free;
+  }
   Compensations(const Compensations&) = delete;
   Compensations& operator=(const Compensations&) = delete;
 

@@ -27,7 +27,7 @@ class Connection : protected SocketState, public Node {
  public:
   enum class Received : std::uint8_t { bytes, nothing, interrupted, closed };
 
-  explicit Connection(const Session::Storage& storage) noexcept : Node(storage) {}
+  explicit Connection(const Session::Storage& storage) noexcept;
   // Wipes the password.
   ~Connection();
 
@@ -72,9 +72,7 @@ class Connection : protected SocketState, public Node {
   }
   // What has become of the socket that is dialled, once it is writable.
   void finish_dial() noexcept { finish_dial(connect_outcome(socket_)); }
-  void take_addresses(const SocketAddress* addresses, std::uint8_t count) noexcept {
-    handle_addresses(addresses, count, now_, random_->number());
-  }
+  void take_addresses(const SocketAddress* addresses, std::uint8_t count) noexcept;
   // Closes the socket. Poll the replies.
   void close_transport() noexcept;
 

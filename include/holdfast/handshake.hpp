@@ -67,7 +67,7 @@ enum class HandshakeCommand : std::uint8_t { none, auth, select, set_name, clien
 
 class Handshake {
  public:
-  explicit Handshake(const SessionSettings& settings) noexcept : settings_(settings) {}
+  Handshake() noexcept = default;
   Handshake(const Handshake&) = delete;
   Handshake& operator=(const Handshake&) = delete;
 

@@ -80,12 +80,14 @@ enum class TokenSource : std::uint8_t {
   client_ordinal,  // `uuid:ordinal`: the client's id, and an ordinal that it uses once.
 };
 
+// PTTL of the key.
+void ask_pttl(CommandLine& line, Key key) noexcept;
+
 // All that there is to know of a kind. Machines and drivers go by these traits, never by which kind it is.
 struct LockKind {
   const char* name;
   // Fills in the command for `operation`: acquire, renew, step (of a reentrant kind) or release. By text, a release and a
   // step must be right at any time after the request that they compensate: they touch nothing but this token's hold.
-  // A kind of several names also fills in a query, of the key alone: for the remaining time, answered as by PTTL.
   void (*fill)(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
                const HoldView& hold) noexcept;
   // Decodes a reply that is no error.
@@ -104,6 +106,8 @@ struct LockKind {
   // Of a kind of several names, whose key never goes to a server: the name at `index`, empty behind the last one. nullptr:
   // the key is the name.
   ByteView (*name_at)(Key key, std::size_t index) noexcept = nullptr;
+  // Asks how many milliseconds the hold in the way has left: an integer, -2 without a hold, -1 without an end, as of PTTL.
+  void (*ask_remaining)(CommandLine& line, Key key) noexcept = ask_pttl;
 };
 
 // A whole EVAL of a compensation must find room in an empty send buffer, or it could never go out.

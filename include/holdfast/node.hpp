@@ -27,7 +27,7 @@ class LockMachine;
 
 class Node {
  public:
-  explicit Node(const Session::Storage& storage) noexcept : session_(SessionSettings(), storage) {}
+  explicit Node(const Session::Storage& storage) noexcept : session_(storage) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -88,7 +88,7 @@ class Node {
   ClientConfig config_;
 
  private:
-  [[nodiscard]] SessionSettings settings() const noexcept;
+  void start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept;
 
   SocketAddress addresses_[addresses_max];  // The dialer knows how many.
 };

@@ -10,9 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
-#include "holdfast/assert.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
@@ -45,13 +43,7 @@ class RandomSource {
   [[nodiscard]] std::uint32_t incarnation() const noexcept { return incarnation_.load(); }
 
   // Random bytes as text, of a hold that proves itself by them. Errors: no_entropy; errno says why.
-  [[nodiscard]] Status draw_token(Token& token) noexcept {
-    unsigned char random[token_random_size];
-    const Status status = draw(random, sizeof random);
-    if (status == Status::ok) [[likely]]
-      token = Token::from_random(random);
-    return status;
-  }
+  [[nodiscard]] Status draw_token(Token& token) noexcept;
   // `uuid:ordinal`, the owner field of a hash kind: this source's id, and an ordinal that is used once. Errors as above.
   [[nodiscard]] Status draw_ordinal(Token& token) noexcept;
   // Evenly from all values. Without random bytes the largest: later is safe, sooner is not.
@@ -68,14 +60,7 @@ class RandomSource {
     unsigned char pool[entropy_pool_size];
   };
 
-  [[nodiscard]] Status draw(unsigned char* out, std::size_t size) noexcept {
-    HOLDFAST_ASSERT(page_ != nullptr && size <= entropy_pool_size);
-    if (page_->pool_left < size)
-      if (const Status status = refill(); status != Status::ok) return status;
-    std::memcpy(out, page_->pool + (entropy_pool_size - page_->pool_left), size);
-    page_->pool_left -= static_cast<std::uint32_t>(size);
-    return Status::ok;
-  }
+  [[nodiscard]] Status draw(unsigned char* out, std::size_t size) noexcept;
   [[nodiscard]] Status refill() noexcept;
   [[nodiscard]] bool other_process() const noexcept;
 

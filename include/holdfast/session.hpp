@@ -87,9 +87,10 @@ class Session {
     MutableBytes compensation_keys;  // At least key_size_max.
   };
 
-  // The storage is not touched before handle_connected(), and must be as default-initialised.
+  // The storage need not be initialised.
   // REQUIRES: more places in flight than compensations, at least one compensation, and ten places.
-  Session(const SessionSettings& settings, const Storage& storage) noexcept;
+  explicit Session(const Storage& storage) noexcept;
+  Session(const SessionSettings& settings, const Storage& storage) noexcept : Session(storage) { configure(settings); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -335,24 +336,25 @@ static_assert(sizeof(Session::InFlight) <= 64, "promised: a request in flight");
 static_assert(sizeof(Session) <= 768, "promised: a session without its buffers");
 
 // Storage of the usual size, as one object.
+// Raw bytes: a session writes each part before it reads it, so that nothing has to be initialised here.
 struct SessionBuffers {
+  alignas(RespValue) unsigned char nodes[elements_max * sizeof(RespValue)];
+  alignas(Session::InFlight) unsigned char in_flight[in_flight_max * sizeof(Session::InFlight)];
+  alignas(Session::CompensationSlot) unsigned char compensations[compensations_max * sizeof(Session::CompensationSlot)];
   char receive[reply_size_max];
-  RespValue nodes[elements_max];
   char transmit[transmit_size_max];
-  Session::InFlight in_flight[in_flight_max];
-  Session::CompensationSlot compensations[compensations_max];
   char compensation_keys[compensation_keys_size];
 
   [[nodiscard]] Session::Storage storage() noexcept { return storage_of(this); }
-  // The same of buffers that need not be alive yet: their owner may declare them behind its session.
+  // The same of buffers that need not be alive yet: their owner may declare them after its session.
   [[nodiscard]] static Session::Storage storage_of(SessionBuffers* buffers) noexcept {
     return {{buffers->receive, sizeof buffers->receive},
-            buffers->nodes,
+            reinterpret_cast<RespValue*>(buffers->nodes),
             elements_max,
             {buffers->transmit, sizeof buffers->transmit},
-            buffers->in_flight,
+            reinterpret_cast<Session::InFlight*>(buffers->in_flight),
             in_flight_max,
-            buffers->compensations,
+            reinterpret_cast<Session::CompensationSlot*>(buffers->compensations),
             compensations_max,
             {buffers->compensation_keys, sizeof buffers->compensation_keys}};
   }

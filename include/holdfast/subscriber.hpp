@@ -50,7 +50,6 @@ class Subscriber {
  public:
   // One waiter's place. Storage only; the members are the subscriber's business.
   struct Waiter {
-    DerivedName channel;
     std::uint64_t order = 0;  // Who came first.
     // The number of the SUBSCRIBE that it depends on; 0: not sent on this connection. A place that is not taken keeps it
     // until its UNSUBSCRIBE has been written.
@@ -62,6 +61,7 @@ class Subscriber {
     bool refused = false;    // The server does not let us subscribe: poll.
     char wakes_one = '\0';   // Of its announcement.
     char wakes_all = '\0';
+    DerivedName channel;
   };
   struct Storage {
     MutableBytes receive;  // message_size_max is right.
@@ -72,7 +72,7 @@ class Subscriber {
     std::size_t waiter_count;
   };
 
-  // The storage is not touched before enter() or handle_connected().
+  // The storage need not be initialised.
   Subscriber(const SubscriberSettings& settings, const Storage& storage) noexcept;
   Subscriber(const Subscriber&) = delete;
   Subscriber& operator=(const Subscriber&) = delete;
@@ -204,17 +204,22 @@ static_assert(sizeof(Subscriber::Waiter) <= 320, "promised: a waiter's place");
 static_assert(sizeof(Subscriber) <= 512, "promised: a subscriber without its buffers");
 
 // Storage of the usual size, as one object.
+// Raw bytes, as SessionBuffers.
 struct SubscriberBuffers {
+  alignas(RespValue) unsigned char nodes[message_elements_max * sizeof(RespValue)];
+  alignas(Subscriber::Waiter) unsigned char waiters[waiters_max * sizeof(Subscriber::Waiter)];
   char receive[message_size_max];
-  RespValue nodes[message_elements_max];
   char transmit[subscriber_transmit_size_max];
-  Subscriber::Waiter waiters[waiters_max];
 
   [[nodiscard]] Subscriber::Storage storage() noexcept { return storage_of(this); }
-  // The same of buffers that need not be alive yet: their owner may declare them behind its subscriber.
+  // The same of buffers that need not be alive yet: their owner may declare them after its subscriber.
   [[nodiscard]] static Subscriber::Storage storage_of(SubscriberBuffers* buffers) noexcept {
-    return {{buffers->receive, sizeof buffers->receive},   buffers->nodes,   message_elements_max,
-            {buffers->transmit, sizeof buffers->transmit}, buffers->waiters, waiters_max};
+    return {{buffers->receive, sizeof buffers->receive},
+            reinterpret_cast<RespValue*>(buffers->nodes),
+            message_elements_max,
+            {buffers->transmit, sizeof buffers->transmit},
+            reinterpret_cast<Subscriber::Waiter*>(buffers->waiters),
+            waiters_max};
   }
 };
 

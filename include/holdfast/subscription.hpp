@@ -32,6 +32,7 @@ class Subscription {
   struct Place {
     explicit Place(const SubscriberSettings& settings) noexcept
         : subscriber(settings, SubscriberBuffers::storage_of(&buffers)) {}
+    Dialer dialer;
     Subscriber subscriber;
     SubscriberBuffers buffers;
   };
@@ -39,7 +40,6 @@ class Subscription {
   State state_ = State::absent;
   std::uint8_t address_ = 0;  // Which of the node's addresses it goes to.
   int socket_ = -1;
-  Dialer dialer_;
   alignas(Place) unsigned char place_[sizeof(Place)];
 };
 

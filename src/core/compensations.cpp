@@ -97,7 +97,7 @@ void Compensations::copy_whole(const Compensations& other) noexcept {
 
 void Compensations::abandon(const void* requester) noexcept {
   for (Slot* slot = slots_; slot != end(); ++slot)
-    if (slot->tag.requester == requester) slot->tag.requester = nullptr;
+    if (slot->state != State::free && slot->tag.requester == requester) slot->tag.requester = nullptr;
 }
 
 void Compensations::clear() noexcept {

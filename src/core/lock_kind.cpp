@@ -34,4 +34,6 @@ CommandLine& CommandLine::add_script(const Script& script, RequestForm form) noe
   return form == RequestForm::by_text ? add("EVAL").add(script.text) : add("EVALSHA").add(script.sha.bytes());
 }
 
+void ask_pttl(CommandLine& line, Key key) noexcept { line.add("PTTL").add(key.bytes()); }
+
 }  // namespace holdfast

@@ -10,15 +10,6 @@
 
 namespace holdfast {
 
-SessionSettings Node::settings() const noexcept {
-  return {.user = config_.user.view(),
-          .password = config_.password.view(),
-          .client_name = config_.client_name.view(),
-          .database = config_.database,
-          .stall_timeout = config_.stall_timeout,
-          .native_delete = config_.native_delete};
-}
-
 SubscriberSettings Node::subscriber_settings() const noexcept {
   return {.user = config_.user.view(),
           .password = config_.password.view(),
@@ -31,20 +22,27 @@ SubscriberSettings Node::subscriber_settings() const noexcept {
 
 void Node::configure(const ClientConfig& config, const SocketAddress* literal) noexcept {
   config_ = config;
-  configured_ = true;
   if (literal != nullptr) addresses_[0] = *literal;
   const bool known = local() || literal != nullptr;
-  dialer_.start(config_.connect_timeout, known ? 1 : 0, !known);
-  session_.configure(settings());
+  start(known ? 1 : 0, !known, 0);
 }
 
 void Node::configure_like(const Node& other) noexcept {
   config_ = other.config_;
-  configured_ = true;
   std::memcpy(addresses_, other.addresses_, sizeof addresses_);
   const Dialer& dialer = other.dialer_;
-  dialer_.start(config_.connect_timeout, dialer.address_count(), dialer.named(), dialer.address());
-  session_.configure(settings());
+  start(dialer.address_count(), dialer.named(), dialer.address());
+}
+
+void Node::start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept {
+  configured_ = true;
+  dialer_.start(config_.connect_timeout, address_count, named, first);
+  session_.configure({.user = config_.user.view(),
+                      .password = config_.password.view(),
+                      .client_name = config_.client_name.view(),
+                      .database = config_.database,
+                      .stall_timeout = config_.stall_timeout,
+                      .native_delete = config_.native_delete});
 }
 
 void Node::submit(LockMachine& machine, void* requester, Instant now) noexcept {
@@ -73,14 +71,9 @@ Status Node::ask(const CommandLine& line, const ReplyTag& tag, Instant now) noex
   return Status::ok;
 }
 
-// A lock of several names has a question of its own.
 Status Node::ask_remaining(const LockMachine& machine, const ReplyTag& tag, Instant now) noexcept {
   CommandLine line;
-  const LockKind& kind = machine.kind();
-  if (kind.name_at == nullptr)
-    line.add("PTTL").add(machine.key().bytes());
-  else
-    kind.fill(line, kind, Operation::query, RequestForm::by_text, {.key = machine.key()});
+  machine.kind().ask_remaining(line, machine.key());
   return ask(line, tag, now);
 }
 

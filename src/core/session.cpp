@@ -20,11 +20,10 @@ static_assert(handshake_places >= 5);
 
 // ---- Construction and questions ----------------------------------------------------------------------------------
 
-Session::Session(const SessionSettings& settings, const Storage& storage) noexcept
+Session::Session(const Storage& storage) noexcept
     : storage_{storage.transmit, storage.in_flight, storage.in_flight_count},
       compensations_(storage.compensations, storage.compensation_count, storage.compensation_keys),
-      parser_(storage.receive, storage.nodes, storage.node_count),
-      handshake_(settings) {
+      parser_(storage.receive, storage.nodes, storage.node_count) {
   HOLDFAST_ASSERT(storage.compensation_count >= 1 && storage.compensation_count <= UINT16_MAX &&
                   storage.compensation_keys.size >= key_size_max &&
                   storage.in_flight_count > storage.compensation_count &&

@@ -17,6 +17,10 @@ bool is_farewell(Status status) noexcept { return status == Status::too_many_cli
 Subscriber::Subscriber(const SubscriberSettings& settings, const Storage& storage) noexcept
     : storage_(storage), settings_(settings), parser_(storage.receive, storage.nodes, storage.node_count) {
   HOLDFAST_ASSERT(storage.transmit.size >= subscriber_transmit_size_max && storage.waiter_count != 0);
+  for (Waiter& waiter : waiters()) {
+    waiter.asked = 0;
+    waiter.taken = waiter.missed = waiter.refused = false;
+  }
 }
 
 void Subscriber::configure(const SubscriberSettings& settings) noexcept {

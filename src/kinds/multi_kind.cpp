@@ -66,6 +66,10 @@ Verdict decode(const LockKind&, Operation operation, const RespValue& reply, Loc
 static_assert(compensation_fits<scripts::multi_release.text.size() + names_max * bulk_overhead_max>);
 static_assert(compensation_fits<scripts::multi_step.text.size() + names_max * bulk_overhead_max>);
 
+void ask_remaining(CommandLine& line, Key key) noexcept {
+  fill(line, multi_kind, Operation::query, RequestForm::by_text, {.key = key});
+}
+
 }  // namespace
 
 constinit const LockKind multi_kind = {.name = "multi",
@@ -78,6 +82,7 @@ constinit const LockKind multi_kind = {.name = "multi",
                                        .reentrant = true,
                                        .fenced = false,
                                        .tells_remaining = true,
-                                       .name_at = name_at};
+                                       .name_at = name_at,
+                                       .ask_remaining = ask_remaining};
 
 }  // namespace holdfast

@@ -26,7 +26,7 @@ Client::~Client() {
 // Nobody waits for the answer any more. Only what is there at once is of use: a server on this machine.
 void Client::leave() noexcept {
   receive_arrived();  // The connection may have ended.
-  Connection::leave();
+  if (socket_ < 0) Connection::leave();
   close();
 }
 

@@ -3,8 +3,6 @@
 // What every call of a lock passes through, inline: the calls themselves would cost as much as what they do.
 #pragma once
 
-#include <cerrno>
-
 #include "holdfast/client.hpp"
 
 namespace holdfast {
@@ -34,13 +32,6 @@ inline Status Client::ensure_ready(Instant deadline) noexcept {
   if (session_.ready() && now_ - last_used_ <= idle_max) [[likely]]
     return Status::ok;
   return make_ready(deadline);
-}
-
-inline Status Client::draw_token(Token& token) noexcept {
-  const Status status = random_source_.draw_token(token);
-  if (status != Status::ok) [[unlikely]]
-    error_number_ = errno;
-  return status;
 }
 
 }  // namespace holdfast

@@ -13,6 +13,7 @@
 #include "holdfast/client.hpp"
 #include "holdfast/hold_record.hpp"
 #include "poll_sockets.hpp"
+#include "wait_for.hpp"
 
 namespace holdfast {
 
@@ -265,18 +266,18 @@ void Client::pump(const HoldRecord* lock, Instant until) noexcept {
 
 // ---- Questions of its own ----------------------------------------------------------------------------------------
 
-Status Client::ask(const CommandLine& line, Decode decode, void* out) noexcept {
-  if (query_waiting_) return Status::too_many_requests;
-  return await_query(Node::ask(line, {.requester = this}, now_), decode, out);
-}
-
-Status Client::await_query(Status asked, Decode decode, void* out) noexcept {
+inline Status Client::await_query(Status asked, Decode decode, void* out) noexcept {
   if (asked != Status::ok) return asked;
   query_waiting_ = true;
   query_outcome_ = Status::outcome_unknown;
   query_decode_ = decode;
   query_out_ = out;
   return Status::ok;
+}
+
+Status Client::ask(const CommandLine& line, Decode decode, void* out) noexcept {
+  if (query_waiting_) return Status::too_many_requests;
+  return await_query(Node::ask(line, {.requester = this}, now_), decode, out);
 }
 
 Status Client::query(const CommandLine& line, Decode decode, void* out) noexcept {

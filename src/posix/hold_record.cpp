@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/hold_record.hpp"
 
+#include <cerrno>
 #include <cstring>
 
 #include "client_hot.hpp"
@@ -183,8 +184,10 @@ inline Status HoldRecord::attempt_inline(Instant connect_by, Instant bound) noex
       status = finish(machine_.reenter(client_->now_, deadline));
       continue;
     }
-    status = machine_.kind().token == TokenSource::client_ordinal ? ways_->draw_ordinal(client_->random_source_, token)
-                                                                  : client_->draw_token(token);
+    RandomSource& random = client_->random_source_;
+    status = machine_.kind().token == TokenSource::client_ordinal ? ways_->draw_ordinal(random, token)
+                                                                  : random.draw_token(token);
+    if (status != Status::ok) client_->error_number_ = errno;
     if (status == Status::ok) status = machine_.acquire(token, client_->now_, deadline);
     if (status != Status::ok) return status;
     status = finish(Status::ok);

@@ -3,18 +3,10 @@
 // How the blocking drivers sleep: in poll(2), on one connection, a WakePipe and one descriptor more.
 #pragma once
 
-#include <time.h>
-
 #include "holdfast/connection.hpp"
 #include "holdfast/wake_pipe.hpp"
 
 namespace holdfast {
-
-// At least nothing, and no longer than sleep_max, since timers stand still where a lease does not.
-[[nodiscard]] timespec to_timespec(Duration timeout) noexcept;
-
-// Waits for events until the timeout or a signal, no longer than sleep_max. A negative timeout counts as none.
-int wait_for(int descriptor, short events, Duration timeout) noexcept;
 
 struct Ready {
   bool own;    // The connection,

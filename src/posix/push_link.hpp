@@ -19,9 +19,7 @@ class PushLink {
  public:
   PushLink(Connection& connection, Subscription& push) noexcept : connection_(connection), push_(push) {}
 
-  [[nodiscard]] Subscriber& subscriber() const noexcept {
-    return std::launder(reinterpret_cast<Subscription::Place*>(push_.place_))->subscriber;
-  }
+  [[nodiscard]] Subscriber& subscriber() const noexcept { return place().subscriber; }
   [[nodiscard]] int socket() const noexcept { return push_.socket_; }
   // Where the client went on to another address, releases are announced there.
   [[nodiscard]] bool elsewhere() const noexcept {
@@ -140,7 +138,10 @@ class PushLink {
   }
 
  private:
-  [[nodiscard]] Dialer& dialer() const noexcept { return push_.dialer_; }
+  [[nodiscard]] Subscription::Place& place() const noexcept {
+    return *std::launder(reinterpret_cast<Subscription::Place*>(push_.place_));
+  }
+  [[nodiscard]] Dialer& dialer() const noexcept { return place().dialer; }
   [[nodiscard]] Instant now() const noexcept { return connection_.now(); }
 
   void dial() noexcept {

@@ -13,6 +13,7 @@
 #include "holdfast/quorum_lock.hpp"
 #include "holdfast/url.hpp"
 #include "poll_sockets.hpp"
+#include "wait_for.hpp"
 
 namespace holdfast {
 

@@ -9,11 +9,8 @@
 namespace holdfast {
 
 Status WakePipe::open() noexcept {
-  if (ends_[0] >= 0) return Status::ok;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return Status::system_error;
-  ends_[0] = ends[0];
-  ends_[1] = ends[1];
+  // Where it fails, it leaves them as they are.
+  if (ends_[0] < 0 && ::pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) return Status::system_error;
   return Status::ok;
 }
 
@@ -32,7 +29,7 @@ void WakePipe::wake() noexcept {
 
 void WakePipe::drain() noexcept {
   char drained[64];
-  while (ends_[0] >= 0 && ::read(ends_[0], drained, sizeof drained) > 0) {}
+  while (::read(ends_[0], drained, sizeof drained) > 0) {}
 }
 
 }  // namespace holdfast

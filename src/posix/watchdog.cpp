@@ -12,6 +12,7 @@
 #include "holdfast/clock.hpp"
 #include "holdfast/hold_record.hpp"
 #include "poll_sockets.hpp"
+#include "wait_for.hpp"
 
 namespace holdfast {
 

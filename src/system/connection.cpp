@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +15,7 @@
 
 #include "addresses.hpp"
 #include "holdfast/clock.hpp"
+#include "wait_for.hpp"
 
 namespace holdfast {
 
@@ -39,6 +39,8 @@ void set_option(int socket, int level, int name, int value) noexcept {
 }
 
 }  // namespace
+
+Connection::Connection(const Session::Storage& storage) noexcept : Node(storage) {}
 
 Connection::~Connection() { ::explicit_bzero(&config_.password, sizeof config_.password); }
 
@@ -123,6 +125,10 @@ void Connection::finish_dial(Status outcome) noexcept {
   dialer_.handle_dial_failed(outcome, now_, random_->number());
 }
 
+[[gnu::noinline]] void Connection::take_addresses(const SocketAddress* addresses, std::uint8_t count) noexcept {
+  handle_addresses(addresses, count, now_, random_->number());
+}
+
 void Connection::close_transport() noexcept {
   if (socket_ >= 0) ::close(socket_);
   socket_ = -1;
@@ -130,15 +136,11 @@ void Connection::close_transport() noexcept {
 }
 
 void Connection::leave() noexcept {
-  if (compensations_pending() == 0 || socket_ >= 0 || dialer_.asks_first()) return;
+  if (compensations_pending() == 0 || dialer_.asks_first()) return;
   now_ = read_clock();
   dialer_.hurry();
   dial_on();
-  if (dialling()) {
-    pollfd entry = {.fd = socket_, .events = POLLOUT, .revents = 0};
-    constexpr timespec at_once{};
-    if (::ppoll(&entry, 1, &at_once, nullptr) > 0) finish_dial();
-  }
+  if (dialling() && wait_for(socket_, POLLOUT, Duration::zero()) > 0) finish_dial();
   session_.skip_handshake();
   if (open()) transmit();
   close_transport();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "decimal.hpp"
 
@@ -41,6 +42,22 @@ void RandomSource::start_anew() noexcept {
   page_->id[0] = '\0';
   page_->owner = wiped ? 0 : ::getpid();
   page_->alive = 1;
+}
+
+Status RandomSource::draw(unsigned char* out, std::size_t size) noexcept {
+  if (page_->pool_left < size)
+    if (const Status status = refill(); status != Status::ok) return status;
+  std::memcpy(out, page_->pool + (entropy_pool_size - page_->pool_left), size);
+  page_->pool_left -= static_cast<std::uint32_t>(size);
+  return Status::ok;
+}
+
+Status RandomSource::draw_token(Token& token) noexcept {
+  unsigned char random[token_random_size];
+  const Status status = draw(random, sizeof random);
+  if (status == Status::ok) [[likely]]
+    token = Token::from_random(random);
+  return status;
 }
 
 // The uuid (version 4) stands in the page that is wiped in a forked child: a child has one of its own.
