@@ -23,7 +23,10 @@ using Words = std::vector<std::string>;
 
 // A handshake whose commands go nowhere. Invariants are asserted after every step.
 struct Desk {
-  explicit Desk(const SessionSettings& settings = {}) : handshake(settings) { check(); }
+  explicit Desk(const SessionSettings& settings = {}) {
+    handshake.configure(settings);
+    check();
+  }
 
   void begin() {
     handshake.begin();
