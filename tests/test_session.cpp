@@ -835,6 +835,33 @@ TEST(test_passed_deadline_should_detach_and_compensate_behind_on_the_same_connec
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
 }
 
+// [rule 11] Nobody wants the reply to what was given up; but one that can be none means that every later one is another's.
+TEST(test_reply_of_another_shape_to_what_was_given_up_should_close_the_connection) {
+  struct {
+    Operation operation;
+    const char* reply;
+    bool fits;
+  } const rows[] = {{Operation::acquire, "+OK\r\n", true},  {Operation::acquire, "$-1\r\n", true},
+                    {Operation::acquire, ":1\r\n", false},  {Operation::release, ":1\r\n", true},
+                    {Operation::release, ":0\r\n", true},   {Operation::release, "$-1\r\n", false},
+                    {Operation::release, "+OK\r\n", false}, {Operation::release, "-ERR no\r\n", true}};
+  for (const auto& row : rows) {
+    TEST_MESSAGE(row.reply);
+    Wire wire;
+    wire.connect();
+    Request request = acquire_of(&lock_a, "a", 'a');
+    request.tag.operation = row.operation;
+    wire.submit("*1\r\n$1\r\na\r\n", request);
+    wire.transmit();
+    wire.session.give_up(&lock_a, Status::cancelled, wire.now);
+    wire.receive(row.reply);
+    TEST_ASSERT_EQUAL(row.fits ? SessionState::ready : SessionState::failed, wire.session.state());
+    if (!row.fits) TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+    TEST_ASSERT_EQUAL(1U,
+                      wire.session.compensations_pending());  // Kept, for the next connection where this one is closed.
+  }
+}
+
 // [rule 7] An acquire reserves the slot of its compensation; without one it is not sent.
 TEST(test_acquire_should_not_be_sent_without_a_slot_for_its_compensation) {
   Wire wire;

@@ -72,7 +72,8 @@ class Session {
     Instant submitted_at;
     Status notice = Status::ok;  // Not ok: the requester is to be told that its reply was given up.
     std::uint8_t purpose = 0;
-    std::uint16_t detail = 0;  // The compensation's slot, or the command of the handshake.
+    // The slot of its compensation, or no_slot; or the command of the handshake.
+    std::uint16_t detail = 0;
   };
   using CompensationSlot = Compensations::Slot;
   struct Storage {
@@ -297,7 +298,9 @@ class Session {
   [[nodiscard]] bool is(const InFlight& entry, Purpose purpose) const noexcept {
     return entry.purpose == static_cast<std::uint8_t>(purpose);
   }
+  static constexpr std::uint16_t no_slot = UINT16_MAX;
   void detach(InFlight& entry, Status why) noexcept;
+  [[nodiscard]] bool is_reply_to(const InFlight& detached, const RespValue& value) const noexcept;
   void adopt(InFlight& entry) noexcept;
   void carry(InFlight& entry, CompensationSlot& slot) noexcept;
   CompensationSlot& keep_for(InFlight& entry) noexcept;

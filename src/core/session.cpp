@@ -138,7 +138,7 @@ Session::CompensationSlot& Session::keep_for(InFlight& entry) noexcept {
 
 // ---- Giving up ---------------------------------------------------------------------------------------------------
 
-// The reply will be consumed and thrown away; what the request may have done is taken back right behind it.
+// The reply will be consumed and thrown away, if it is one; what the request may have done is taken back right after it.
 // `why` is told to the requester, where there is one.
 void Session::detach(InFlight& entry, Status why) noexcept {
   entry.purpose = static_cast<std::uint8_t>(Purpose::detached);
@@ -147,7 +147,18 @@ void Session::detach(InFlight& entry, Status why) noexcept {
     ++notices_;
   }
   entry.request.deadline = Instant::max();
-  if (entry.request.compensation != nullptr) keep_for(entry);
+  entry.detail = no_slot;
+  if (entry.request.compensation != nullptr) entry.detail = compensations_.index_of(keep_for(entry));
+}
+
+// Nobody wants the reply to what was given up. One of a shape that its kind does not know is no reply to it all the same, and
+// then every later one would be taken for another's.
+bool Session::is_reply_to(const InFlight& detached, const RespValue& value) const noexcept {
+  if (detached.detail == no_slot || value.is(RespKind::error)) return true;
+  const CompensationSlot& slot = compensations_.at(detached.detail);
+  if (slot.tag.generation != detached.request.tag.generation) return true;  // Another's by now.
+  LockFacts facts;
+  return slot.kind->decode(*slot.kind, detached.request.tag.operation, value, facts) != Verdict::unexpected;
 }
 
 // A posted release is a compensation in all but name: it is one, with key and token of its own.
@@ -354,6 +365,10 @@ void Session::note_error(const InFlight& entry, const RespValue& value, Status s
   }
   InFlight& entry = at(0);
   const auto purpose = static_cast<Purpose>(entry.purpose);
+  if (purpose == Purpose::detached && !is_reply_to(entry, value)) {
+    fail(Status::protocol_error, "a reply of another shape than asked for");
+    return false;
+  }
   if (purpose != Purpose::compensation) {
     const auto command = static_cast<HandshakeCommand>(entry.detail);
     pop();

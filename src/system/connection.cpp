@@ -156,11 +156,11 @@ void Connection::forget() noexcept {
 Status Connection::set_up_socket(int socket) noexcept {
   // Blocking from here on: with SO_RCVTIMEO a receive sleeps by itself, and costs one system call instead of two.
   if (::fcntl(socket, F_SETFL, 0) != 0) return Status::system_error;  // O_NONBLOCK was its only flag.
-  receive_timeout_ = config().request_timeout < sleep_max ? config().request_timeout : sleep_max;
-  const std::int64_t nanoseconds = receive_timeout_.count();
+  constexpr Duration longest = sleep_max - std::chrono::microseconds(1);
+  static_assert(longest < std::chrono::seconds(1));
+  receive_timeout_ = config().request_timeout < longest ? config().request_timeout : longest;
   timeval limit{};
-  limit.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000);
-  limit.tv_usec = static_cast<suseconds_t>(nanoseconds % 1'000'000'000 / 1000);
+  limit.tv_usec = static_cast<suseconds_t>(receive_timeout_.count() / 1000);
   if (::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return Status::system_error;
   if (address_family() == AF_UNIX) return Status::ok;
   // They save time and help to notice a dead peer; a system that does not know them works without.

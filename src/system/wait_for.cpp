@@ -8,8 +8,10 @@
 namespace holdfast {
 
 timespec to_timespec(Duration timeout) noexcept {
-  const std::int64_t left = timeout < Duration::zero() ? 0 : timeout > sleep_max ? sleep_max.count() : timeout.count();
-  return {.tv_sec = static_cast<time_t>(left / 1'000'000'000), .tv_nsec = static_cast<long>(left % 1'000'000'000)};
+  constexpr Duration longest = sleep_max - Duration(1);  // No whole second, so that there is nothing to divide.
+  static_assert(longest < std::chrono::seconds(1));
+  const Duration least = timeout < Duration::zero() ? Duration::zero() : timeout;
+  return {.tv_sec = 0, .tv_nsec = static_cast<long>((least < longest ? least : longest).count())};
 }
 
 int wait_for(int descriptor, short events, Duration timeout) noexcept {
