@@ -3,7 +3,7 @@
 // Connection is a Node with a socket: it moves bytes and time for it, and no call of it waits. When to call is the driver's to
 // know: the blocking client and the watchdog by poll(2), a quorum by one poll(2) for all its nodes, Asio's loop by its own.
 //
-// Not thread-safe: one owner. Its owner closes the socket. No heap.
+// Not thread-safe: one owner. No heap.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class Connection : protected SocketState, public Node {
   enum class Received : std::uint8_t { bytes, nothing, interrupted, closed };
 
   explicit Connection(const Session::Storage& storage) noexcept;
-  // Wipes the password.
+  // Closes the socket without a word, also a forked child's copy, and wipes the password.
   ~Connection();
 
   // A. Questions.
@@ -58,7 +58,7 @@ class Connection : protected SocketState, public Node {
     random_ = &random;
     question_ = question;
   }
-  // The driver dials by itself, and this is the socket, -1: there is none.
+  // The driver dials by itself, and this is the socket; -1: there is none, or the driver closes it.
   void set_socket(int socket) noexcept { socket_ = socket; }
   void set_now(Instant now) noexcept { now_ = now; }
   void set_error_number(int number) noexcept { error_number_ = number; }

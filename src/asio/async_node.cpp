@@ -79,7 +79,9 @@ AsyncNode::AsyncNode(AsyncLoop& loop, Host& host, const Limits& limits)
   (void)random_.open();  // Locks look at it from any thread, also while the first connection is made.
 }
 
-AsyncNode::~AsyncNode() = default;
+AsyncNode::~AsyncNode() {
+  connection_.set_socket(-1);  // The wire's, which closes it.
+}
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
 

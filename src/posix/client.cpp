@@ -3,8 +3,6 @@
 // The client's life: configuration, fork, cancellation, keeping. Its waiting is in client_transport.cpp.
 #include "holdfast/client.hpp"
 
-#include <unistd.h>
-
 #include <cerrno>
 
 #include "addresses.hpp"
@@ -20,7 +18,6 @@ Client::Client() noexcept : Connection(SessionBuffers::storage_of(&buffers_)) { 
 Client::~Client() {
   // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
   if (!forked()) leave();
-  if (socket_ >= 0) ::close(socket_);
 }
 
 // Nobody waits for the answer any more. Only what is there at once is of use: a server on this machine.

@@ -42,7 +42,10 @@ void set_option(int socket, int level, int name, int value) noexcept {
 
 Connection::Connection(const Session::Storage& storage) noexcept : Node(storage) {}
 
-Connection::~Connection() { ::explicit_bzero(&config_.password, sizeof config_.password); }
+Connection::~Connection() {
+  if (socket_ >= 0) ::close(socket_);
+  ::explicit_bzero(&config_.password, sizeof config_.password);
+}
 
 void Connection::configure(const ClientConfig& config) noexcept {
   SocketAddress literal;

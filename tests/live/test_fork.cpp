@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -92,6 +93,16 @@ class Child {
       return 1;                        \
     }                                  \
   } while (false)
+
+int sockets_open() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // The folder's own descriptor.
+    const std::string target = std::filesystem::read_symlink(entry, gone).string();
+    count += target.compare(0, 7, "socket:") == 0 ? 1 : 0;
+  }
+  return count;
+}
 
 ClientConfig calm_config(const std::string& url) {
   ClientConfig config = config_for(url);
@@ -181,6 +192,33 @@ TEST_ON_SERVER(test_child_should_have_nothing_of_its_parents_and_can_begin_anew)
   TEST_ASSERT_EQUAL(Status::ok, busy.acquire(5s));
   TEST_ASSERT_EQUAL(Status::ok, lock.acquire(5s));
   TEST_ASSERT_TRUE(lock.held());
+}
+
+// [rule 16] Copies of the parent's sockets would keep its connections open after its own end.
+TEST_ON_SERVER(test_destructors_in_a_child_should_close_its_copies_of_the_sockets) {
+  const int before = sockets_open();
+  auto client = std::make_unique<Client>();
+  TEST_ASSERT_EQUAL(Status::ok, client->connect(calm_config(server.unix_url())));
+  auto places = std::make_unique<WatchdogPlaces<4>>();
+  auto watchdog = std::make_unique<Watchdog>(places->storage());
+  TEST_ASSERT_EQUAL(Status::ok, watchdog->start(*client));
+  auto mutex = std::make_unique<Mutex>(*client, "m");
+  TEST_ASSERT_EQUAL(Status::ok, mutex->keep({.keep = Keep::always}));
+  TEST_ASSERT_EQUAL(Status::ok, mutex->try_acquire());  // The watchdog connects for it.
+  auto quorum = std::make_unique<Quorum<1>>();
+  const std::string url = server.unix_url();
+  const ByteView urls[] = {url};
+  TEST_ASSERT_EQUAL(Status::ok, quorum->connect(urls, 1, {.restart_guard = false}));
+  TEST_ASSERT_TRUE(comes([&] { return sockets_open() == before + 3; }));
+  Child forked([&](Child&) {
+    mutex.reset();
+    watchdog.reset();
+    client.reset();
+    quorum.reset();
+    return sockets_open() - before;
+  });
+  TEST_ASSERT_EQUAL(0, forked.join());
+  TEST_ASSERT_EQUAL(Status::ok, mutex->release());
 }
 
 TEST_ON_SERVER(test_destructors_in_a_child_should_leave_the_parents_hold) {
