@@ -7,6 +7,7 @@ passed=0
 failed=0
 skipped=0
 summary=()
+failures=()  # What failed, a line each.
 
 count() {  # count LABEL PASSED FAILED SKIPPED
   passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
@@ -29,6 +30,7 @@ step() {  # step LABEL COMMAND...: into a log, whose end is shown if the command
 
 print_summary() {  # the last line of it: N passed, N failed. It fails when something failed or nothing passed.
   printf '\n'
+  ((${#failures[@]} == 0)) || printf 'failed: %s\n' "${failures[@]}"
   printf '%s\n' "${summary[@]}"
   local and_skipped=
   ((skipped == 0)) || and_skipped=", $skipped skipped"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Prints how many of Meson's tests passed, failed and were skipped.
+"""Prints how many of Meson's tests passed, failed and were skipped; then a line per failed test, with what it said last.
 
 usage: results_of.py TESTLOG     meson-logs/testlog.json of a build folder: one JSON object per line
 """
@@ -7,8 +7,21 @@ usage: results_of.py TESTLOG     meson-logs/testlog.json of a build folder: one 
 import json
 import sys
 
+SAID_MOST = 3  # lines of a failed test, each of at most so many characters:
+LINE_MOST = 200
+
+
+def last_words(test):
+    """What tells most of a failure: the lines that name it, else the last ones."""
+    lines = [line.strip() for line in (test.get("stdout", "") + test.get("stderr", "")).splitlines() if line.strip()]
+    named = [line for line in lines if "FAIL" in line or "ERROR" in line or "Assert" in line]
+    return [line[:LINE_MOST] for line in (named or lines)[-SAID_MOST:]]
+
+
 with open(sys.argv[1], encoding="utf-8") as log:
-    results = [json.loads(line)["result"] for line in log]
-passed = sum(result in ("OK", "EXPECTEDFAIL") for result in results)
-skipped = results.count("SKIP")
-print(passed, len(results) - passed - skipped, skipped)
+    tests = [json.loads(line) for line in log]
+failed = [test for test in tests if test["result"] not in ("OK", "EXPECTEDFAIL", "SKIP")]
+skipped = sum(test["result"] == "SKIP" for test in tests)
+print(len(tests) - len(failed) - skipped, len(failed), skipped)
+for test in failed:
+    print(f"{test['name']}: {test['result']}:", " | ".join(last_words(test)))

@@ -22,9 +22,9 @@
 #include "freertos_shapes.hpp"
 #endif
 
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/session.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/session.hpp"
 
 using namespace holdfast;
 
@@ -139,19 +139,19 @@ bool draw_token(Token& token) {
 
 // ---- Memory ------------------------------------------------------------------------------------------------------
 
-// SessionBuffers has 23 KiB, for renewals of a hundred holds and what a pool of locks leaves behind. One Mutex gets along
+// SessionBuffers has 10 KiB, for what a pool of locks leaves behind. One Mutex gets along
 // with less: the longest reply is an error line, the largest array the server's identity, and of compensations one may wait
 // while the next attempt reserves another. A reply beyond that would fail the session, not overflow.
 struct Memory {
   char receive[1024];
   RespValue nodes[8];
-  char transmit[transmit_size_max / 2];
+  char transmit[transmit_size_max];
   Session::InFlight in_flight[10];
   Session::CompensationSlot compensations[2];
   char compensation_keys[2 * key_size_max];
 };
 static_assert(sizeof(Memory::receive) >= line_size_max + 3);
-static_assert(sizeof(Memory) + sizeof(Session) + sizeof(LockMachine) <= 9 * 1024, "what this task takes of RAM");
+static_assert(sizeof(Memory) + sizeof(Session) + sizeof(LockMachine) <= 7 * 1024, "what this task takes of RAM");
 
 // They view each other as long as either lives, so they live for ever.
 Memory memory;

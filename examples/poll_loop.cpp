@@ -24,10 +24,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/reentrant_kind.hpp"
-#include "holdfast/session.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
+#include "holdfast/core/session.hpp"
 
 using namespace holdfast;
 

@@ -25,7 +25,7 @@
 //   f         flush scripts      s n     a stranger's key    h n       what the ACL refuses
 //   A N R n   as a n r of lock n, sent and answered in one go where nothing else is in flight; n / 3 says how it goes
 //   i n       make lock n anew, of kind n / 3        U n  release lock n as often as it is held, by post
-//   m n       renew lock n over another connection   M n  and hear of it        j n  another object takes lock n over
+//   m n       renew lock n over another connection   M n  and hear of it
 //   u n       client n finds a reply in its socket that it did not ask for, while it waits for none
 // A lock of a reentrant kind that is held is acquired once more, and released once of several times.
 // Spaces and line ends between steps are nothing.
@@ -36,8 +36,8 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "model_client.hpp"
 #include "model_server.hpp"
 #include "theorem.hpp"
@@ -113,7 +113,7 @@ class World final : ModelClient::Observer {
   // ---- Steps
 
   void step(char letter, std::size_t n) {
-    static constexpr char letters[] = "ckKwy+anrpgbdDtTxXzelfsvhANRiUmMju";
+    static constexpr char letters[] = "ckKwy+anrpgbdDtTxXzelfsvhANRiUmMu";
     if (std::strchr(letters, letter) == nullptr || letter == '\0')
       letter = letters[static_cast<std::uint8_t>(letter) % (sizeof letters - 1)];
     trace_ += letter + std::to_string(n) + " ";
@@ -149,10 +149,6 @@ class World final : ModelClient::Observer {
       case 'U': owner.release_all(*story.lock); break;
       case 'm': renew_aside(story); break;
       case 'M': hear_aside(story); break;
-      case 'j':
-        story.lock = &owner.replace_lock(*story.lock);
-        start_story(story);
-        break;
       case 'u': say_unasked(client, n / 2); break;
       case 'd': client.receive(SIZE_MAX); break;
       case 'D': client.receive(1 + n / 2); break;

@@ -27,9 +27,9 @@
 #include <utility>
 #include <vector>
 
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/renewal_schedule.hpp"
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/renewal_schedule.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 #include "resp_oracle.hpp"
 #include "resp_tree.hpp"
 #include "scripts.hpp"

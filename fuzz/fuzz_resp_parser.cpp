@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 #include "parse_record.hpp"
 #include "resp_oracle.hpp"
 #include "theorem.hpp"

@@ -28,10 +28,10 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/reentrant_kind.hpp"
-#include "holdfast/resp_encoder.hpp"
-#include "holdfast/session.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
+#include "holdfast/core/session.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
 #include "resp_oracle.hpp"
 #include "resp_tree.hpp"
 #include "theorem.hpp"

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/subscriber.hpp"
+#include "holdfast/core/subscriber.hpp"
 #include "resp_oracle.hpp"
 #include "resp_text.hpp"
 #include "resp_tree.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/assert.hpp"
+#include "holdfast/proto/assert.hpp"
 
 #include <cstddef>
 #include <cstdlib>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/resp_encoder.hpp"
-
-#include "decimal.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
 
 namespace holdfast {
 
@@ -38,76 +36,86 @@ std::size_t command_header_size(std::size_t count) noexcept {
   return header_overhead + decimal_size(static_cast<std::uint64_t>(count));
 }
 
-std::size_t argument_size(const Argument& argument) noexcept {
-  const std::size_t payload = payload_size(argument);
+std::size_t bulk_size(std::size_t payload) noexcept {
   return header_overhead + decimal_size(static_cast<std::uint64_t>(payload)) + payload + 2;
-}
-
-// encode_command(), and reports where the payload of argument `watched` stands.
-Status encode(MutableBytes out, Arguments arguments, std::size_t& size, std::size_t watched,
-              std::size_t& watched_offset) noexcept {
-  if (arguments.count() == 0) return Status::invalid_argument;
-  const std::size_t needed = encoded_size(arguments);
-  if (needed > out.size) return Status::buffer_too_small;
-  size = needed;
-  char* at = write_header(out.data, '*', arguments.count());
-  std::size_t index = 0;
-  for (const Argument& argument : arguments) {
-    at = write_argument(at, argument);
-    // The payload stands before the CR LF that ends its argument.
-    if (index++ == watched) watched_offset = static_cast<std::size_t>(at - out.data) - 2 - payload_size(argument);
-  }
-  return Status::ok;
 }
 
 }  // namespace
 
 std::size_t encoded_size(Arguments arguments) noexcept {
   std::size_t size = command_header_size(arguments.count());
-  for (const Argument& argument : arguments) size += argument_size(argument);
+  for (const Argument& argument : arguments) size += bulk_size(payload_size(argument));
   return size;
 }
 
 Status encode_command(MutableBytes out, Arguments arguments, std::size_t& size) noexcept {
-  std::size_t unused = 0;
-  return encode(out, arguments, size, SIZE_MAX, unused);
-}
-
-CommandWriter::CommandWriter(MutableBytes out, std::size_t count) noexcept : out_(out), missing_(count) {
-  HOLDFAST_ASSERT(count != 0);
-  const std::size_t needed = command_header_size(count);
-  fits_ = needed <= out.size;
-  if (!fits_) return;
-  write_header(out.data, '*', count);
-  size_ = needed;
-}
-
-CommandWriter& CommandWriter::append(const Argument& argument) noexcept {
-  HOLDFAST_ASSERT(missing_ != 0);
-  --missing_;
-  fits_ = fits_ && argument_size(argument) <= out_.size - size_;
-  if (fits_) size_ = static_cast<std::size_t>(write_argument(out_.data + size_, argument) - out_.data);
-  return *this;
-}
-CommandWriter& CommandWriter::add(ByteView bytes) noexcept { return append(Argument(bytes)); }
-CommandWriter& CommandWriter::add(std::int64_t integer) noexcept { return append(Argument(integer)); }
-
-Status CommandWriter::finish(std::size_t& size) const noexcept {
-  HOLDFAST_ASSERT(missing_ == 0);
-  if (!fits_) return Status::buffer_too_small;
-  size = size_;
+  if (arguments.count() == 0) return Status::invalid_argument;
+  const std::size_t needed = encoded_size(arguments);
+  if (needed > out.size) return Status::buffer_too_small;
+  size = needed;
+  char* at = write_header(out.data, '*', arguments.count());
+  for (const Argument& argument : arguments) at = write_argument(at, argument);
   return Status::ok;
 }
 
-Status RequestTemplate::prepare(Arguments arguments, std::size_t patched) noexcept {
-  HOLDFAST_ASSERT(patched < arguments.count() && !arguments.begin()[patched].is_integer());
-  std::size_t size = 0;
-  std::size_t offset = 0;
-  if (const Status status = encode({bytes_, sizeof bytes_}, arguments, size, patched, offset); status != Status::ok)
-    return status;
-  size_ = static_cast<std::uint16_t>(size);
-  patched_offset_ = static_cast<std::uint16_t>(offset);
-  patched_size_ = static_cast<std::uint16_t>(arguments.begin()[patched].bytes().size());
+CommandWriter::CommandWriter(MutableBytes out, std::size_t count) noexcept
+    : begin_(out.data), at_(out.data), end_(out.data + out.size), announced_(static_cast<std::uint32_t>(count)) {
+  HOLDFAST_ASSERT(count != 0);
+  if (command_header_size(count) > out.size)
+    overflow();
+  else
+    at_ = write_header(out.data, '*', count);
+}
+
+inline char* CommandWriter::begin_bulk(std::size_t size) noexcept {
+  const std::size_t digits = size < 10 ? 1 : size < 100 ? 2 : decimal_size(std::uint64_t{size});
+  if (room() < 1 + digits + 2 + size + 2) [[unlikely]] {
+    overflow();
+    return nullptr;
+  }
+  *at_ = '$';
+  if (digits > 2) return end_line(write_decimal(at_ + 1, size, digits));
+  const auto small = static_cast<std::uint32_t>(size);
+  if (digits == 2) at_[1] = static_cast<char>('0' + small / 10);
+  at_[digits] = static_cast<char>('0' + small % 10);
+  return end_line(at_ + 1 + digits);
+}
+
+CommandWriter& CommandWriter::add(ByteView bytes) noexcept {
+  ++count_;
+  char* const payload = begin_bulk(bytes.size());
+  if (payload == nullptr) [[unlikely]]
+    return *this;
+  if (!bytes.empty()) std::memcpy(payload, bytes.data(), bytes.size());
+  at_ = end_line(payload + bytes.size());
+  return *this;
+}
+
+CommandWriter& CommandWriter::add(std::int64_t integer) noexcept {
+  char digits[decimal_size_max];
+  return add(ByteView(digits, static_cast<std::size_t>(write_decimal(digits, integer) - digits)));
+}
+
+CommandWriter& CommandWriter::add_encoded(ByteView bytes, std::size_t count) noexcept {
+  if (char* const place = claim(bytes.size(), count); place != nullptr) [[likely]]
+    std::memcpy(place, bytes.data(), bytes.size());
+  return *this;
+}
+
+// What was announced, has ten arguments or more, or none, or did not fit.
+Status CommandWriter::finish_other(std::size_t& size) noexcept {
+  HOLDFAST_ASSERT(announced_ == 0 ? count_ < 100 : count_ == announced_);
+  if (count_ == 0) return Status::invalid_argument;
+  if (begin_ == nullptr) return Status::buffer_too_small;
+  if (announced_ == 0) {  // The arguments make way for the second digit of their number.
+    if (room() == 0) return Status::buffer_too_small;
+    char* const digits = begin_ + 1;
+    std::memmove(digits + 1, digits, static_cast<std::size_t>(at_++ - digits));
+    digits[0] = static_cast<char>('0' + count_ / 10);
+    digits[1] = static_cast<char>('0' + count_ % 10);
+    announced_ = count_;
+  }
+  size = static_cast<std::size_t>(at_ - begin_);
   return Status::ok;
 }
 

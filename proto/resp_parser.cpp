@@ -6,14 +6,20 @@
 //
 // take_scalar() is a short cut for what has come as a whole and is plain, the usual case, out of registers: it accepts
 // nothing that read_element() would refuse, and whatever it does not take it leaves alone.
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 
-#include "fast_paths.hpp"
-#include "holdfast/assert.hpp"
+#include "holdfast/proto/assert.hpp"
 
 namespace holdfast {
 
 namespace {
+
+// take_scalar() and take_array() only save time. Where size counts more, -Os, they are left out.
+#ifdef __OPTIMIZE_SIZE__
+constexpr bool short_cuts = false;
+#else
+constexpr bool short_cuts = true;
+#endif
 
 // 19 digits hold every 64-bit integer and cannot overflow the accumulator.
 constexpr std::uint32_t digits_max = 19;
@@ -229,7 +235,7 @@ inline ParseResult RespParser::read_element(RespValue& element) noexcept {
 
 ParseResult RespParser::poll_value(RespValue& out) noexcept {
   // What made the parser invalid stands at the cursor still, so take_scalar() does not take it.
-  if (fast_paths && depth_ == 0 && scanned_ == 0) [[likely]] {
+  if (short_cuts && depth_ == 0 && scanned_ == 0) [[likely]] {
     if (const char* const behind = take_scalar(cursor_, end_, out); behind != nullptr) [[likely]] {
       cursor_ = behind;
       return ParseResult::value;
@@ -266,7 +272,7 @@ inline bool RespParser::take_array(RespValue& out) noexcept {
 // Puts elements together. An array's node is followed by those of its elements; its level counts what is still to come.
 ParseResult RespParser::read_reply(RespValue& out) noexcept {
   if (error_ != nullptr) return ParseResult::invalid;
-  if (fast_paths && take_array(out)) return ParseResult::value;
+  if (short_cuts && take_array(out)) return ParseResult::value;
   for (;;) {
     if (depth_ == 0) value_begin_ = cursor_;
     RespValue& element = nodes_[nodes_used_];

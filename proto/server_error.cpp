@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/server_error.hpp"
+#include "holdfast/proto/server_error.hpp"
 
 #include <cstdint>
 

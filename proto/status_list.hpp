@@ -21,14 +21,14 @@
         "This object does not hold the lock.",\
         "Acquire it first.") \
   ENTRY(already_held,\
-        "This object holds the lock already.",\
-        "Release it first.") \
+        "This object holds the lock, or does what is asked for, already.",\
+        "Release it first, or wait until the other call has ended.") \
   ENTRY(buffer_too_small,\
         "The output does not fit into its buffer.",\
         "Pass a larger one.") \
   ENTRY(too_many_requests,\
-        "Every place for requests is taken.",\
-        "Wait for replies, or for a connection.") \
+        "Every place is taken: for requests, for the holds of a watchdog, or for the names of an owner.",\
+        "Wait for replies or for a connection, or make the watchdog or the owner with more places.") \
   ENTRY(cancelled,\
         "cancel() ended the call.",\
         "Nothing to do: what it may have acquired is released.") \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/asio_error.hpp"
+#include "holdfast/asio/asio_error.hpp"
 
 #include <set>
 #include <string>

@@ -11,7 +11,7 @@
 #include <csignal>
 #include <string>
 
-#include "holdfast/assert.hpp"
+#include "holdfast/proto/assert.hpp"
 
 using namespace holdfast;
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "decimal.hpp"
-#include "holdfast/bytes.hpp"
+#include "holdfast/proto/bytes.hpp"
+#include "holdfast/proto/decimal.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
 // What is to be taken back, without a session: its slots, their keys and their turns.
-#include "holdfast/compensations.hpp"
+#include "holdfast/core/compensations.hpp"
 
 #include <random>
 #include <string>
 #include <vector>
 
-#include "holdfast/lock_kind.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
+#include "written_line.hpp"
 
 using namespace holdfast;
 
@@ -49,12 +50,13 @@ struct Desk {
   }
   // The key that the next command names; empty where there is none.
   std::string next(Slot*& slot) {
-    CommandLine line;
+    testing::WrittenLine line;
     slot = all.poll_transmit(slot, now, line);
     check();
     if (slot == nullptr) return "";
-    TEST_ASSERT_EQUAL("EVAL", std::string(line.view().begin()->bytes().string_view()));
-    return std::string((line.view().begin() + 3)->bytes().string_view());
+    const testing::Words words = line.words();
+    TEST_ASSERT_EQUAL("EVAL", words[0]);
+    return words[3];
   }
   Slot& send() {
     Slot* slot = nullptr;
@@ -209,7 +211,7 @@ TEST(test_requester_that_went_away_should_stand_in_no_slot) {
   TEST_ASSERT_EQUAL(Status::ok, desk.add("a", 'a', 0, &requester));
   desk.all.abandon(&requester);
   desk.check();
-  TEST_ASSERT_TRUE(desk.send().tag.requester == nullptr);
+  TEST_ASSERT_TRUE(desk.send().tag().requester == nullptr);
 }
 
 // ---- All together ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "holdfast/derived_name.hpp"
+#include "holdfast/core/derived_name.hpp"
 #include "printers.hpp"
 
 using namespace holdfast;

@@ -2,11 +2,11 @@
 //
 // When a connection is made, and where it goes. Theorem: attempts never come faster than their pauses allow, each address
 // gets its turn, and an answer of the resolver is used however late it comes.
-#include "holdfast/dialer.hpp"
+#include "holdfast/core/dialer.hpp"
 
 #include <random>
 
-#include "holdfast/cancel_signal.hpp"
+#include "holdfast/detail/cancel_signal.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 
@@ -140,6 +140,24 @@ TEST(test_an_answer_that_comes_later_than_the_connect_timeout_should_be_used) {
   desk.dialer.handle_resolved(1, desk.now, most);
   TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
   TEST_ASSERT_TRUE(desk.dialer.attempt_deadline() == desk.now + timeout);  // The resolver's time is not the attempt's.
+}
+
+// The next attempt is due then. It is no reason to begin with short pauses again, where the address is the same.
+TEST(test_answers_that_come_late_should_not_shorten_the_pauses) {
+  Desk desk(1, true);
+  Duration pause = 0s;
+  for (int round = 0; round < 8; ++round) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+    TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+    desk.now = desk.now + timeout;
+    TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+    TEST_ASSERT_EQUAL(DialState::waiting, desk.dialer.state());
+    TEST_ASSERT_TRUE(desk.dialer.poll_timeout() - desk.now >= pause);
+    pause = desk.dialer.poll_timeout() - desk.now;
+    desk.dialer.handle_resolved(1, desk.now, most);
+  }
+  TEST_ASSERT_TRUE(pause > 64 * reconnect_delay_min);
 }
 
 TEST(test_known_addresses_that_all_fail_should_lead_to_a_new_question) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // How a connection introduces itself, without a session: what it asks, in which order, and whom it kills.
-#include "holdfast/handshake.hpp"
+#include "holdfast/core/handshake.hpp"
 
 #include <string>
 #include <vector>
 
 #include "heard.hpp"
-#include "holdfast/lock_kind.hpp"
+#include "holdfast/core/lock_kind.hpp"
 #include "resp_text.hpp"
 #include "scripts.hpp"
+#include "written_line.hpp"
 
 using namespace holdfast;
 using namespace holdfast::testing;
@@ -18,8 +19,6 @@ static void setUp() {}
 static void tearDown() {}
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 // A handshake whose commands go nowhere. Invariants are asserted after every step.
 struct Desk {
@@ -33,13 +32,10 @@ struct Desk {
     check();
   }
   HandshakeCommand poll(Words& words) {
-    CommandLine line;
+    WrittenLine line;
     const HandshakeCommand command = handshake.poll_command(line);
     check();
-    words.clear();
-    for (const Argument& argument : line.view())
-      words.push_back(argument.is_integer() ? std::to_string(argument.integer())
-                                            : std::string(argument.bytes().string_view()));
+    words = line.words();
     return command;
   }
   // What goes out until there is no more.

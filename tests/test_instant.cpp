@@ -3,6 +3,7 @@
 // A deadline of "now and for ever" must not wrap to the past: sums of instants saturate.
 #include <cstdint>
 
+#include "holdfast/clock.hpp"
 #include "holdfast/instant.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
@@ -55,4 +56,37 @@ TEST(test_the_epoch_should_come_before_everything_and_the_end_behind) {
 TEST(test_the_longest_distance_should_not_overflow) {
   TEST_ASSERT_TRUE(Duration::max() == Instant::max() - Instant());
   TEST_ASSERT_TRUE(-Duration::max() == Instant() - Instant::max());
+}
+
+namespace {
+// A clock of <chrono> that says what it is told.
+struct SetClock {
+  using duration = std::chrono::microseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<SetClock>;
+  static inline time_point shown;
+  static time_point now() { return shown; }
+};
+}  // namespace
+
+TEST(test_an_instant_should_be_the_same_moment_on_another_clock_or_earlier) {
+  SetClock::shown = SetClock::time_point(1h);
+  for (const Duration left : {Duration(0s), Duration(1500ms), Duration(-1500ms), Duration(24h)}) {
+    const Instant before = read_clock();
+    const auto point = time_point_of<SetClock>(before + left);
+    const Duration passed = read_clock() - before;
+    TEST_ASSERT_TRUE(point - SetClock::shown <= left);
+    TEST_ASSERT_TRUE(point - SetClock::shown + 1us >= left - passed);
+  }
+}
+
+TEST(test_an_instant_without_a_moment_should_be_an_end_of_the_other_clock) {
+  SetClock::shown = SetClock::time_point(1h);
+  TEST_ASSERT_TRUE(SetClock::time_point::min() == time_point_of<SetClock>(Instant()));
+  TEST_ASSERT_TRUE(SetClock::time_point::max() == time_point_of<SetClock>(Instant::max()));
+  SetClock::shown = SetClock::time_point::max() - 1s;
+  TEST_ASSERT_TRUE(SetClock::time_point::max() == time_point_of<SetClock>(read_clock() + 1h));
+  SetClock::shown = SetClock::time_point(0s);
+  TEST_ASSERT_TRUE(time_point_of<SetClock>(at(1)) < SetClock::shown);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/linked_place.hpp"
+#include "holdfast/detail/linked_place.hpp"
 
 #include <memory>
 #include <string>

@@ -5,11 +5,10 @@
 
 #include <string>
 
-#include "fast_paths.hpp"
 #include "heard.hpp"
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "lock_desk.hpp"
 #include "lock_transitions.hpp"
 #include "printers.hpp"
@@ -73,23 +72,6 @@ TEST(test_configure_should_say_the_lease_that_the_automatic_one_comes_to) {
   const std::string milliseconds = std::to_string(lease_default / 1ms);
   TEST_ASSERT_TRUE(desk.bytes.find("PX\r\n$" + std::to_string(milliseconds.size()) + "\r\n" + milliseconds) !=
                    std::string::npos);
-}
-
-// What was prepared names the old key.
-TEST(test_configure_should_throw_away_what_was_prepared) {
-  Desk desk;
-  desk.hold(start);
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
-  TEST_ASSERT_TRUE(desk.take_request());
-  desk.answer(Desk::one(), start);
-  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.configure(Key("other"), {.lease = lease}));
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('b'), start, start + 1s));
-  TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
-  TEST_ASSERT_TRUE(desk.take_request());
-  desk.answer(Desk::granted(), start);
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
-  TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
 }
 
 TEST(test_configure_should_refuse_a_new_key_while_held) {
@@ -300,6 +282,21 @@ TEST(test_refused_request_should_leave_nothing_behind) {
   TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
   TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
   TEST_ASSERT_FALSE(desk.compensation());
+}
+
+// That there is no room in the client says nothing of the hold.
+TEST(test_renewal_without_room_should_be_no_doubt_and_due_again_at_once) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 1s, start + 2s));
+  desk.machine.refuse_request(Status::too_many_requests, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.status());
+  TEST_ASSERT_EQUAL(start + 1s + retry_delay_min, desk.machine.renewal_due());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 2s, start + 3s));
+  desk.machine.refuse_request(Status::not_connected, start + 2s);
+  TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
 }
 
 // ---- Identity ----------------------------------------------------------------------------------------------------
@@ -1252,6 +1249,28 @@ TEST(test_acquire_should_be_refused_while_a_step_is_on_its_way) {
   desk.hold(start + 3s, 'b');
 }
 
+TEST(test_a_loss_should_be_forgotten_at_once_and_once) {
+  for (const int releases : {0, 1, 2}) {
+    Desk desk(reentrant_kind);
+    TEST_ASSERT_EQUAL(Status::not_held, desk.machine.forget_loss());
+    desk.hold_times(2, start);
+    TEST_ASSERT_EQUAL(Status::already_held, desk.machine.forget_loss());
+    TEST_ASSERT_EQUAL(2U, desk.machine.count());
+    desk.machine.handle_timeout(start + lease);
+    TEST_ASSERT_EQUAL(LockEvent::lost, desk.event());
+    TEST_ASSERT_TRUE(desk.compensation());  // What is to be taken back is not forgotten.
+    for (int release = 0; release < releases; ++release)
+      TEST_ASSERT_EQUAL(Status::lock_lost,
+                        desk.machine.release(NativeDelete::none, false, start + lease, start + lease + 1s));
+    TEST_ASSERT_EQUAL(releases == 2 ? Status::not_held : Status::ok, desk.machine.forget_loss());
+    TEST_ASSERT_EQUAL(Status::not_held, desk.machine.forget_loss());
+    TEST_ASSERT_EQUAL(Status::not_held,
+                      desk.machine.release(NativeDelete::none, false, start + lease, start + lease + 1s));
+    desk.hold(start + lease + 2s, 'b');
+    TEST_ASSERT_EQUAL(1U, desk.machine.count());
+  }
+}
+
 // [rule 2] A step that was wanted and not sent is dropped with its hold.
 TEST(test_loss_should_drop_a_step_that_was_not_sent) {
   Desk desk(reentrant_kind);
@@ -1781,171 +1800,6 @@ TEST(test_disowning_what_is_not_held_should_do_nothing) {
   TEST_ASSERT_FALSE(desk.machine.has_output());
 }
 
-// ---- A hold that changes machines ------------------------------------------------------------------------------------
-
-TEST(test_taken_over_hold_should_be_the_same_hold) {
-  Desk old(fenced_kind);
-  old.acquire(start);
-  old.answer(RespValue::make_text(RespKind::bulk, "42"), start);
-  TEST_ASSERT_EQUAL(LockEvent::granted, old.event());
-  old.reenter(start + 1s);
-  old.answer(Desk::one(), start + 1s);
-  TEST_ASSERT_EQUAL(LockEvent::granted, old.event());
-  LockMachine heir(fenced_kind);
-  TEST_ASSERT_EQUAL(Status::ok, heir.configure(Key("name"), {.lease = 1s}));
-  heir.take_over(old.machine);
-  TEST_ASSERT_TRUE(heir.held(start + 2s));
-  TEST_ASSERT_EQUAL(LockState::held, heir.state());
-  TEST_ASSERT_EQUAL(2U, heir.count());
-  TEST_ASSERT_EQUAL(42U, heir.fence());
-  TEST_ASSERT_EQUAL(start + 1s, heir.confirmed_at());
-  TEST_ASSERT_EQUAL(start + 1s + lease - drift, heir.valid_until());
-  TEST_ASSERT_EQUAL(lease, heir.timing().lease);
-  TEST_ASSERT_EQUAL(lease - drift, heir.validity());
-  TEST_ASSERT_EQUAL(start + 1s + lease / 3, heir.renewal_due());
-  TEST_ASSERT_EQUAL(start + 1s + lease / 3 * 2, heir.risky_from());
-  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), heir.token().bytes());
-  TEST_ASSERT_FALSE(heir.has_output());
-  // The old one is idle, and deletes nothing.
-  TEST_ASSERT_EQUAL(LockState::idle, old.machine.state());
-  TEST_ASSERT_FALSE(old.machine.held(start + 2s));
-  TEST_ASSERT_EQUAL(0U, old.machine.count());
-  TEST_ASSERT_FALSE(old.machine.has_output());
-  TEST_ASSERT_EQUAL(Status::not_held, old.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
-}
-
-// What the heir sends speaks of the hold's token, count and lease.
-TEST(test_taken_over_hold_should_be_compensated_and_released_as_its_own) {
-  Desk old(reentrant_kind);
-  old.hold_times(3, start);
-  Desk heir(reentrant_kind);
-  TEST_ASSERT_EQUAL(Status::ok, heir.machine.configure(Key("name"), {.lease = 1s}));
-  heir.machine.take_over(old.machine);
-  TEST_ASSERT_EQUAL(Status::ok, heir.machine.step_down(true, start + 1s, start + 2s));
-  Token token;
-  TEST_ASSERT_TRUE(heir.compensation(&token));
-  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), token.bytes());
-  TEST_ASSERT_EQUAL(2U, heir.compensated_count);
-  TEST_ASSERT_EQUAL(10000U, heir.compensated_lease);
-  heir.step_down(start + 1s);
-  TEST_ASSERT_EQUAL(step_of("1"), heir.bytes);
-  TEST_ASSERT_EQUAL(1U, heir.would_compensate_by());
-  heir.answer(Desk::one(), start + 1s);
-  TEST_ASSERT_EQUAL(LockEvent::released, heir.event());
-  TEST_ASSERT_EQUAL(Status::ok, heir.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
-  TEST_ASSERT_TRUE(heir.take_request());
-  TEST_ASSERT_TRUE(heir.bytes.find(std::string(token_text_size, 'a')) != std::string::npos);
-}
-
-TEST(test_taken_over_hold_should_keep_its_doubt) {
-  Desk old;
-  old.hold(start);
-  old.renew(start + 1s);
-  old.fail(Status::loading, true, start + 1s);
-  TEST_ASSERT_EQUAL(LockEvent::at_risk, old.event());
-  const Instant due = old.machine.renewal_due();
-  Desk heir;
-  const std::uint32_t generation = heir.machine.generation();
-  heir.machine.take_over(old.machine);
-  TEST_ASSERT_EQUAL(LockState::at_risk, heir.machine.state());
-  TEST_ASSERT_EQUAL(due, heir.machine.renewal_due());
-  TEST_ASSERT_EQUAL(Status::loading, heir.machine.status());
-  TEST_ASSERT_EQUAL(generation + 1, heir.machine.generation());
-  TEST_ASSERT_EQUAL(Status::not_held, old.machine.status());
-}
-
-// What the old machine told of the count may not have been heard.
-TEST(test_refused_reentry_of_a_hold_that_was_taken_over_should_tell_its_count) {
-  Desk old(reentrant_kind);
-  old.hold_times(2, start);
-  Desk heir(reentrant_kind);
-  heir.machine.take_over(old.machine);
-  heir.reenter(start + 1s);
-  heir.fail(Status::loading, true, start + 1s);
-  TEST_ASSERT_EQUAL(LockEvent::denied, heir.event());
-  TEST_ASSERT_TRUE(heir.compensation());
-  TEST_ASSERT_EQUAL(2U, heir.compensated_count);
-}
-
-// The heir's own request was prepared for another lease.
-TEST(test_heir_should_acquire_with_the_lease_that_it_took_over) {
-  Desk heir;
-  TEST_ASSERT_EQUAL(Status::ok, heir.machine.configure(Key("name"), {.lease = 1s}));
-  heir.acquire(start);
-  heir.answer(RespValue(), start);
-  TEST_ASSERT_EQUAL(LockEvent::denied, heir.event());
-  Desk old;
-  old.hold(start);
-  heir.machine.take_over(old.machine);
-  TEST_ASSERT_EQUAL(Status::ok, heir.machine.release(NativeDelete::none, false, start, start + 1s));
-  TEST_ASSERT_TRUE(heir.take_request());
-  heir.answer(Desk::one(), start);
-  TEST_ASSERT_EQUAL(Status::ok, heir.machine.acquire(Desk::token('b'), start, start + 1s));
-  TEST_ASSERT_TRUE(heir.machine.poll_prepared(heir.request).empty());
-}
-
-// Whatever the heir did before: a step is waited for.
-TEST(test_step_of_a_hold_that_was_taken_over_should_not_be_posted) {
-  Desk heir(reentrant_kind);
-  heir.hold(start);
-  TEST_ASSERT_EQUAL(Status::ok, heir.machine.release(NativeDelete::none, true, start, start + 1s));
-  TEST_ASSERT_TRUE(heir.take_request());
-  TEST_ASSERT_TRUE(heir.request.posted);
-  heir.answer(Desk::one(), start);
-  TEST_ASSERT_EQUAL(LockEvent::released, heir.event());
-  Desk old(reentrant_kind);
-  old.hold(start + 1s);
-  heir.machine.take_over(old.machine);
-  heir.reenter(start + 2s);
-  TEST_ASSERT_FALSE(heir.request.posted);
-  TEST_ASSERT_EQUAL(start + 3s, heir.request.deadline);
-}
-
-TEST(test_renewal_of_a_hold_that_was_taken_over_should_not_be_posted) {
-  Desk heir;
-  heir.hold(start);
-  TEST_ASSERT_EQUAL(Status::ok, heir.machine.release(NativeDelete::none, true, start, start + 1s));
-  TEST_ASSERT_TRUE(heir.take_request());
-  heir.answer(Desk::one(), start);
-  TEST_ASSERT_EQUAL(LockEvent::released, heir.event());
-  Desk old;
-  old.hold(start + 1s);
-  heir.machine.take_over(old.machine);
-  heir.renew(start + 2s);
-  TEST_ASSERT_FALSE(heir.request.posted);
-}
-
-// [rule 2] A reply to what the old machine had asked is nobody's.
-TEST(test_reply_to_a_hold_that_was_taken_over_should_count_for_nothing) {
-  Desk old(reentrant_kind);
-  old.hold(start);
-  old.renew(start + 1s);
-  Desk heir(reentrant_kind);
-  heir.machine.take_over(old.machine);
-  old.answer(Heard("*1\r\n:0\r\n").value, start + 1s);
-  TEST_ASSERT_FALSE(old.machine.has_output());
-  TEST_ASSERT_TRUE(heir.machine.held(start + 1s));
-  TEST_ASSERT_EQUAL(start + lease / 3, heir.machine.renewal_due());
-}
-
-// A loss that is not unwound goes over, too.
-TEST(test_taken_over_loss_should_be_unwound_by_the_heir) {
-  Desk old(reentrant_kind);
-  old.hold_times(2, start);
-  old.machine.handle_timeout(start + lease);
-  TEST_ASSERT_TRUE(old.compensation());
-  Desk heir(reentrant_kind);
-  heir.machine.take_over(old.machine);
-  TEST_ASSERT_EQUAL(LockState::lost, heir.machine.state());
-  TEST_ASSERT_FALSE(heir.machine.held(start + lease));
-  TEST_ASSERT_EQUAL(Status::lock_lost, heir.machine.renew(start + lease, start + lease + 1s));
-  TEST_ASSERT_EQUAL(Status::lock_lost, heir.machine.step_down(false, start + lease, start + lease + 1s));
-  TEST_ASSERT_EQUAL(Status::lock_lost,
-                    heir.machine.release(NativeDelete::none, false, start + lease, start + lease + 1s));
-  TEST_ASSERT_EQUAL(Status::not_held,
-                    heir.machine.release(NativeDelete::none, false, start + lease, start + lease + 1s));
-}
-
 // ---- Facts -------------------------------------------------------------------------------------------------------------
 
 TEST(test_fence_should_be_the_grants_and_stay_on_reentry_and_renewal) {
@@ -2028,45 +1882,11 @@ TEST(test_reentrant_acquire_of_an_unknown_script_should_go_once_by_its_text) {
   TEST_ASSERT_EQUAL(LockEvent::denied, twice.event());
 }
 
-// From the second hold on they are patched, and are what would have been written.
-TEST(test_second_hold_should_be_asked_for_by_prepared_requests) {
-  for (const NativeDelete native : {NativeDelete::none, NativeDelete::delex}) {
-    Desk desk;
-    desk.hold(start, 'a');
-    const std::string acquire = desk.bytes;
-    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start, start + 1s));
-    TEST_ASSERT_TRUE(desk.take_request());
-    const std::string release = desk.bytes;
-    desk.answer(Desk::one(), start);
-    TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
-
-    TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('a'), start, start + 2s));
-    desk.request = {};
-    const ByteView second_acquire = desk.machine.poll_prepared(desk.request);
-    if (!fast_paths) {
-      TEST_ASSERT_TRUE(second_acquire.empty());
-      continue;
-    }
-    TEST_ASSERT_EQUAL(ByteView(acquire), second_acquire);
-    TEST_ASSERT_TRUE(Operation::acquire == desk.request.tag.operation);
-    TEST_ASSERT_EQUAL(start + 2s, desk.request.deadline);
-    TEST_ASSERT_FALSE(desk.machine.wants_request());
-    desk.answer(Desk::granted(), start);
-    TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
-    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start, start + 1s));
-    TEST_ASSERT_EQUAL(ByteView(release), desk.machine.poll_prepared(desk.request));
-    TEST_ASSERT_TRUE(Operation::release == desk.request.tag.operation);
-    TEST_ASSERT_EQUAL(native == NativeDelete::delex, desk.request.repeatable);
-  }
-}
-
-// What was prepared for one server is not sent to another.
 TEST(test_release_should_not_be_sent_in_the_shape_of_the_one_before) {
   Desk desk;
   for (const NativeDelete native : {NativeDelete::delex, NativeDelete::none, NativeDelete::delifeq}) {
     desk.hold(start);
     TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(native, false, start, start + 1s));
-    TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
     TEST_ASSERT_TRUE(desk.take_request());
     const char* const name = native == NativeDelete::delex     ? "DELEX"
                              : native == NativeDelete::delifeq ? "DELIFEQ"
@@ -2077,46 +1897,23 @@ TEST(test_release_should_not_be_sent_in_the_shape_of_the_one_before) {
   }
 }
 
-// An ordinal grows by a digit now and then: a prepared request of another size is not patched.
-TEST(test_prepared_request_should_not_be_used_for_a_token_of_another_size) {
+// An ordinal grows by a digit now and then.
+TEST(test_request_should_have_a_token_of_any_size) {
   Desk desk(reentrant_kind);
   const auto acquire_and_release = [&](const std::string& owner, Instant now) {
     TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Token(ByteView(owner)), now, now + 1s));
-    const ByteView prepared = desk.machine.poll_prepared(desk.request);
-    if (prepared.empty())
-      TEST_ASSERT_TRUE(desk.take_request());
-    else
-      desk.bytes = std::string(prepared.string_view());
+    TEST_ASSERT_TRUE(desk.take_request());
     const std::string field = "\r\n$" + std::to_string(owner.size()) + "\r\n" + owner + "\r\n";
     TEST_ASSERT_TRUE(desk.bytes.find(field) != std::string::npos);
     desk.answer(Desk::granted(), now);
     TEST_ASSERT_EQUAL(LockEvent::granted, desk.event());
     TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, now, now + 1s));
-    const ByteView release = desk.machine.poll_prepared(desk.request);
-    if (release.empty())
-      TEST_ASSERT_TRUE(desk.take_request());
-    else
-      desk.bytes = std::string(release.string_view());
+    TEST_ASSERT_TRUE(desk.take_request());
     TEST_ASSERT_TRUE(desk.bytes.find(field) != std::string::npos);
     desk.answer(Desk::one(), now);
     TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
   };
   for (const char* const owner : {"u:8", "u:9", "u:10", "u:11", "u:9"}) acquire_and_release(owner, start);
-}
-
-// A step has no prepared request.
-TEST(test_step_should_not_be_sent_as_a_prepared_release) {
-  Desk desk(reentrant_kind);
-  desk.hold(start);
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
-  TEST_ASSERT_TRUE(desk.take_request());
-  desk.answer(Desk::one(), start);
-  TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
-  desk.hold(start, 'a');
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start, start + 1s));
-  TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
-  TEST_ASSERT_TRUE(desk.take_request());
-  TEST_ASSERT_EQUAL(step_of("2"), desk.bytes);
 }
 
 TEST(test_step_without_room_should_stay_wanted) {
@@ -2432,40 +2229,6 @@ TEST(test_refused_request_of_a_reentry_should_keep_the_count_unsure) {
   TEST_ASSERT_EQUAL(1U, desk.compensated_count);
 }
 
-// A release in another shape than the last has its own request.
-TEST(test_prepared_release_should_not_be_used_for_a_release_of_another_shape) {
-  Desk desk;
-  const char* const words[] = {"EVALSHA", "DELEX", "DELIFEQ"};
-  for (const int shape : {0, 0, 1, 1, 2, 0, 2, 2}) {
-    desk.hold(start);
-    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(static_cast<NativeDelete>(shape), false, start, start + 1s));
-    const ByteView prepared = desk.machine.poll_prepared(desk.request);
-    if (prepared.empty())
-      TEST_ASSERT_TRUE(desk.take_request());
-    else
-      desk.bytes = std::string(prepared.string_view());
-    TEST_ASSERT_TRUE(desk.bytes.find("\r\n" + std::string(words[shape]) + "\r\n") != std::string::npos);
-    desk.answer(Desk::one(), start);
-    TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
-  }
-}
-
-// A request that no template takes is written anew each time.
-TEST(test_request_that_is_too_long_to_be_prepared_should_be_written_each_time) {
-  Desk desk(announced_mutex_kind);
-  const std::string longest(key_size_max, 'k');
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.configure(Key(ByteView(longest)), {.lease = lease}));
-  for (int round = 0; round < 2; ++round) {
-    desk.hold(start);
-    TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start, start + 1s));
-    TEST_ASSERT_TRUE(desk.machine.poll_prepared(desk.request).empty());
-    TEST_ASSERT_TRUE(desk.take_request());
-    TEST_ASSERT_TRUE(desk.bytes.size() > template_size_max);
-    desk.answer(Desk::one(), start);
-    TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
-  }
-}
-
 // ---- What a driver asks ------------------------------------------------------------------------------------------
 
 TEST(test_machine_should_wait_until_each_answer_has_come) {
@@ -2487,19 +2250,6 @@ TEST(test_machine_should_wait_until_each_answer_has_come) {
   TEST_ASSERT_TRUE(desk.machine.waiting());
   desk.answer(Desk::one(), start + 2s);
   TEST_ASSERT_FALSE(desk.machine.waiting());
-}
-
-TEST(test_request_should_be_straight_where_somebody_waits_long_enough) {
-  Desk desk;
-  TEST_ASSERT_FALSE(desk.machine.straight(start, 0s));
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('a'), start, start + 1s));
-  TEST_ASSERT_TRUE(desk.machine.straight(start, 1s));
-  TEST_ASSERT_FALSE(desk.machine.straight(start, 1s + 1ns));
-  TEST_ASSERT_TRUE(desk.take_request());
-  TEST_ASSERT_FALSE(desk.machine.straight(start, 0s));
-  desk.answer(Desk::granted(), start);
-  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, true, start, start + 1s));
-  TEST_ASSERT_FALSE(desk.machine.straight(start, 0s));
 }
 
 TEST(test_plain_outcome_should_be_all_that_was_said_only_where_nothing_else_wants_attention) {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/multi_kind.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/name_list.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/multi_kind.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/name_list.hpp"
 #include "kind_table.hpp"
 #include "scripts.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 const ByteView two[] = {"name", "another"};
 const NameList two_names(two, 2);
 
-Filled fill_two(Operation operation, RequestForm form) {
+Words fill_two(Operation operation, RequestForm form) {
   return fill(multi_kind, operation, form, std::string(two_names.key().bytes().string_view()));
 }
 
@@ -44,69 +44,66 @@ NameList longest_names() {
 
 TEST(test_acquire_should_name_every_name_owner_and_lease) {
   for (const RequestForm form : script_forms) {
-    const Filled filled = fill_two(Operation::acquire, form);
+    const Words filled = fill_two(Operation::acquire, form);
     TEST_ASSERT_TRUE(script_words(scripts::multi_acquire, form, {"2", "another", "name", token_text, "10000"}) ==
-                     filled.words);
-    TEST_ASSERT_EQUAL(5U, filled.token_index);
+                     filled);
   }
 }
 
 TEST(test_renewal_should_be_a_batch_of_one_hold) {
   for (const RequestForm form : script_forms)
     TEST_ASSERT_TRUE(script_words(scripts::multi_renew, form, {"2", "another", "name", token_text, "10000", "2"}) ==
-                     fill_two(Operation::renew, form).words);
+                     fill_two(Operation::renew, form));
 }
 
 // [rule 17] The count travels as an absolute number.
 TEST(test_step_should_name_every_name_owner_count_and_lease) {
   for (const RequestForm form : script_forms)
     TEST_ASSERT_TRUE(script_words(scripts::multi_step, form, {"2", "another", "name", token_text, "7", "10000"}) ==
-                     fill_two(Operation::step, form).words);
+                     fill_two(Operation::step, form));
 }
 
 TEST(test_release_should_name_every_name_owner_and_the_beginning_of_the_channels) {
   for (const RequestForm form : script_forms) {
-    const Filled filled = fill_two(Operation::release, form);
+    const Words filled = fill_two(Operation::release, form);
     TEST_ASSERT_TRUE(script_words(scripts::multi_release, form,
-                                  {"2", "another", "name", token_text, "redisson_lock__channel"}) == filled.words);
-    TEST_ASSERT_EQUAL(5U, filled.token_index);
+                                  {"2", "another", "name", token_text, "redisson_lock__channel"}) == filled);
   }
 }
 
 TEST(test_query_should_name_every_name) {
   TEST_ASSERT_TRUE(script_words(scripts::multi_remaining, RequestForm::by_text, {"2", "another", "name"}) ==
-                   fill_two(Operation::query, RequestForm::by_text).words);
-  TEST_ASSERT_EQUAL(0U, fill_two(Operation::compensate, RequestForm::by_text).words.size());
+                   fill_two(Operation::query, RequestForm::by_text));
+  TEST_ASSERT_EQUAL(0U, fill_two(Operation::compensate, RequestForm::by_text).size());
 }
 
 TEST(test_every_command_of_the_longest_names_should_fit_into_half_a_send_buffer) {
-  static char space[transmit_size_max / 2];
   const NameList longest = longest_names();
   const Token token{ByteView(std::string(token_size_max, 'a'))};
   for (const Operation operation : {Operation::acquire, Operation::renew, Operation::step, Operation::release}) {
-    CommandLine line;
+    WrittenLine line;
     multi_kind.fill(line, multi_kind, operation, RequestForm::by_text,
                     {.key = longest.key(),
                      .token = &token,
                      .lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_max),
                      .count = count_max});
-    TEST_ASSERT_TRUE(line.view().count() <= arguments_max);
-    std::size_t size = 0;
-    TEST_ASSERT_EQUAL(Status::ok, encode_command({space, sizeof space}, line.view(), size));
+    TEST_ASSERT_EQUAL(Status::ok, line.finish());
+    TEST_ASSERT_TRUE(line.words().size() <= arguments_max);
   }
 }
 
-TEST(test_every_request_that_is_prepared_should_fit_into_a_template) {
+TEST(test_every_request_of_the_longest_names_should_be_within_its_limit) {
   const NameList longest = longest_names();
   const Token token{ByteView(std::string(token_size_max, 'a'))};
-  for (const Operation operation : {Operation::acquire, Operation::release}) {
-    CommandLine line;
+  for (const Operation operation : {Operation::acquire, Operation::renew, Operation::step, Operation::release}) {
+    WrittenLine line;
     multi_kind.fill(line, multi_kind, operation, RequestForm::by_sha,
                     {.key = longest.key(),
                      .token = &token,
-                     .lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_max)});
-    RequestTemplate prepared;
-    TEST_ASSERT_EQUAL(Status::ok, prepared.prepare(line.view(), line.token_index()));
+                     .lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_max),
+                     .count = count_max});
+    TEST_ASSERT_EQUAL(Status::ok, line.finish());
+    TEST_ASSERT_TRUE(line.size() <= request_size_max);
   }
 }
 

@@ -4,10 +4,12 @@
 // as [rule N].
 #include "unity_style.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "holdfast/mutex_kind.hpp"
+#include "guard_page.hpp"
+#include "holdfast/core/mutex_kind.hpp"
 #include "kind_table.hpp"
 #include "scripts.hpp"
 
@@ -17,6 +19,38 @@ using namespace holdfast::testing;
 namespace {
 
 const LockKind* const kinds[] = {&mutex_kind, &announced_mutex_kind, &fenced_mutex_kind, &announced_fenced_mutex_kind};
+
+// What the general encoder makes of these words.
+std::string encoded(const Words& words) {
+  const std::vector<Argument> arguments(words.begin(), words.end());
+  std::string text(encoded_size({arguments.data(), arguments.size()}), '\0');
+  std::size_t size = 0;
+  TEST_ASSERT_EQUAL(Status::ok, encode_command({text.data(), text.size()}, {arguments.data(), arguments.size()}, size));
+  return text;
+}
+
+// The request is `expected` where it fits, and nothing is written behind the room where it does not.
+void expect_request(Operation operation, const HoldView& hold, const std::string& expected, std::size_t less_max) {
+  static const GuardPage guarded(4096);
+  for (std::size_t less = 0; less <= std::min(less_max, expected.size()); ++less) {
+    const MutableBytes out = guarded.last(expected.size() - less);
+    CommandLine line(out);
+    mutex_kind.fill(line, mutex_kind, operation, RequestForm::by_sha, hold);
+    std::size_t size = 0;
+    TEST_ASSERT_EQUAL(less == 0 ? Status::ok : Status::buffer_too_small, line.finish(size));
+    if (less == 0) TEST_ASSERT_TRUE(expected == std::string(out.data, size));
+  }
+}
+
+void expect_pair(const std::string& key, const std::string& token_bytes, std::chrono::milliseconds lease,
+                 std::size_t less_max) {
+  const Token token{ByteView(token_bytes)};
+  const HoldView hold = {.key = Key(ByteView(key)), .token = &token, .lease = lease};
+  expect_request(Operation::acquire, hold,
+                 encoded({"SET", key, token_bytes, "NX", "PX", std::to_string(lease.count())}), less_max);
+  const std::string sha(scripts::mutex_release.sha.bytes().string_view());
+  expect_request(Operation::release, hold, encoded({"EVALSHA", sha, "1", key, token_bytes}), less_max);
+}
 
 }  // namespace
 
@@ -29,68 +63,87 @@ static void tearDown() {}
 TEST(test_acquire_should_be_set_nx_px) {
   for (const LockKind* const kind : {&mutex_kind, &announced_mutex_kind})
     for (const RequestForm form : script_forms) {
-      const Filled filled = fill(*kind, Operation::acquire, form);
-      TEST_ASSERT_TRUE(Words({"SET", "name", token_text, "NX", "PX", "10000"}) == filled.words);
-      TEST_ASSERT_EQUAL(2U, filled.token_index);
+      const Words filled = fill(*kind, Operation::acquire, form);
+      TEST_ASSERT_TRUE(Words({"SET", "name", token_text, "NX", "PX", "10000"}) == filled);
     }
+}
+
+// They are written as one piece: the bytes are those of the general encoder.
+TEST(test_plain_requests_should_be_written_for_keys_of_every_size) {
+  for (std::size_t size = 1; size <= key_size_max; ++size)
+    expect_pair(std::string(size, 'k'), token_text, std::chrono::seconds(10), 8);
+}
+
+TEST(test_plain_requests_should_be_written_for_tokens_of_every_size) {
+  for (std::size_t size = 1; size <= token_size_max; ++size)
+    expect_pair("name", std::string(size, 't'), std::chrono::seconds(10), 8);
+}
+
+TEST(test_plain_requests_should_be_written_for_leases_of_every_length) {
+  for (std::int64_t lease = 1; lease <= 10'000'000; lease *= 10)
+    for (const std::int64_t beside : {-1, 0, 1, 2}) {
+      const std::chrono::milliseconds length(lease * 8 + beside), power(lease * 10 + beside);
+      expect_pair("name", token_text, length, 0);
+      if (power.count() <= 86'400'000) expect_pair("name", token_text, power, 0);
+    }
+  expect_pair("name", token_text, std::chrono::duration_cast<std::chrono::milliseconds>(lease_max), 0);
+}
+
+TEST(test_plain_requests_should_be_refused_by_any_smaller_room) {
+  expect_pair("name", token_text, std::chrono::seconds(10), SIZE_MAX);
 }
 
 TEST(test_fenced_acquire_should_name_the_counter_behind_the_key) {
   for (const LockKind* const kind : {&fenced_mutex_kind, &announced_fenced_mutex_kind})
     for (const RequestForm form : script_forms) {
-      const Filled filled = fill(*kind, Operation::acquire, form);
+      const Words filled = fill(*kind, Operation::acquire, form);
       TEST_ASSERT_TRUE(script_words(scripts::mutex_acquire_fenced, form,
-                                    {"2", "name", "redisson_lock_token:{name}", token_text, "10000"}) == filled.words);
-      TEST_ASSERT_EQUAL(5U, filled.token_index);
+                                    {"2", "name", "redisson_lock_token:{name}", token_text, "10000"}) == filled);
     }
 }
 
 TEST(test_renewal_should_name_key_token_and_lease) {
   for (const LockKind* const kind : kinds)
     for (const RequestForm form : script_forms) {
-      const Filled filled = fill(*kind, Operation::renew, form);
-      TEST_ASSERT_TRUE(script_words(scripts::mutex_renew, form, {"1", "name", token_text, "10000"}) == filled.words);
+      const Words filled = fill(*kind, Operation::renew, form);
+      TEST_ASSERT_TRUE(script_words(scripts::mutex_renew, form, {"1", "name", token_text, "10000"}) == filled);
     }
 }
 
 TEST(test_release_should_name_key_and_token) {
   for (const LockKind* const kind : {&mutex_kind, &fenced_mutex_kind}) {
     for (const RequestForm form : script_forms) {
-      const Filled filled = fill(*kind, Operation::release, form);
-      TEST_ASSERT_TRUE(script_words(scripts::mutex_release, form, {"1", "name", token_text}) == filled.words);
-      TEST_ASSERT_EQUAL(4U, filled.token_index);
+      const Words filled = fill(*kind, Operation::release, form);
+      TEST_ASSERT_TRUE(script_words(scripts::mutex_release, form, {"1", "name", token_text}) == filled);
     }
-    const Filled delex = fill(*kind, Operation::release, RequestForm::delex);
-    TEST_ASSERT_TRUE(Words({"DELEX", "name", "IFEQ", token_text}) == delex.words);
-    TEST_ASSERT_EQUAL(3U, delex.token_index);
-    const Filled delifeq = fill(*kind, Operation::release, RequestForm::delifeq);
-    TEST_ASSERT_TRUE(Words({"DELIFEQ", "name", token_text}) == delifeq.words);
-    TEST_ASSERT_EQUAL(2U, delifeq.token_index);
+    const Words delex = fill(*kind, Operation::release, RequestForm::delex);
+    TEST_ASSERT_TRUE(Words({"DELEX", "name", "IFEQ", token_text}) == delex);
+    const Words delifeq = fill(*kind, Operation::release, RequestForm::delifeq);
+    TEST_ASSERT_TRUE(Words({"DELIFEQ", "name", token_text}) == delifeq);
   }
 }
 
 TEST(test_announced_release_should_name_the_channel_behind_the_token) {
   for (const LockKind* const kind : {&announced_mutex_kind, &announced_fenced_mutex_kind})
     for (const RequestForm form : script_forms) {
-      const Filled filled = fill(*kind, Operation::release, form);
+      const Words filled = fill(*kind, Operation::release, form);
       TEST_ASSERT_TRUE(script_words(scripts::mutex_release_announced, form,
-                                    {"1", "name", token_text, "redisson_lock__channel:{name}"}) == filled.words);
-      TEST_ASSERT_EQUAL(4U, filled.token_index);
+                                    {"1", "name", token_text, "redisson_lock__channel:{name}"}) == filled);
     }
 }
 
 TEST(test_names_beside_a_key_with_a_brace_should_have_none_of_their_own) {
   TEST_ASSERT_EQUAL("redisson_lock_token:{shop}:name",
-                    fill(fenced_mutex_kind, Operation::acquire, RequestForm::by_sha, "{shop}:name").words[4]);
+                    fill(fenced_mutex_kind, Operation::acquire, RequestForm::by_sha, "{shop}:name")[4]);
   TEST_ASSERT_EQUAL("redisson_lock__channel:{shop}:name",
-                    fill(announced_mutex_kind, Operation::release, RequestForm::by_sha, "{shop}:name").words[5]);
+                    fill(announced_mutex_kind, Operation::release, RequestForm::by_sha, "{shop}:name")[5]);
 }
 
 // A Mutex is held once; its compensation is a release by text.
 TEST(test_what_no_mutex_sends_should_be_no_command) {
   for (const LockKind* const kind : kinds)
     for (const Operation operation : {Operation::step, Operation::compensate, Operation::query})
-      TEST_ASSERT_EQUAL(0U, fill(*kind, operation, RequestForm::by_text).words.size());
+      TEST_ASSERT_EQUAL(0U, fill(*kind, operation, RequestForm::by_text).size());
 }
 
 // ---- What is taken for an answer ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/name_list.hpp"
+#include "holdfast/core/name_list.hpp"
 #include "printers.hpp"
 
 using namespace holdfast;

@@ -1,105 +1,24 @@
 // SPDX-License-Identifier: MIT
 //
 // One server's life without a socket: configured, dialled, introduced, lost, dialled again. The rules are those of proto/lock.md.
-#include "holdfast/node.hpp"
+#include "holdfast/core/node.hpp"
 
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/mutex_kind.hpp"
+#include "node_desk.hpp"
 #include "printers.hpp"
-#include "resp_text.hpp"
 #include "unity_style.hpp"
-#include "wire_pieces.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
-using holdfast::testing::bulk;
-using holdfast::testing::receive_piece;
-using holdfast::testing::transmit_piece;
+using namespace holdfast::testing;
+using Desk = NodeDesk;
 
 static void setUp() {}
 static void tearDown() {}
-
-namespace {
-
-constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
-constexpr std::uint16_t least = 0;
-
-ClientConfig config_of(const char* host) {
-  ClientConfig config;
-  config.host = host;
-  config.connect_timeout = 2s;
-  config.request_timeout = 500ms;
-  return config;
-}
-
-SocketAddress address_of(char last) {
-  SocketAddress address{};
-  address.bytes[0] = static_cast<unsigned char>(last);
-  address.size = 16;
-  address.family = 2;
-  return address;
-}
-
-// A driver whose sockets are two strings.
-struct Desk {
-  explicit Desk(const char* host = "127.0.0.1", bool literal = true) {
-    const SocketAddress address = address_of('1');
-    node->configure(config_of(host), literal ? &address : nullptr);
-  }
-  DialAction poll() { return node->dialer().poll_action(now, least); }
-  void transmit() {
-    std::size_t limit = SIZE_MAX;
-    do {
-      if (node->session().wants_look()) node->session().handle_drained();
-    } while (transmit_piece(node->session(), now, sent, limit));
-  }
-  void receive(std::string_view bytes) {
-    transmit();
-    while (receive_piece(node->session(), now, bytes)) {
-      node->handle_used(now);
-      poll_replies();
-    }
-  }
-  void poll_replies() {
-    Reply reply;
-    while (node->session().poll_reply(reply, now)) heard.push_back(reply);
-  }
-  void connect() {
-    TEST_ASSERT_EQUAL(DialAction::dial, poll());
-    node->handle_connected(now);
-    introduce();
-    TEST_ASSERT_TRUE(node->handle_ready(now));
-  }
-  void introduce() {
-    receive("+OK\r\n:7\r\n*6\r\n" + bulk(std::string(40, 'f')) + bulk("100") + bulk("7.0.15") + bulk("") +
-            bulk(std::string(40, '0')) + bulk("-1master"));
-  }
-  void close() {
-    node->handle_closed(now, least);
-    poll_replies();
-  }
-
-  std::unique_ptr<SessionBuffers> buffers = std::make_unique<SessionBuffers>();
-  std::unique_ptr<Node> node = std::make_unique<Node>(buffers->storage());
-  Instant now = start;
-  std::string sent;
-  std::vector<Reply> heard;
-};
-
-struct Locked {
-  Locked() { TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key(ByteView("k")), {.lease = 10s})); }
-  void acquire(Instant now) {
-    TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), now, now + 500ms));
-  }
-  LockMachine machine{mutex_kind};
-};
-
-}  // namespace
 
 TEST(test_a_node_that_was_never_configured_should_want_nothing) {
   auto buffers = std::make_unique<SessionBuffers>();
@@ -244,6 +163,19 @@ TEST(test_a_lost_connection_should_be_made_anew_at_once_if_it_was_used) {
   desk.close();  // Unused, and soon after the last.
   TEST_ASSERT_FALSE(desk.node->dialer().hopeful(desk.now));
   TEST_ASSERT_TRUE(desk.node->timeout() > desk.now);
+}
+
+// A server that greets and then says what nobody asked for is not dialled as fast as it ends its connections.
+TEST(test_a_connection_that_only_carried_what_nobody_asked_for_should_not_have_been_used) {
+  Desk desk;
+  desk.connect();
+  desk.close();
+  desk.connect();
+  desk.now = desk.now + 1ms;
+  desk.receive(":1\r\n");
+  desk.close();
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.node->dialer().failure());
+  TEST_ASSERT_FALSE(desk.node->dialer().hopeful(desk.now));
 }
 
 // The session is ready by the same bytes that end it: it was a connection all the same.

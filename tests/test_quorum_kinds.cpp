@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/quorum_kinds.hpp"
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/quorum_kinds.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "kind_table.hpp"
 #include "scripts.hpp"
 
@@ -28,23 +28,17 @@ constexpr RequestForm forms[] = {RequestForm::by_sha, RequestForm::by_text, Requ
 constexpr Operation operations[] = {Operation::acquire, Operation::renew,      Operation::step,
                                     Operation::release, Operation::compensate, Operation::query};
 
-Words words_of(const LockKind& kind, Operation operation, RequestForm form, std::uint64_t fence, const std::string& key,
-               std::size_t* token_index) {
+Words words_of(const LockKind& kind, Operation operation, RequestForm form, std::uint64_t fence,
+               const std::string& key) {
   const Token token{ByteView(token_text)};
-  CommandLine line;
+  WrittenLine line;
   kind.fill(
       line, kind, operation, form,
       {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7, .fence = fence});
-  if (token_index != nullptr) *token_index = line.token_index();
-  Words words;
-  for (const Argument& argument : line.view())
-    words.push_back(argument.is_integer() ? std::to_string(argument.integer())
-                                          : std::string(argument.bytes().string_view()));
-  return words;
+  return line.words();
 }
-Words renewal(const LockKind& kind, RequestForm form, std::uint64_t fence, const std::string& key = "name",
-              std::size_t* token_index = nullptr) {
-  return words_of(kind, Operation::renew, form, fence, key, token_index);
+Words renewal(const LockKind& kind, RequestForm form, std::uint64_t fence, const std::string& key = "name") {
+  return words_of(kind, Operation::renew, form, fence, key);
 }
 
 }  // namespace
@@ -58,21 +52,18 @@ TEST(test_all_but_the_write_back_should_be_as_on_one_node) {
   for (const Pair& pair : pairs)
     for (const Operation operation : operations)
       for (const RequestForm form : forms) {
-        const Filled expected = fill(*pair.single, operation, form);
-        const Filled filled = fill(*pair.quorum, operation, form);
-        TEST_ASSERT_TRUE(expected.words == filled.words);
-        TEST_ASSERT_EQUAL(expected.token_index, filled.token_index);
+        const Words expected = fill(*pair.single, operation, form);
+        const Words filled = fill(*pair.quorum, operation, form);
+        TEST_ASSERT_TRUE(expected == filled);
       }
 }
 
 TEST(test_a_renewal_with_a_fence_should_name_lock_counter_token_lease_and_fence) {
   for (const Pair& pair : pairs)
     for (const RequestForm form : script_forms) {
-      std::size_t token_index = 0;
-      const Words words = renewal(*pair.quorum, form, 42, "name", &token_index);
+      const Words words = renewal(*pair.quorum, form, 42);
       TEST_ASSERT_TRUE(script_words(scripts::quorum_renew, form,
                                     {"2", "name", "redisson_lock_token:{name}", token_text, "10000", "42"}) == words);
-      TEST_ASSERT_EQUAL(5U, token_index);
     }
 }
 
@@ -81,8 +72,8 @@ TEST(test_only_a_renewal_should_carry_a_fence) {
   for (const Pair& pair : pairs)
     for (const Operation operation : operations)
       if (operation != Operation::renew)
-        TEST_ASSERT_TRUE(fill(*pair.single, operation, RequestForm::by_sha).words ==
-                         words_of(*pair.quorum, operation, RequestForm::by_sha, 9, "name", nullptr));
+        TEST_ASSERT_TRUE(fill(*pair.single, operation, RequestForm::by_sha) ==
+                         words_of(*pair.quorum, operation, RequestForm::by_sha, 9, "name"));
 }
 
 TEST(test_a_fence_should_lose_no_digit) {
@@ -99,18 +90,16 @@ TEST(test_the_counter_beside_a_key_with_a_brace_should_have_none_of_its_own) {
 }
 
 TEST(test_the_write_back_of_the_longest_key_should_fit_into_half_a_send_buffer) {
-  static char space[transmit_size_max / 2];
   const std::string key(key_size_max, 'k');
   const Token token{ByteView(std::string(token_size_max, 'a'))};
   for (const Pair& pair : pairs) {
-    CommandLine line;
+    WrittenLine line;
     pair.quorum->fill(line, *pair.quorum, Operation::renew, RequestForm::by_text,
                       {.key = Key(ByteView(key)),
                        .token = &token,
                        .lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_max),
                        .fence = INT64_MAX});
-    std::size_t size = 0;
-    TEST_ASSERT_EQUAL(Status::ok, encode_command({space, sizeof space}, line.view(), size));
+    TEST_ASSERT_EQUAL(Status::ok, line.finish());
   }
 }
 

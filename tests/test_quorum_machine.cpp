@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,13 +13,14 @@
 
 #include "council.hpp"
 #include "heard.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/quorum_kinds.hpp"
-#include "holdfast/quorum_machine.hpp"
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/quorum_kinds.hpp"
+#include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "printers.hpp"
+#include "quorum_tally.hpp"
+#include "quorum_world.hpp"
 #include "scripts.hpp"
-#include "sim/random.hpp"
 
 namespace holdfast {
 static doctest::String toString(QuorumState state) {
@@ -32,6 +34,7 @@ using holdfast::testing::all_of;
 using holdfast::testing::batch_of;
 using holdfast::testing::Council;
 using holdfast::testing::Heard;
+using holdfast::testing::QuorumWorld;
 
 namespace {
 
@@ -1668,6 +1671,23 @@ TEST(test_a_lost_reentrant_hold_should_be_unwound_before_the_next) {
   TEST_ASSERT_EQUAL(1U, council->count());
 }
 
+TEST(test_a_loss_should_be_forgotten_at_once_and_once) {
+  for (const bool told : {false, true}) {
+    Council council(3, reentrant_kind);
+    TEST_ASSERT_EQUAL(Status::not_held, council->forget_loss(start));
+    council.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, council->reenter());
+    TEST_ASSERT_EQUAL(Status::already_held, council->forget_loss(start + 1s));
+    TEST_ASSERT_EQUAL(2U, council->count());
+    if (told) TEST_ASSERT_EQUAL(Status::lock_lost, council->release(start + validity));
+    TEST_ASSERT_EQUAL(Status::ok, council->forget_loss(start + validity));
+    TEST_ASSERT_EQUAL(0U, council->count());
+    TEST_ASSERT_EQUAL(Status::not_held, council->forget_loss(start + validity));
+    TEST_ASSERT_EQUAL(Status::not_held, council->release(start + validity));
+    TEST_ASSERT_TRUE(council->invariants());
+  }
+}
+
 TEST(test_a_lost_mutex_should_not_have_to_be_unwound) {
   Council council(3);
   council.hold(start);
@@ -1726,411 +1746,199 @@ TEST(test_forget_should_end_everything_without_a_word) {
   }
 }
 
-// ---- Against each other ------------------------------------------------------------------------------------------
+TEST(test_forget_should_owe_nothing) {
+  Council council(3);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s));
+  council.node(2).refuse_request(Status::too_many_requests, start + 1s);
+  council->settle(start + 1s);
+  ReplyTag tag;
+  Compensation compensation;
+  TEST_ASSERT_FALSE(council->poll_compensation(2, false, tag, compensation));
+  TEST_ASSERT_EQUAL(4, council->owed());
+  council->forget();
+  council.check();
+  TEST_ASSERT_EQUAL(0, council->owed());
+}
+
+// ---- The verdicts, over all tallies ------------------------------------------------------------------------------
 //
-// Two quorums of the same name on N nodes, of which each is a key with an expiry. A link is the connection of a client to
-// a node, with what a session does: replies in order, a compensation right behind what was given up, and none before the
-// connection that replaces it. A seed draws every delay, loss, break and restart, and what the clients do. Where names move, a
-// node of a client may come to lead to any server, also to one that is another node of it.
+// The rules are written anew here: by what single nodes say, and by what may still come of it.
 
 namespace {
 
-struct World {
-  static constexpr Duration world_lease = 1s;
-
-  struct Node {
-    std::string token;  // Empty: nobody's.
-    Instant expires;
-    std::uint64_t counter = 0;
-    bool knows_scripts = false;
-  };
-  struct Message {
-    Operation operation = Operation::query;
-    std::string token;
-    std::uint64_t fence = 0;
-    bool by_sha = false;
-    ReplyTag tag;
-    Instant deadline = Instant::max();
-    bool detached = false;  // Nobody waits for its reply.
-    bool executed = false;
-    Status outcome = Status::ok;
-    bool yes = false;
-    std::uint64_t granted_fence = 0;
-  };
-  struct Link {
-    std::deque<Message> messages;
-    std::size_t server = 0;
-    bool up = true;
-    std::size_t twin = SIZE_MAX;  // As VoterRoll has it.
-    [[nodiscard]] bool compensates() const {
-      return std::any_of(messages.begin(), messages.end(),
-                         [](const Message& it) { return it.operation == Operation::compensate; });
-    }
-  };
-  struct Client {
-    std::deque<QuorumVote> votes;
-    std::vector<QuorumVote*> places;
-    std::optional<QuorumMachine> machine;
-    std::deque<Link> links;
-    bool wants_reentry = false;
-  };
-
-  sim::Random random;
-  const LockKind& kind;
-  std::vector<Node> nodes;
-  Client clients[2];
-  Instant now = start;
-  std::uint64_t tokens = 0;
-  std::uint64_t fence_granted = 0;
-  bool forgets;  // Nodes lose their data, against all promises: the checks must see it.
-  bool names_move;
-  // What was seen.
-  std::size_t grants = 0, losses = 0, renewals = 0, repairs = 0, denials = 0, releases = 0, reentries = 0;
-  std::size_t moves = 0, moved_while_held = 0;
-  std::size_t both_held = 0, promises_broken = 0, fences_broken = 0;
-
-  World(std::uint64_t seed, const LockKind& of, std::size_t count, bool forgetful, bool moving = false)
-      : random(seed), kind(of), nodes(count), forgets(forgetful), names_move(moving) {
-    for (Node& node : nodes) node.counter = random.below(50);
-    for (Client& client : clients) {
-      for (std::size_t index = 0; index < count; ++index) {
-        client.places.push_back(&client.votes.emplace_back(of));
-        client.places.back()->native_delete = static_cast<NativeDelete>(random.below(3));
-        client.links.emplace_back().server = index;
-      }
-      client.machine.emplace(of, client.places.data(), count);
-      for (std::size_t index = 0; index < count; ++index) client.machine->meet(index, server_number(index), false);
-      TEST_ASSERT_EQUAL(Status::ok, client.machine->configure(Key("name"), {.lease = world_lease}));
-    }
-  }
-
-  [[nodiscard]] static std::uint32_t server_number(std::size_t server) {
-    return static_cast<std::uint32_t>(server + 1);
-  }
-
-  // ---- What a server does ----
-
-  // The node's clock is faster than the clients', as much as the drift allows.
-  [[nodiscard]] Instant end_of_lease() const { return now + world_lease - world_lease / 100; }
-  void expire(Node& node) const {
-    if (now >= node.expires) node.token.clear();
-  }
-  void execute(Node& node, Message& message) {
-    expire(node);
-    message.executed = true;
-    const bool script = message.operation != Operation::acquire || &kind != &mutex_kind;
-    if (script && message.by_sha && !node.knows_scripts) {
-      message.outcome = Status::no_script;
+// Calls with the number of nodes, and with every way to split them into so many classes.
+template <std::size_t classes, class Call>
+void for_all_splits(const Call& call) {
+  std::size_t of[classes] = {};
+  const auto split = [&](const auto& self, std::size_t nodes, std::size_t each, std::size_t left) -> void {
+    if (each + 1 == classes) {
+      of[each] = left;
+      call(nodes, of);
       return;
     }
-    if (script && !message.by_sha) node.knows_scripts = true;
-    if (message.operation != Operation::compensate && random.chance(20'000)) {
-      message.outcome = Status::loading;
-      return;
-    }
-    const bool ours = node.token == message.token;
-    switch (message.operation) {
-      case Operation::acquire:
-        message.yes = node.token.empty();
-        if (!message.yes) return;
-        node.token = message.token;
-        node.expires = end_of_lease();
-        message.granted_fence = ++node.counter;
-        return;
-      case Operation::renew:
-        message.yes = ours;
-        if (!ours) return;
-        node.expires = later(node.expires, end_of_lease());
-        node.counter = std::max(node.counter, message.fence);
-        return;
-      default:
-        message.yes = ours;
-        if (ours) node.token.clear();
-        return;
-    }
-  }
+    for (of[each] = 0; of[each] <= left; ++of[each]) self(self, nodes, each + 1, left - of[each]);
+  };
+  for (std::size_t nodes = 1; nodes <= nodes_max; ++nodes) split(split, nodes, 0, nodes);
+}
+std::uint8_t small(std::size_t number) { return static_cast<std::uint8_t>(number); }
+bool more_than_half(std::size_t votes, std::size_t nodes) { return votes * 2 > nodes; }
 
-  // ---- What a session does ----
+QuorumTally round_of(std::size_t nodes, std::size_t yes, std::size_t open) {
+  QuorumTally tally(nodes);
+  tally.yes = small(yes);
+  tally.open = small(open);
+  return tally;
+}
 
-  void report(Client& client, std::size_t index, const Message& message, Status outcome) {
-    Reply reply = {.tag = message.tag, .outcome = outcome, .nothing_ran = false, .value = {}};
-    const std::string fence = std::to_string(message.granted_fence);
-    const Heard batch(batch_of(message.yes));
-    if (outcome == Status::no_script || outcome == Status::loading) reply.nothing_ran = true;
-    if (outcome == Status::ok) {
-      if (message.operation == Operation::acquire) {
-        if (message.yes)
-          reply.value = kind.fenced ? RespValue::make_text(RespKind::bulk, ByteView(fence))
-                                    : RespValue::make_text(RespKind::simple, "OK");
-        else if (&kind != &mutex_kind)
-          reply.value = RespValue::make_integer(5);
-      } else if (message.operation == Operation::renew && kind.reentrant) {
-        reply.value = batch.value;
-      } else {
-        reply.value = RespValue::make_integer(message.yes ? 1 : 0);
-      }
-    }
-    client.machine->handle_reply(index, reply, now);
-    settle(client);
-  }
-  static Message compensation_of(const Message& message) {
-    Message compensation;
-    compensation.operation = Operation::compensate;
-    compensation.token = message.token;
-    compensation.tag = message.tag;
-    compensation.tag.operation = Operation::compensate;
-    return compensation;
-  }
-  void give_up(Client& client, std::size_t index, Status why, bool only_late) {
-    Link& link = client.links[index];
-    std::vector<Message> told;
-    const std::size_t size = link.messages.size();
-    for (std::size_t place = 0; place < size; ++place) {
-      Message& message = link.messages[place];
-      if (message.detached || message.deadline == Instant::max()) continue;
-      if (only_late && now < message.deadline) continue;
-      message.detached = true;
-      told.push_back(message);
-      if (message.operation == Operation::acquire) link.messages.push_back(compensation_of(told.back()));
-    }
-    for (const Message& message : told) report(client, index, message, why);
-  }
-  // The connection is gone: some of what was sent has been executed, the rest never will be.
-  void break_link(Client& client, std::size_t index) {
-    std::deque<Message> old;
-    old.swap(client.links[index].messages);
-    const std::size_t reached = random.index(old.size() + 1);
-    for (std::size_t place = 0; place < reached; ++place)
-      if (!old[place].executed) execute(nodes[client.links[index].server], old[place]);
-    std::vector<Message> told;
-    for (const Message& message : old) {
-      const bool takes_back = message.operation == Operation::compensate || message.operation == Operation::release;
-      if (takes_back || (message.operation == Operation::acquire && !message.detached))
-        client.links[index].messages.push_back(compensation_of(message));
-      if (!takes_back && !message.detached) told.push_back(message);
-    }
-    for (const Message& message : told) report(client, index, message, Status::transport_closed);
-  }
-  void deliver(Client& client, std::size_t index) {
-    Link& link = client.links[index];
-    if (link.messages.empty() || !link.messages.front().executed) return;
-    const Message message = link.messages.front();
-    link.messages.pop_front();
-    if (!message.detached) report(client, index, message, message.outcome);
-  }
-
-  // ---- What a driver does ----
-
-  void settle(Client& client) {
-    QuorumMachine& machine = *client.machine;
-    for (bool again = true; again;) {
-      machine.settle(now);
-      again = false;
-      for (std::size_t index = 0; index < nodes.size(); ++index) {
-        LockMachine& vote = client.places[index]->machine;
-        ReplyTag tag;
-        Compensation compensation;
-        if (vote.wants_request()) {
-          again = true;
-          submit(client, index);
-        }
-        if (machine.poll_compensation(index, true, tag, compensation)) {
-          Message message;
-          message.operation = Operation::compensate;
-          message.token = compensation.token->bytes().string_view();
-          message.tag = tag;
-          client.links[index].messages.push_back(message);
-        }
-      }
-    }
-    for (NodeSet set = machine.poll_give_up(); set != 0; set = static_cast<NodeSet>(set & (set - 1)))
-      give_up(client, static_cast<std::size_t>(__builtin_ctz(set)), Status::cancelled, false);
-    TEST_ASSERT_EQUAL(0, machine.poll_protocol_doubt());
-    for (QuorumEvent event{}; machine.poll_event(event);) note(client, event);
-  }
-  void submit(Client& client, std::size_t index) {
-    LockMachine& vote = client.places[index]->machine;
-    const bool up = client.links[index].up;
-    if (!up || random.chance(10'000)) {
-      vote.refuse_request(up ? Status::too_many_requests : Status::not_connected, now);
-      return;
-    }
-    static char space[8192];
-    Request request;
-    std::size_t size = 0;
-    Message message;
-    message.fence = vote.fence();
-    message.token = vote.token().bytes().string_view();
-    TEST_ASSERT_EQUAL(Status::ok, vote.poll_request({space, sizeof space}, request, size));
-    message.operation = request.tag.operation;
-    message.tag = request.tag;
-    message.deadline = request.deadline;
-    message.by_sha = std::string_view(space, size).find("EVALSHA") != std::string_view::npos;
-    client.links[index].messages.push_back(message);
-  }
-  void note(Client& client, QuorumEvent event) {
-    switch (event) {
-      case QuorumEvent::granted:
-        ++grants;
-        if (kind.fenced && client.machine->fence() <= fence_granted) ++fences_broken;
-        fence_granted = std::max(fence_granted, client.machine->fence());
-        return;
-      case QuorumEvent::denied: ++denials; return;
-      case QuorumEvent::renewed:
-        ++renewals;
-        if (client.wants_reentry && client.machine->reenter() == Status::ok) ++reentries;
-        client.wants_reentry = false;
-        return;
-      case QuorumEvent::lost: ++losses; return;
-      case QuorumEvent::released: ++releases; return;
-      case QuorumEvent::doubted: client.wants_reentry = false; return;
-      case QuorumEvent::at_risk: return;
-    }
-  }
-  [[nodiscard]] NodeSet random_nodes() {
-    auto set = static_cast<NodeSet>(random.below(std::uint64_t{1} << nodes.size()));
-    return random.coin() ? all_of(nodes.size()) : set;
-  }
-  // Those of them that may vote.
-  [[nodiscard]] NodeSet random_voters(const Client& client) {
-    NodeSet set = random_nodes();
-    for (std::size_t index = 0; index < nodes.size(); ++index)
-      if (!client.links[index].up || client.links[index].twin != SIZE_MAX)
-        set = static_cast<NodeSet>(set & ~node_bit(index));
-    return set;
-  }
-  // A connection ends, and the next one leads where the name leads then.
-  void move_name(Client& client, std::size_t index) {
-    Link& link = client.links[index];
-    if (link.up) {
-      break_link(client, index);
-      link.up = false;
-      return;
-    }
-    const std::size_t before = link.server;
-    link.server = random.coin() ? index : random.index(nodes.size());
-    link.up = true;
-    if (link.server != before) {  // Session::forget_compensations().
-      link.messages.clear();
-      ++moves;
-      if (client.machine->held(now)) ++moved_while_held;
-    }
-    link.twin = SIZE_MAX;
-    NodeSet changed = node_bit(index);
-    for (std::size_t other = 0; other < nodes.size(); ++other) {
-      Link& peer = client.links[other];
-      if (other == index || !peer.up) continue;
-      const bool same = peer.server == link.server;
-      if (same && peer.twin == SIZE_MAX) link.twin = other;
-      if (same || peer.twin != index) continue;
-      peer.twin = SIZE_MAX;
-      changed = static_cast<NodeSet>(changed | node_bit(other));
-    }
-    for (std::size_t other = 0; other < nodes.size(); ++other)
-      if ((changed & node_bit(other)) != 0)
-        client.machine->meet(other, server_number(client.links[other].server), client.links[other].twin != SIZE_MAX);
-    settle(client);
-  }
-  void act(Client& client) {
-    QuorumMachine& machine = *client.machine;
-    if (random.coin()) settle(client);
-    switch (machine.state()) {
-      case QuorumState::idle:
-      case QuorumState::lost: {
-        if (machine.count() != 0) {
-          TEST_ASSERT_EQUAL(Status::lock_lost, machine.release(now));
-          break;
-        }
-        std::string token = std::to_string(++tokens);
-        token.insert(0, token_text_size - token.size(), '0');
-        client.wants_reentry = false;
-        (void)machine.acquire(Token(ByteView(token)), now, random_voters(client));
-        break;
-      }
-      case QuorumState::acquiring:
-      case QuorumState::fencing:
-        if (random.chance(50'000)) machine.cancel(now);
-        break;
-      case QuorumState::held:
-      case QuorumState::at_risk: {
-        if (random.chance(150'000)) {
-          (void)machine.release(now);
-          break;
-        }
-        NodeSet repairers = random_voters(client);
-        for (std::size_t index = 0; index < nodes.size(); ++index)
-          if (client.links[index].compensates()) repairers = static_cast<NodeSet>(repairers & ~node_bit(index));
-        if (machine.renew(now, now + 200ms, repairers) != Status::ok) break;
-        client.wants_reentry = kind.reentrant && random.coin();
-        for (std::size_t index = 0; index < nodes.size(); ++index)
-          if (machine.vote(index).repairing) ++repairs;
-        break;
-      }
-      case QuorumState::releasing:
-        if (random.chance(100'000)) machine.end_release(Status::timed_out);
-        break;
-    }
-    settle(client);
-  }
-
-  // ---- One step, and what must hold behind it ----
-
-  void step() {
-    const std::uint64_t choice = random.below(1000);
-    std::size_t index = random.index(nodes.size());
-    std::size_t who = random.index(2);
-    for (int again = 0; choice < 600 && again < 10 && clients[who].links[index].messages.empty(); ++again) {
-      index = random.index(nodes.size());
-      who = random.index(2);
-    }
-    Client& client = clients[who];
-    Link& link = client.links[index];
-    if (choice < 300) {
-      for (Message& message : link.messages)
-        if (link.up && !message.executed) {
-          execute(nodes[link.server], message);
-          break;
-        }
-    } else if (choice < 600) {
-      deliver(client, index);
-    } else if (choice < 680) {
-      act(client);
-    } else if (choice < 880) {
-      now = now + Duration(random.magnitude(1000, 10'000'000));
-    } else if (choice < 887) {
-      now = now + Duration(random.between(1'000'000, 1'200'000'000));  // A pause of everybody.
-    } else if (names_move && choice < 930) {
-      move_name(client, index);
-    } else if (choice < 980) {
-      for (std::size_t each = 0; each < nodes.size(); ++each) give_up(client, each, Status::timed_out, true);
-      settle(client);
-    } else if (choice < 990) {
-      break_link(client, index);
-    } else if (choice < 993) {  // A restart with data.
-      for (Client& each : clients)
-        for (std::size_t slot = 0; slot < nodes.size(); ++slot)
-          if (each.links[slot].server == index) break_link(each, slot);
-      nodes[index].knows_scripts = false;
-      if (forgets) nodes[index].token.clear();
-    }
-    check();
-  }
-  void check() {
-    for (std::size_t each = 0; each < 2; ++each) {
-      const QuorumMachine& machine = *clients[each].machine;
-      if (!machine.held(now)) continue;
-      TEST_ASSERT_TRUE(machine.state() == QuorumState::held || machine.state() == QuorumState::at_risk);
-      // A majority keeps this token until then.
-      std::size_t keep = 0;
-      for (const Node& node : nodes)
-        if (node.token == machine.token().bytes().string_view() && node.expires >= machine.valid_until()) ++keep;
-      if (keep < machine.majority()) ++promises_broken;
-    }
-    if (clients[0].machine->held(now) && clients[1].machine->held(now)) ++both_held;
-  }
+// What one node is to a release, and what the tally makes of it.
+enum ReleaseVote : std::uint8_t {
+  freed,        // It has released the hold.
+  disowned,     // "Not yours".
+  asked,        // It has not answered.
+  unclear,      // Its answer is lost.
+  missed,       // Its grant was given up, and is not taken back yet.
+  taken_back,   // It is by now.
+  never_asked,  // It has nothing of the hold.
+  left_over,    // It has, or may have, something that counted no more.
+  release_votes
 };
+QuorumTally release_of(std::size_t nodes, const std::size_t (&of)[release_votes]) {
+  QuorumTally tally(nodes);
+  tally.yes = small(of[freed]);
+  tally.no = small(of[disowned]);
+  tally.open = small(of[asked]);
+  tally.ours = small(of[asked] + of[unclear] + of[missed] + of[taken_back]);
+  tally.free = small(of[freed] + of[disowned] + of[taken_back] + of[never_asked]);
+  tally.unreturned = small(of[missed] + of[left_over]);
+  return tally;
+}
+QuorumVerdict release_after(std::size_t nodes, std::size_t (&of)[release_votes], ReleaseVote from, ReleaseVote to,
+                            bool strayed) {
+  --of[from], ++of[to];
+  const QuorumVerdict verdict = release_verdict(release_of(nodes, of), strayed);
+  ++of[from], --of[to];
+  return verdict;
+}
 
-struct Tally {
+}  // namespace
+
+// [redlock 1] [redlock 3]
+TEST(test_a_round_should_be_decided_as_soon_as_it_is_and_never_otherwise) {
+  for_all_splits<3>([](std::size_t nodes, const std::size_t(&of)[3]) {
+    const std::size_t yes = of[0], open = of[1], rest = of[2];
+    // What may come of it: each vote that is to come says yes, or does not.
+    bool may_win = false;
+    bool may_fail = false;
+    for (std::size_t more = 0; more <= open; ++more) (more_than_half(yes + more, nodes) ? may_win : may_fail) = true;
+    const QuorumVerdict verdict = round_verdict(round_of(nodes, yes, open));
+    TEST_MESSAGE(nodes << " nodes, " << yes << " yes, " << open << " open, " << rest << " neither");
+    TEST_ASSERT_EQUAL(!may_fail, verdict == QuorumVerdict::yes);
+    TEST_ASSERT_EQUAL(!may_win, verdict == QuorumVerdict::no);
+    TEST_ASSERT_EQUAL(may_win && may_fail, verdict == QuorumVerdict::open);
+  });
+}
+
+TEST(test_one_more_yes_should_never_turn_a_round_away) {
+  for_all_splits<3>([](std::size_t nodes, const std::size_t(&of)[3]) {
+    const std::size_t yes = of[0], open = of[1], rest = of[2];
+    const QuorumVerdict verdict = round_verdict(round_of(nodes, yes, open));
+    // A node that did not answer after all, and one that nobody expected.
+    if (rest != 0 && verdict == QuorumVerdict::yes)
+      TEST_ASSERT_TRUE(round_verdict(round_of(nodes, yes + 1, open)) == QuorumVerdict::yes);
+    if (rest != 0 && verdict == QuorumVerdict::open)
+      TEST_ASSERT_TRUE(round_verdict(round_of(nodes, yes + 1, open)) != QuorumVerdict::no);
+    if (open == 0) {  // Nobody is waited for who does not come.
+      TEST_ASSERT_TRUE(verdict != QuorumVerdict::open);
+      return;
+    }
+    // What is decided stays so, whatever the next one says.
+    if (verdict == QuorumVerdict::open) {
+      TEST_ASSERT_TRUE(round_verdict(round_of(nodes, yes + 1, open - 1)) != QuorumVerdict::no);
+      TEST_ASSERT_TRUE(round_verdict(round_of(nodes, yes, open - 1)) != QuorumVerdict::yes);
+    } else {
+      TEST_ASSERT_TRUE(round_verdict(round_of(nodes, yes + 1, open - 1)) == verdict);
+      TEST_ASSERT_TRUE(round_verdict(round_of(nodes, yes, open - 1)) == verdict);
+    }
+  });
+}
+
+// [redlock 1] The nodes that say yes to one say it to nobody else.
+TEST(test_two_should_never_both_have_a_majority) {
+  for_all_splits<3>([](std::size_t nodes, const std::size_t(&of)[3]) {
+    const bool one = round_verdict(round_of(nodes, of[0], 0)) == QuorumVerdict::yes;
+    const bool other = round_verdict(round_of(nodes, of[1], 0)) == QuorumVerdict::yes;
+    TEST_ASSERT_FALSE(one && other);
+  });
+}
+
+TEST(test_a_refusal_should_be_busy_where_no_majority_can_be_had_for_those_in_the_way) {
+  for_all_splits<3>([](std::size_t nodes, const std::size_t(&of)[3]) {
+    const std::size_t busy = of[0], ours = of[1], missing = of[2];
+    QuorumTally tally(nodes);
+    tally.no = small(busy);
+    tally.ours = small(ours);
+    // Those that are missing are not why: without them, all others would be a majority.
+    const bool in_the_way = busy != 0 && missing * 2 < nodes;
+    TEST_ASSERT_EQUAL(in_the_way ? Status::lock_busy : Status::no_quorum, refusal(tally));
+  });
+}
+
+// [redlock 5]
+TEST(test_a_release_should_say_what_is_known_and_wait_for_what_may_be) {
+  for_all_splits<release_votes>([](std::size_t nodes, const std::size_t(&of)[release_votes]) {
+    for (const bool strayed : {false, true}) {
+      const QuorumVerdict verdict = release_verdict(release_of(nodes, of), strayed);
+      const bool released = more_than_half(of[freed], nodes);
+      // Nobody doubts that it was ours, and a majority has nothing of it.
+      const bool gone =
+          !strayed && of[disowned] == 0 && more_than_half(of[freed] + of[taken_back] + of[never_asked], nodes);
+      // Even if each that may have had it had it.
+      const std::size_t had = of[freed] + of[asked] + of[unclear] + of[missed] + of[taken_back];
+      const bool lost = !more_than_half(had, nodes);
+      const bool comes = of[asked] != 0 || (of[disowned] == 0 && of[missed] + of[left_over] != 0);
+      const QuorumVerdict expected = released || gone ? QuorumVerdict::yes
+                                     : lost           ? QuorumVerdict::no
+                                     : comes          ? QuorumVerdict::open
+                                                      : QuorumVerdict::unknown;
+      TEST_ASSERT_TRUE(expected == verdict);
+    }
+  });
+}
+
+TEST(test_one_more_answer_should_never_turn_a_release_back) {
+  for_all_splits<release_votes>([](std::size_t nodes, const std::size_t(&split)[release_votes]) {
+    std::size_t of[release_votes];
+    std::copy(std::begin(split), std::end(split), std::begin(of));
+    for (const bool strayed : {false, true}) {
+      const QuorumVerdict before = release_verdict(release_of(nodes, of), strayed);
+      const auto after = [&](ReleaseVote from, ReleaseVote to) { return release_after(nodes, of, from, to, strayed); };
+      if (of[asked] != 0) {
+        if (before == QuorumVerdict::open) TEST_ASSERT_TRUE(after(asked, freed) != QuorumVerdict::no);
+        if (before != QuorumVerdict::yes) {
+          TEST_ASSERT_TRUE(after(asked, disowned) != QuorumVerdict::yes);
+          TEST_ASSERT_TRUE(after(asked, unclear) != QuorumVerdict::yes);
+        } else {
+          TEST_ASSERT_TRUE(after(asked, freed) == QuorumVerdict::yes);
+          TEST_ASSERT_TRUE(after(asked, unclear) == QuorumVerdict::yes);
+        }
+        if (before == QuorumVerdict::no) TEST_ASSERT_TRUE(after(asked, disowned) == QuorumVerdict::no);
+      } else if (of[missed] + of[left_over] == 0) {
+        TEST_ASSERT_TRUE(before != QuorumVerdict::open);  // Nobody waits for what does not come.
+      }
+      if (of[missed] != 0 && before == QuorumVerdict::yes)
+        TEST_ASSERT_TRUE(after(missed, taken_back) == QuorumVerdict::yes);
+      if (of[missed] != 0 && before == QuorumVerdict::open)
+        TEST_ASSERT_TRUE(after(missed, taken_back) != QuorumVerdict::no);
+    }
+  });
+}
+
+// ---- Against each other: quorum_world.hpp ------------------------------------------------------------------------
+
+namespace {
+
+struct Sums {
   std::size_t grants = 0, losses = 0, renewals = 0, repairs = 0, denials = 0, releases = 0, reentries = 0;
   std::size_t moves = 0, moved_while_held = 0;
 };
@@ -2139,13 +1947,15 @@ struct Tally {
 
 static void torment(bool names_move) {
   for (const LockKind* const kind : kinds) {
-    Tally tally;
+    Sums tally;
     for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
-      World world(seed, *kind, sizes[seed % std::size(sizes)], false, names_move);
+      QuorumWorld world(seed, *kind, sizes[seed % std::size(sizes)], false, names_move);
       for (int step = 0; step < 800; ++step) {
         world.step();
         TEST_MESSAGE(kind->name << ", seed " << seed << ", step " << step);
-        if (world.both_held + world.promises_broken + world.fences_broken == 0) continue;
+        if (world.sound()) continue;
+        TEST_ASSERT_EQUAL(0U, world.surprises);
+        TEST_ASSERT_EQUAL(0U, world.invariants_broken);
         TEST_ASSERT_EQUAL(0U, world.both_held);
         TEST_ASSERT_EQUAL(0U, world.promises_broken);
         TEST_ASSERT_EQUAL(0U, world.fences_broken);
@@ -2183,9 +1993,10 @@ TEST(test_nodes_that_forget_should_be_seen_to_break_the_promise) {
   std::size_t both = 0;
   std::size_t broken = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    World world(seed, mutex_kind, 3, true);
+    QuorumWorld world(seed, mutex_kind, 3, true);
     for (int step = 0; step < 800; ++step) world.step();
     both += world.both_held;
+    TEST_ASSERT_EQUAL(0U, world.invariants_broken);
     broken += world.promises_broken;
   }
   TEST_ASSERT_TRUE(both > 0);

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "heard.hpp"
-#include "holdfast/multi_kind.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/name_list.hpp"
-#include "holdfast/renewal_schedule.hpp"
+#include "holdfast/core/multi_kind.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/name_list.hpp"
+#include "holdfast/core/renewal_schedule.hpp"
 #include "printers.hpp"
 #include "scripts.hpp"
 

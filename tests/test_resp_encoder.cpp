@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "guard_page.hpp"
-#include "holdfast/resp_encoder.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
 #include "parse_record.hpp"
 #include "printers.hpp"
 #include "resp_oracle.hpp"
@@ -200,98 +200,57 @@ TEST(test_writer_should_write_nothing_behind_what_did_not_fit) {
   TEST_ASSERT_EQUAL(std::size_t{4711}, size);
 }
 
-// ---- Templates ---------------------------------------------------------------------------------------------------
+// ---- Counted as they come ----------------------------------------------------------------------------------------
 
-TEST(test_patched_template_should_equal_the_request_encoded_anew) {
-  const ByteView tokens[] = {"00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100",
-                             "\r\n$32\r\n*1\r\n\0\xff 0123456789abcdefgh"};
-  for (std::size_t patched = 0; patched < 3; ++patched) {  // The last argument is an integer: it cannot be patched.
-    Argument arguments[] = {"SET", "key", "PX", Argument(std::int64_t{30000})};
-    RequestTemplate prepared;
-    TEST_ASSERT_FALSE(prepared.prepared());
-    arguments[patched] = tokens[0];
-    TEST_ASSERT_EQUAL(Status::ok, prepared.prepare(arguments, patched));
-    TEST_ASSERT_TRUE(prepared.prepared());
-    for (const ByteView token : tokens) {
-      TEST_ASSERT_EQUAL(std::size_t{32}, token.size());
-      prepared.patch(token);
-      arguments[patched] = token;
-      TEST_ASSERT_EQUAL(show_bytes(encode(arguments)), show_bytes(prepared.bytes().string_view()));
-      TEST_ASSERT_EQUAL(token, prepared.patched());
+TEST(test_writer_should_count_arguments_that_were_not_announced) {
+  for (std::size_t count = 1; count < 100; ++count) {
+    std::vector<Argument> arguments(count, Argument("v"));
+    const std::string expected = encode({arguments.data(), arguments.size()});
+    for (std::size_t less = 0; less <= expected.size(); ++less) {
+      if (less > 3 && less + 8 < expected.size()) continue;
+      const MutableBytes out = guarded->last(expected.size() - less);
+      std::size_t size = 4711;
+      CommandWriter writer(out);
+      for (std::size_t index = 0; index < count; ++index) writer.add("v");
+      TEST_ASSERT_EQUAL(less == 0 ? Status::ok : Status::buffer_too_small, writer.finish(size));
+      TEST_ASSERT_EQUAL(less == 0 ? expected.size() : std::size_t{4711}, size);
+      if (less == 0) TEST_ASSERT_EQUAL(show_bytes(expected), show_bytes({out.data, size}));
+      TEST_ASSERT_EQUAL(count, writer.count());
     }
   }
 }
 
-TEST(test_template_should_stay_as_it_was_when_a_request_does_not_fit) {
-  RequestTemplate prepared;
-  TEST_ASSERT_EQUAL(Status::ok, prepared.prepare({{"GET", "token"}}, 1));
-  const std::string before(prepared.bytes().string_view());
-  const std::string too_long(template_size_max, 'k');
-  TEST_ASSERT_EQUAL(Status::buffer_too_small, prepared.prepare({{"GET", ByteView(too_long)}}, 1));
-  TEST_ASSERT_EQUAL(show_bytes(before), show_bytes(prepared.bytes().string_view()));
-  prepared.patch("other");
-  TEST_ASSERT_EQUAL(ByteView("*2\r\n$3\r\nGET\r\n$5\r\nother\r\n"), prepared.bytes());
+TEST(test_writer_should_refuse_a_command_without_a_name) {
+  char buffer[16];
+  std::size_t size = 4711;
+  TEST_ASSERT_EQUAL(Status::invalid_argument, CommandWriter({buffer, sizeof buffer}).finish(size));
+  TEST_ASSERT_EQUAL(std::size_t{4711}, size);
 }
 
-TEST(test_template_should_hold_a_request_of_exactly_its_size) {
-  // "*2\r\n$3\r\nGET\r\n$512\r\n" and "\r\n" stand around the argument.
-  const std::size_t around = encoded_size({{"GET", ByteView(std::string(100, 'k'))}}) - 100;
-  const std::string longest(template_size_max - around, 'k');
-  RequestTemplate prepared;
-  TEST_ASSERT_EQUAL(Status::ok, prepared.prepare({{"GET", ByteView(longest)}}, 1));
-  TEST_ASSERT_EQUAL(template_size_max, prepared.bytes().size());
-  const std::string too_long = longest + "k";
-  TEST_ASSERT_EQUAL(Status::buffer_too_small, prepared.prepare({{"GET", ByteView(too_long)}}, 1));
-}
-
-TEST(test_template_should_be_empty_again_when_it_is_cleared) {
-  RequestTemplate prepared;
-  TEST_ASSERT_EQUAL(Status::ok, prepared.prepare({{"GET", "token"}}, 1));
-  prepared.clear();
-  TEST_ASSERT_FALSE(prepared.prepared());
-  TEST_ASSERT_TRUE(prepared.bytes().empty());
-}
-
-TEST(test_template_should_patch_an_empty_argument) {
-  RequestTemplate prepared;
-  TEST_ASSERT_EQUAL(Status::ok, prepared.prepare({{"GET", ByteView()}}, 1));
-  prepared.patch(ByteView());
-  TEST_ASSERT_EQUAL(ByteView("*2\r\n$3\r\nGET\r\n$0\r\n\r\n"), prepared.bytes());
-}
-
-TEST(test_template_should_be_written_with_another_token_and_stay_as_it_is) {
-  RequestTemplate prepared;
-  const Argument arguments[] = {"SET", "key", "aaaa", "NX"};
-  TEST_ASSERT_EQUAL(Status::ok, prepared.prepare(arguments, 2));
-  const std::string before(prepared.bytes().string_view());
-  char out[64];
-  std::memset(out, '#', sizeof out);
-  std::size_t size = 99;
-  TEST_ASSERT_EQUAL(Status::buffer_too_small, prepared.write({out, before.size() - 1}, "bbbb", size));
-  TEST_ASSERT_EQUAL(std::size_t(99), size);
-  TEST_ASSERT_EQUAL('#', out[0]);
-  TEST_ASSERT_EQUAL(Status::ok, prepared.write({out, before.size()}, "bbbb", size));
-  TEST_ASSERT_EQUAL(before.size(), size);
-  std::string expected = before;
-  expected.replace(expected.find("aaaa"), 4, "bbbb");
-  TEST_ASSERT_EQUAL(expected, std::string(out, size));
-  TEST_ASSERT_EQUAL('#', out[size]);
-  TEST_ASSERT_EQUAL(before, std::string(prepared.bytes().string_view()));
-}
-
-// A token of the usual size and an empty argument take ways of their own.
-TEST(test_template_should_be_written_with_an_argument_of_any_size) {
-  for (const std::size_t argument_size : {std::size_t{0}, std::size_t{1}, token_text_size, token_text_size + 1}) {
-    RequestTemplate prepared;
-    const std::string before(argument_size, 'a');
-    const std::string after(argument_size, 'b');
-    TEST_ASSERT_EQUAL(Status::ok, prepared.prepare({{"SET", "key", ByteView(before), "NX"}}, 2));
-    const std::string expected = encode({{"SET", "key", ByteView(after), "NX"}});
-    const MutableBytes out = guarded->last(expected.size());
-    std::memset(out.data, canary, out.size);
+TEST(test_writer_should_say_the_same_size_again) {
+  char buffer[128];
+  CommandWriter writer({buffer, sizeof buffer});
+  for (int index = 0; index < 12; ++index) writer.add(index);
+  for (int round = 0; round < 2; ++round) {
     std::size_t size = 0;
-    TEST_ASSERT_EQUAL(Status::ok, prepared.write(out, ByteView(after), size));
-    TEST_ASSERT_EQUAL(show_bytes(expected), show_bytes({out.data, size}));
-    TEST_ASSERT_EQUAL(ByteView(before), prepared.patched());
+    TEST_ASSERT_EQUAL(Status::ok, writer.finish(size));
+    TEST_ASSERT_EQUAL(std::string("*12\r\n$1\r\n0\r\n"), std::string(buffer, 12));
+    TEST_ASSERT_EQUAL(std::size_t{5 + 10 * 7 + 2 * 8}, size);
+  }
+}
+
+// ---- What the compiler encodes -----------------------------------------------------------------------------------
+
+TEST(test_literals_should_be_encoded_as_arguments_are) {
+  static constexpr EncodedArguments literals("SET", "", "0123456789", "a\r\nb");
+  TEST_ASSERT_EQUAL(std::size_t{4}, literals.count);
+  const std::string expected = encode({{"SET", "", "0123456789", "a\r\nb"}});
+  for (std::size_t room = 0; room <= expected.size(); ++room) {
+    const MutableBytes out = guarded->last(room);
+    std::size_t size = 4711;
+    CommandWriter writer(out);
+    writer.add_encoded({literals.bytes, sizeof literals.bytes}, literals.count);
+    TEST_ASSERT_EQUAL(room < expected.size() ? Status::buffer_too_small : Status::ok, writer.finish(size));
+    if (room == expected.size()) TEST_ASSERT_EQUAL(show_bytes(expected), show_bytes({out.data, size}));
   }
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "guard_page.hpp"
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 #include "parse_record.hpp"
 #include "printers.hpp"
 #include "resp_oracle.hpp"
@@ -208,34 +208,6 @@ TEST(test_parser_should_agree_with_the_oracle_on_all_strings_of_up_to_six_bytes)
     for_every_string("", size, [&](const std::string& input) { expect_agreement(parser, input, input.size() + 1); });
 }
 
-// [S3] The shortest way takes nothing that the grammar does not, and nothing in another way.
-TEST(test_shortest_replies_should_be_taken_as_the_oracle_reads_them) {
-  char buffer[16];
-  RespValue node;
-  const RespParser parser({buffer, sizeof buffer}, &node, 1);
-  std::size_t taken = 0;
-  const auto visit = [&](const std::string& input) {
-    std::memset(buffer, 0, sizeof buffer);
-    std::memcpy(buffer, input.data(), input.size());
-    RespValue out = sentinel();
-    if (!parser.take_short(input.size(), out)) {
-      TEST_ASSERT_TRUE(out.is_integer(-5));
-      return;
-    }
-    RespTree expected;
-    std::size_t size = 0;
-    TEST_ASSERT_EQUAL(ParseResult::value, RespOracle::read(input, OracleLimits{}, expected, size));
-    TEST_ASSERT_EQUAL(input.size(), size);
-    TEST_ASSERT_TRUE(tree_of(out) == expected);
-    ++taken;
-  };
-  for (std::size_t size = 0; size <= 5; ++size) for_every_string("", size, visit);
-  for (std::size_t size = 0; size <= 3; ++size) for_every_string("+OK", size, visit);
-  for_every_string("+oK", 2, visit);
-  for_every_string("+OKK", 2, visit);
-  TEST_ASSERT_EQUAL(std::size_t{5}, taken);  // Four digits of the alphabet, and +OK.
-}
-
 TEST(test_parser_should_agree_with_the_oracle_on_all_strings_of_up_to_five_bytes_fed_byte_by_byte) {
   GuardedParser parser;
   for (std::size_t size = 0; size <= 5; ++size)
@@ -423,25 +395,4 @@ TEST(test_parser_should_read_the_same_when_replies_are_polled_one_a_feed) {
   }
   TEST_ASSERT_TRUE(rest.empty());
   TEST_ASSERT_TRUE(parser.idle());
-}
-
-// An invalid reply may end with the last byte received: its header is taken by then.
-TEST(test_parser_should_be_drained_where_all_is_taken_and_never_once_it_is_invalid) {
-  GuardedParser parser;
-  TEST_ASSERT_TRUE(parser.drained());
-  RespValue out;
-  TEST_ASSERT_EQUAL(std::size_t{3}, parser.feed("+OK"));
-  TEST_ASSERT_FALSE(parser.drained());
-  TEST_ASSERT_EQUAL(ParseResult::need_more, parser.poll_value(out));
-  TEST_ASSERT_FALSE(parser.drained());
-  TEST_ASSERT_EQUAL(std::size_t{2}, parser.feed("\r\n"));
-  TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(out));
-  TEST_ASSERT_TRUE(parser.drained());
-  std::string nested;
-  for (std::size_t depth = 0; depth <= depth_max; ++depth) nested += "*1\r\n";
-  TEST_ASSERT_EQUAL(nested.size(), parser.feed(ByteView(nested)));
-  TEST_ASSERT_EQUAL(ParseResult::invalid, parser.poll_value(out));
-  TEST_ASSERT_FALSE(parser.drained());
-  parser.reset();
-  TEST_ASSERT_TRUE(parser.drained());
 }

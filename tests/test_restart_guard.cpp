@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "holdfast/restart_guard.hpp"
+#include "holdfast/core/restart_guard.hpp"
 #include "printers.hpp"
 
 using namespace holdfast;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/server_error.hpp"
+#include "holdfast/proto/server_error.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 #include "vectors.hpp"

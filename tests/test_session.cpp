@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/reentrant_kind.hpp"
-#include "holdfast/session.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
+#include "holdfast/core/session.hpp"
 #include "printers.hpp"
 #include "resp_text.hpp"
 #include "scripts.hpp"
@@ -1077,6 +1077,90 @@ TEST(test_short_write_of_a_full_buffer_should_lose_nothing) {
   TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_a);
   TEST_ASSERT_TRUE(wire.heard[1].tag.requester == &lock_b);
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+// A request that is longer than the send buffer: its bytes are the driver's, its place in the queue is as any other's.
+TEST(test_request_that_the_driver_sends_should_keep_its_place_in_the_queue) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  wire.look();
+  const Session::Place place = wire.session.open(false);
+  *place.request = {.tag = {.requester = &lock_b}, .deadline = start + 1s};
+  wire.session.commit_apart(*place.request, 5000, wire.now);
+  wire.check();
+  TEST_ASSERT_FALSE(wire.session.unsent());
+  TEST_ASSERT_EQUAL(2U, wire.session.in_flight());
+  wire.submit("*1\r\n$4\r\nNEXT\r\n", acquire_of(&lock_a, "b", 'b'));
+  wire.receive("+OK\r\n:1\r\n+PONG\r\n");
+  TEST_ASSERT_EQUAL(3U, wire.heard.size());
+  TEST_ASSERT_TRUE(wire.heard[1].tag.requester == &lock_b);
+  TEST_ASSERT_EQUAL(":1", wire.heard[1].value);
+  TEST_ASSERT_EQUAL("+PONG", wire.heard[2].value);
+}
+
+// [rule 6] Whatever of it has left, it may have run; and its deadline is one.
+TEST(test_request_that_the_driver_sends_should_be_unknown_when_its_reply_does_not_come) {
+  for (const bool closes : {true, false}) {
+    Wire wire;
+    wire.connect();
+    wire.look();
+    const Session::Place place = wire.session.open(false);
+    *place.request = {.tag = {.requester = &lock_b}, .deadline = start + 1s};
+    wire.session.commit_apart(*place.request, 5000, wire.now);
+    TEST_ASSERT_EQUAL(start + 1s, wire.session.poll_timeout());
+    wire.now = start + 1s;
+    if (closes)
+      wire.close();
+    else
+      wire.session.handle_timeout(wire.now);
+    wire.poll();
+    TEST_ASSERT_EQUAL(1U, wire.heard.size());
+    TEST_ASSERT_EQUAL(closes ? Status::transport_closed : Status::timed_out, wire.heard[0].outcome);
+    TEST_ASSERT_FALSE(wire.heard[0].nothing_ran);
+  }
+}
+
+// [rule 8] What does not fit closes the connection with a sentence that says so. What was asked is unknown and taken back, the
+// first thing on the next connection.
+TEST(test_reply_that_does_not_fit_should_close_the_connection_and_lose_nothing) {
+  std::string many = "*" + std::to_string(client_elements_max) + "\r\n";
+  for (std::size_t index = 0; index < client_elements_max; ++index) many += ":1\r\n";
+  std::string long_one = "*4\r\n";
+  for (int index = 0; index < 4; ++index) long_one += bulk(std::string(client_reply_size_max / 4, 'x'));
+  for (const std::string& reply : {many, long_one, bulk(std::string(bulk_size_max + 1, 'x'))}) {
+    Wire wire;
+    wire.connect();
+    wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+    wire.receive(reply);
+    TEST_ASSERT_TRUE(wire.session.state() == SessionState::failed);
+    TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+    TEST_ASSERT_FALSE(wire.session.failure_text().empty());
+    wire.close();
+    TEST_ASSERT_EQUAL(1U, wire.heard.size());
+    TEST_ASSERT_EQUAL(Status::transport_closed, wire.heard[0].outcome);
+    TEST_ASSERT_FALSE(wire.heard[0].nothing_ran);
+    wire.sent.clear();
+    wire.connect();
+    TEST_ASSERT_TRUE(wire.sent.ends_with(compensation_of("a", 'a')));
+  }
+}
+
+// The longest that is asked for on such a connection does fit.
+TEST(test_longest_replies_should_fit) {
+  Wire wire;
+  wire.connect();
+  const std::string info = "*7\r\n" + bulk("string") + ":-1\r\n" + bulk(std::string(128, 'o')) +
+                           bulk(std::string(20, '9')) + ":64\r\n" + bulk(std::string(16, 'm')) +
+                           bulk(std::string(20, '9'));
+  for (const std::string& reply :
+       {info, bulk(std::string(bulk_size_max, 'x')), "+" + std::string(line_size_max, 'x') + "\r\n"}) {
+    wire.submit("*1\r\n$1\r\na\r\n", {.tag = {.requester = &lock_a}});
+    wire.receive(reply);
+    TEST_ASSERT_TRUE(wire.session.ready());
+  }
+  TEST_ASSERT_EQUAL(3U, wire.heard.size());
 }
 
 TEST(test_timeout_should_be_that_of_the_first_deadline) {
@@ -2387,64 +2471,4 @@ TEST(test_compensations_that_are_due_again_should_wait_for_room_without_a_timer)
   for (int replies = 0; replies < 3; ++replies) wire.receive("+PONG\r\n");
   wire.transmit();
   TEST_ASSERT_EQUAL(compensation_of("a", 'a') + compensation_of("b", 'a') + compensation_of("c", 'a'), wire.sent);
-}
-
-// ---- Past the queue ----------------------------------------------------------------------------------------------
-
-// What a driver that waits for each reply may do while the session is quiet.
-TEST(test_session_should_be_quiet_only_while_nothing_is_to_come_or_to_go) {
-  Wire wire;
-  TEST_ASSERT_FALSE(wire.session.quiet());
-  wire.connect();
-  TEST_ASSERT_TRUE(wire.session.quiet());
-  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
-  TEST_ASSERT_TRUE(wire.session.unsent());
-  TEST_ASSERT_FALSE(wire.session.quiet());
-  wire.transmit();
-  TEST_ASSERT_FALSE(wire.session.unsent());
-  wire.receive("$-1\r\n");
-  TEST_ASSERT_TRUE(wire.session.quiet());
-  wire.receive("+O");  // The start of something.
-  TEST_ASSERT_TRUE(wire.session.ready());
-  TEST_ASSERT_FALSE(wire.session.quiet());
-  TEST_ASSERT_FALSE(wire.session.drained());
-}
-
-TEST(test_short_reply_should_be_taken_whole_and_anything_else_left_alone) {
-  Wire wire({.stall_timeout = 5s});
-  wire.connect();
-  const auto take = [&wire](const std::string& bytes, RespValue& value) {
-    std::memcpy(wire.session.receive_space().data, bytes.data(), bytes.size());
-    return wire.session.take_short_reply(bytes.size(), wire.now, value);
-  };
-  RespValue value;
-  for (const std::string other : {"+OK\r", "+OK\n\n", ":12\r\n", ":/\r\n", "::\r\n", ":1\r\r", ":1\n\n", "$-1\r\n"})
-    TEST_ASSERT_FALSE(take(other, value));
-  TEST_ASSERT_TRUE(value.is_null());
-  wire.now = start + 3s;
-  TEST_ASSERT_TRUE(take(":7\r\n", value));
-  TEST_ASSERT_TRUE(value.is_integer(7));
-  TEST_ASSERT_TRUE(take("+OK\r\n", value));
-  TEST_ASSERT_TRUE(value.is_simple("OK"));
-  TEST_ASSERT_TRUE(wire.session.quiet());
-  // It was a sign of life.
-  wire.submit("*1\r\n$1\r\na\r\n", {});
-  TEST_ASSERT_EQUAL(start + 8s, wire.session.poll_timeout());
-}
-
-TEST(test_request_that_was_sent_past_the_queue_should_stand_in_it_as_from_the_start) {
-  Wire wire;
-  wire.connect();
-  wire.sent.clear();
-  wire.look();
-  wire.session.straight_request(false) = acquire_of(&lock_a, "a", 'a');
-  wire.session.commit_sent("*1\r\n$1\r\na\r\n", 4, start);
-  wire.transmit();
-  TEST_ASSERT_EQUAL("$1\r\na\r\n", wire.sent);  // The rest.
-  TEST_ASSERT_EQUAL(1U, wire.session.in_flight());
-  TEST_ASSERT_EQUAL(start + 1s, wire.session.poll_timeout());
-  wire.session.handle_timeout(start + 1s);
-  wire.poll();
-  TEST_ASSERT_EQUAL(Status::timed_out, wire.heard[0].outcome);
-  TEST_ASSERT_EQUAL(1U, wire.session.compensations_pending());
 }

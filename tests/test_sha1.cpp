@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "holdfast/sha1.hpp"
+#include "holdfast/proto/sha1.hpp"
 #include "printers.hpp"
 #include "scripts.hpp"
 #include "unity_style.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/shared_tick.hpp"
+#include "holdfast/detail/shared_tick.hpp"
 
 #include "printers.hpp"
 #include "unity_style.hpp"
@@ -36,13 +36,4 @@ TEST(test_a_tick_that_comes_after_the_time_was_read_should_be_young) {
   tick.set(at(1h));
   TEST_ASSERT_TRUE(tick.since(at(1h - 5ms)) <= unit);
   TEST_ASSERT_TRUE(tick.since(at(1h - 1s)) < Duration::zero());
-}
-
-TEST(test_a_tick_should_be_taken_over_from_another) {
-  using namespace std::chrono_literals;
-  SharedTick first;
-  SharedTick second;
-  first.set(at(1h));
-  second.set(first);
-  TEST_ASSERT_EQUAL(first.since(at(2h)), second.since(at(2h)));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/shared_value.hpp"
+#include "holdfast/detail/shared_value.hpp"
 
 #include <cstdint>
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The heap of sleepers against a plain list of them: whoever is woken is one of those that sleep shortest.
-#include "holdfast/sleeper_heap.hpp"
+#include "holdfast/core/sleeper_heap.hpp"
 
 #include <algorithm>
 #include <csetjmp>

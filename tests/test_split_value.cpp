@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Two words as one value: on every machine, also where the library has no need of it.
-#include "holdfast/split_value.hpp"
+#include "holdfast/detail/split_value.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "guard_page.hpp"
-#include "holdfast/subscriber.hpp"
+#include "holdfast/core/subscriber.hpp"
 #include "printers.hpp"
 #include "resp_text.hpp"
 #include "wire_pieces.hpp"
@@ -1365,4 +1365,67 @@ TEST(test_connection_should_be_a_sign_of_life) {
   (void)wire.enter("a");
   wire.subscriber.handle_connected(start + 1h);
   TEST_ASSERT_EQUAL(start + 1h + 10s, wire.subscriber.poll_timeout());
+}
+
+// ---- Who is to be looked at --------------------------------------------------------------------------------------
+
+namespace {
+
+std::vector<const Waiter*> stirred(Wire& wire) {
+  std::vector<const Waiter*> found;
+  while (const Waiter* const waiter = wire.subscriber.poll_stirred()) found.push_back(waiter);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<const Waiter*> these(std::vector<const Waiter*> waiters) {
+  std::sort(waiters.begin(), waiters.end());
+  return waiters;
+}
+
+}  // namespace
+
+TEST(test_only_those_for_whom_something_came_should_be_named_and_once) {
+  Wire wire;
+  wire.connect();
+  Waiter& first = wire.enter("a");
+  Waiter& second = wire.enter("a");
+  Waiter& other = wire.enter("b");
+  TEST_ASSERT_TRUE(stirred(wire).empty());
+  wire.receive(subscribed("a"));
+  TEST_ASSERT_TRUE(stirred(wire) == these({&first, &second}));
+  wire.receive(no_permission);
+  TEST_ASSERT_TRUE(stirred(wire) == these({&other}));
+  wire.receive(message("a"));
+  TEST_ASSERT_TRUE(stirred(wire) == these({&first}));
+  wire.receive(message("a", "1"));
+  TEST_ASSERT_TRUE(stirred(wire) == these({&second}));  // The first is awake.
+  wire.receive(message("c"));
+  TEST_ASSERT_TRUE(stirred(wire).empty());
+  wire.subscriber.begin_try(second);
+  wire.subscriber.leave(first, false);  // Its wake goes to the other.
+  TEST_ASSERT_TRUE(stirred(wire) == these({&second}));
+}
+
+TEST(test_all_waiters_should_be_named_when_the_connection_is_gone_and_none_that_have_left) {
+  Wire wire;
+  wire.connect();
+  Waiter& first = wire.enter_confirmed("a");
+  Waiter& second = wire.enter_confirmed("b");
+  wire.subscriber.leave(first, false);  // Named already, and gone.
+  wire.subscriber.handle_closed();
+  TEST_ASSERT_TRUE(stirred(wire) == these({&second}));
+  wire.subscriber.forget();
+  TEST_ASSERT_TRUE(stirred(wire).empty());
+}
+
+TEST(test_who_enters_where_the_server_has_refused_should_be_named) {
+  Wire wire;
+  wire.connect();
+  (void)wire.enter("a");
+  wire.receive(no_permission);
+  (void)stirred(wire);
+  Waiter& later = wire.enter("a");
+  TEST_ASSERT_TRUE(wire.subscriber.refused(later));
+  TEST_ASSERT_TRUE(stirred(wire) == these({&later}));
 }

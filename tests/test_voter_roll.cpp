@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/voter_roll.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/voter_roll.hpp"
 #include "printers.hpp"
 
 using namespace holdfast;
@@ -44,7 +44,8 @@ struct Server {
 struct Quorum {
   struct Node {
     SessionBuffers buffers;
-    Session session{SessionSettings(), SessionBuffers::storage_of(&buffers)};
+    holdfast::Node node{SessionBuffers::storage_of(&buffers)};
+    Session& session = node.session();
     ClientConfig config;
   };
   std::deque<Node> nodes{capacity};
@@ -59,7 +60,9 @@ struct Quorum {
     roll.begin(ports.size(), config, now);
     for (std::size_t index = 0; index < ports.size(); ++index) {
       nodes[index].config.port = ports[index];
-      roll.attach(index, nodes[index].session, nodes[index].config);
+      nodes[index].config.client_name = "";
+      nodes[index].node.configure(nodes[index].config, nullptr);
+      roll.attach(index, nodes[index].node);
       roll.enter(index, nodes[index].config);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // When a waiting acquire tries again. Every wait has a floor, a bound, and jitter unless a bound or a wake-up ends it.
-#include "holdfast/wait_plan.hpp"
+#include "holdfast/core/wait_plan.hpp"
 
 #include <random>
 #include <set>
@@ -24,19 +24,17 @@ constexpr std::uint16_t most = UINT16_MAX;
 constexpr std::int64_t gone = -2;
 constexpr std::int64_t unknown = -1;
 
-template <class Plan = WaitPlan>
-Plan tried(const typename Plan::Settings& settings, ListenSet confirmed = nobody) {
-  Plan plan;
+WaitPlan tried(const WaitPlan::Settings& settings, ListenSet confirmed = nobody) {
+  WaitPlan plan;
   plan.begin(settings);
   plan.begin_attempt(start, confirmed);
   return plan;
 }
 
 // How long is slept behind one refusal.
-template <class Plan = WaitPlan>
-Duration wait_of(const typename Plan::Settings& settings, ListenSet confirmed, std::int64_t remaining,
+Duration wait_of(const WaitPlan::Settings& settings, ListenSet confirmed, std::int64_t remaining,
                  std::uint16_t random) {
-  Plan plan = tried<Plan>(settings, confirmed);
+  WaitPlan plan = tried(settings, confirmed);
   plan.plan(start, true, confirmed, remaining, random);
   return plan.next(false, confirmed) - start;
 }
@@ -229,17 +227,17 @@ TEST(test_a_subscription_that_was_lost_should_be_worth_a_try_when_it_is_back) {
 }
 
 TEST(test_a_whole_spread_should_be_drawn_over_its_whole_length) {
-  TEST_ASSERT_EQUAL(start + retry_delay_min, start + wait_of<QuorumWaitPlan>({}, nobody, unknown, least));
-  TEST_ASSERT_EQUAL(start + 3 * retry_delay_min, start + wait_of<QuorumWaitPlan>({}, nobody, unknown, most));
-  QuorumWaitPlan plan = tried<QuorumWaitPlan>({});
+  TEST_ASSERT_EQUAL(start + retry_delay_min, start + wait_of({.spread = WaitSpread::whole}, nobody, unknown, least));
+  TEST_ASSERT_EQUAL(start + 3 * retry_delay_min, start + wait_of({.spread = WaitSpread::whole}, nobody, unknown, most));
+  WaitPlan plan = tried({.spread = WaitSpread::whole});
   for (int round = 0; round < 10; ++round) plan.plan(start, true, nobody, unknown, least);
   TEST_ASSERT_EQUAL(start + retry_delay_min, plan.next(false, nobody));
 }
 
 TEST(test_a_whole_spread_should_have_jitter_behind_a_bound_as_well) {
-  constexpr QuorumWaitPlan::Settings settings = {.max_poll = 50ms};
+  constexpr WaitPlan::Settings settings = {.max_poll = 50ms, .spread = WaitSpread::whole};
   const auto length = [&](std::int64_t remaining, std::uint16_t random) {
-    return wait_of<QuorumWaitPlan>(settings, 1, remaining, random);
+    return wait_of(settings, 1, remaining, random);
   };
   TEST_ASSERT_TRUE(length(unknown, least) < length(unknown, most));
   TEST_ASSERT_TRUE(length(gone, least) < length(gone, most));
@@ -248,8 +246,8 @@ TEST(test_a_whole_spread_should_have_jitter_behind_a_bound_as_well) {
 
 namespace {
 
-template <class Plan>
-void expect_a_floor_a_bound_and_jitter(bool whole) {
+void expect_a_floor_a_bound_and_jitter(WaitSpread spread) {
+  const bool whole = spread == WaitSpread::whole;
   std::mt19937 random(6);
   for (int round = 0; round < 10'000; ++round) {
     const Duration max_poll = poll_min + std::chrono::milliseconds(static_cast<int>(random() % 1000));
@@ -259,7 +257,7 @@ void expect_a_floor_a_bound_and_jitter(bool whole) {
     std::set<std::int64_t> lengths;
     const auto polls = static_cast<unsigned>(random() % 12);
     for (const std::uint16_t drawn : {std::uint16_t{0}, std::uint16_t{1000}, std::uint16_t{40000}, most}) {
-      Plan plan = tried<Plan>({.max_poll = max_poll}, confirmed);
+      WaitPlan plan = tried({.max_poll = max_poll, .spread = spread}, confirmed);
       for (unsigned poll = 0; poll < polls; ++poll) plan.plan(start, false, nobody, unknown, least);
       plan.plan(start, busy, confirmed, remaining, drawn);
       const Duration length = plan.next(false, confirmed) - start;
@@ -280,6 +278,6 @@ void expect_a_floor_a_bound_and_jitter(bool whole) {
 }  // namespace
 
 TEST(test_every_wait_should_have_a_floor_a_bound_and_jitter) {
-  expect_a_floor_a_bound_and_jitter<WaitPlan>(false);
-  expect_a_floor_a_bound_and_jitter<QuorumWaitPlan>(true);
+  expect_a_floor_a_bound_and_jitter(WaitSpread::upper_half);
+  expect_a_floor_a_bound_and_jitter(WaitSpread::whole);
 }

@@ -3,13 +3,14 @@
 // Everything of the Asio client. It needs Asio from 1.22 on, exceptions and RTTI.
 #pragma once
 
-#include "holdfast/any_thread.hpp"
-#include "holdfast/asio_error.hpp"
-#include "holdfast/async_client.hpp"
-#include "holdfast/async_lock.hpp"
-#include "holdfast/async_mutex.hpp"
-#include "holdfast/async_quorum.hpp"
-#include "holdfast/async_quorum_lock.hpp"
-#include "holdfast/async_redlock.hpp"
-#include "holdfast/async_reentrant_lock.hpp"
+#include "holdfast/asio/any_thread.hpp"
+#include "holdfast/asio/asio_error.hpp"
+#include "holdfast/asio/async_client.hpp"
+#include "holdfast/asio/async_lock.hpp"
+#include "holdfast/asio/async_mutex.hpp"
+#include "holdfast/asio/async_quorum.hpp"
+#include "holdfast/asio/async_quorum_lock.hpp"
+#include "holdfast/asio/async_redlock.hpp"
+#include "holdfast/asio/async_reentrant_lock.hpp"
+#include "holdfast/asio/async_scoped_lock.hpp"
 #include "holdfast/url.hpp"

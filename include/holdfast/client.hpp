@@ -15,36 +15,39 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/bytes.hpp"
-#include "holdfast/cancel_signal.hpp"
 #include "holdfast/client_config.hpp"
 #include "holdfast/clock.hpp"
-#include "holdfast/connection.hpp"
+#include "holdfast/core/lock_task.hpp"
+#include "holdfast/core/session.hpp"
+#include "holdfast/core/socket_address.hpp"
+#include "holdfast/detail/cancel_signal.hpp"
+#include "holdfast/detail/connection.hpp"
+#include "holdfast/detail/keeper.hpp"
+#include "holdfast/detail/random_source.hpp"
+#include "holdfast/detail/subscription.hpp"
+#include "holdfast/detail/wake_pipe.hpp"
 #include "holdfast/instant.hpp"
-#include "holdfast/random_source.hpp"
-#include "holdfast/session.hpp"
-#include "holdfast/socket_address.hpp"
+#include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"
-#include "holdfast/subscription.hpp"
-#include "holdfast/wake_pipe.hpp"
 
 namespace holdfast {
 
-class CommandLine;
+class Arguments;
+class Ear;
 class HoldRecord;
-class Keeper;
 class LockMachine;
+class NodeTask;
 struct LockInfo;
 
 // Small and often used, as SocketState.
 struct CallState {
   Keeper* keeper_ = nullptr;
   HoldRecord* tended_first_ = nullptr;  // Holds that tend() keeps.
+  NodeTask* task_ = nullptr;            // A lock's call in progress,
+  Ear* ear_ = nullptr;                  // and who hears of releases for it.
   Instant tending_since_;               // The renewals that were due then are waited for; the epoch: none.
   CancelSignal cancel_;
-  bool straight_ = false;  // A request may be waited for by one receive.
   bool query_waiting_ = false;
-  bool ttl_wanted_ = false;  // Each attempt asks for the remaining time, too.
   RandomSource random_source_;
   WakePipe wake_;
   std::uint32_t spin_pause_ = 0;       // Receives to come that do not spin.
@@ -56,7 +59,7 @@ class Client : private CallState, private Connection {
   Client() noexcept;
   // Closes the connection without a farewell, and does not block. What is still to be taken back is sent once more where that
   // can be done at once: on the connection that there is, or on a new one to a server on this machine.
-  // REQUIRES: its locks are destroyed before.
+  // REQUIRES: its locks are destroyed before. An assertion says so where one is left.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -88,9 +91,9 @@ class Client : private CallState, private Connection {
   // timeout at most for every in_flight_max / 2 holds that are due, and for one more when it must connect first. Every call
   // that waits for a lock renews what is due, too, meanwhile.
   Instant tend() noexcept;
-  // Holds from the next one on are kept by this watchdog; nullptr: by tend(). REQUIRES: the keeper outlives the holds it
-  // keeps, and is detached before it goes if the client acquires on. A forked child has none.
-  void attach(Keeper* keeper) noexcept { keeper_ = keeper; }
+  // Holds from the next one on are kept by this watchdog; nullptr: by tend(). REQUIRES: the watchdog outlives the holds it
+  // keeps. One that goes detaches its clients, which are in no call then. A forked child has none.
+  void attach(Keeper* keeper) noexcept;
 
   // Ends the call in progress with Status::cancelled, wherever it waits, or the next call if there is none. No call after that
   // one is ended by it.
@@ -112,7 +115,7 @@ class Client : private CallState, private Connection {
 
  private:
   friend class HoldRecord;
-  friend class PushWait;
+  friend class PushEar;
   friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;
   friend Status fenced_set(Client& client, Key resource, std::uint64_t fence, BytesArgument value,
                            bool& written) noexcept;
@@ -141,19 +144,19 @@ class Client : private CallState, private Connection {
   [[nodiscard]] Status bring_up(Instant until) noexcept;
   void leave() noexcept;
   void probe_idle_connection() noexcept;
+  // Before a request is lost to a server that went away while we were idle.
+  void look_if_idle() noexcept;
   bool receive_arrived() noexcept;
 
   // Moves bytes until the lock has its answer (nullptr: until the handshake or query has one) or the connection ends.
   void pump(const HoldRecord* lock, Instant until = Instant::max()) noexcept;
-  // Sends what the lock's machine wants and waits for the answer.
-  void ask(HoldRecord& lock) noexcept;
   void make_room() noexcept;
-  // Takes in what is answered to others, until an acquire has a place for its compensation. too_many_requests: not until then.
-  [[nodiscard]] Status await_place(Instant deadline) noexcept;
-  void ask_on(HoldRecord& lock, ParseResult result, RespValue value) noexcept;
   [[nodiscard]] bool answered(const HoldRecord* lock) const noexcept;
   // Sends as much as the socket takes, behind a look where one is wanted. REQUIRES: no reply is being dealt with.
-  void look_and_transmit() noexcept;
+  void look_and_transmit() noexcept {
+    if (session_.wants_transmit()) look_and_transmit_now();
+  }
+  void look_and_transmit_now() noexcept;
   void dispatch() noexcept;
   void deliver(const Reply& reply) noexcept;
   void take_query_reply(const Reply& reply) noexcept;
@@ -163,19 +166,19 @@ class Client : private CallState, private Connection {
   // Sleeps until then, until something comes on a socket of ours or on `extra`, or until cancel(); no longer than sleep_max.
   // What comes on our own is dealt with; true if something came on `extra`.
   bool wait_until(Instant then, int extra = -1, short extra_events = 0) noexcept;
-  // Sleeps until then and meanwhile keeps what is to be kept. False if cancelled.
-  [[nodiscard]] bool sleep_tending(Instant then) noexcept;
-  // Sends the renewals that are due, as far as there is room. Their replies come with whatever is received next.
-  void tend_due() noexcept {
-    if (tended_first_ != nullptr && tend_next() <= now_) [[unlikely]]
-      (void)send_renewals(now_, in_flight_max / 2);
-  }
+  // Sends the renewals that are due, as far as there is room. Their replies come with whatever is received next. True if it
+  // asked for any.
+  bool tend_due() noexcept;
+  // A renewal that is due is asked for now. Not while a connection is on its way, and not while this one has no room: the
+  // renewal stays due then, since a refusal would put it off.
+  [[nodiscard]] bool renewals_leave() const noexcept;
   [[nodiscard]] int send_renewals(Instant start, int most) noexcept;
   void tend_holds() noexcept;
   void tell_tended() noexcept;
   void work() noexcept;
   [[nodiscard]] Instant next_timeout() const noexcept;
-  [[nodiscard]] Instant tend_next() const noexcept;
+  // `renewals`: a renewal that is due is something to do; else only the ends of holds are.
+  [[nodiscard]] Instant tend_next(bool renewals = true) const noexcept;
   [[nodiscard]] bool tended_waiting(Instant due) const noexcept;
   // cancel() was called, and the call in progress is to end by it.
   [[nodiscard]] bool cancelled() const noexcept { return cancel_.pending(); }
@@ -184,23 +187,26 @@ class Client : private CallState, private Connection {
   // A question of the client's own. `decode` is given the reply that is no error, and `out`; false: a reply of another
   // shape than asked for. Its outcome is query_outcome_, once query_waiting_ is over.
   using Decode = bool (*)(const RespValue& reply, void* out) noexcept;
-  [[nodiscard]] Status ask(const CommandLine& line, Decode decode, void* out) noexcept;
-  [[nodiscard]] Status await_query(Status asked, Decode decode, void* out) noexcept;
+  [[nodiscard]] Status ask(Arguments arguments, Decode decode, void* out) noexcept;
+  // Opens a request that is longer than the send buffer, and writes all of it but its last argument: `heading`.
+  [[nodiscard]] Status begin_pieces(Arguments arguments, ByteView& heading) noexcept;
+  // False where the server does not take all of it within a request timeout, or cancel() was called.
+  [[nodiscard]] bool send_piece(ByteView piece, int flags) noexcept;
   // The same from connecting to the reply.
-  [[nodiscard]] Status query(const CommandLine& line, Decode decode, void* out) noexcept;
-  [[nodiscard]] Status query_within(const CommandLine& line, Decode decode, void* out) noexcept;
-  // What a lock in the way has left, in milliseconds; -2: there is no key, -1: it has no TTL.
-  [[nodiscard]] Status ask_remaining(const LockMachine& machine, std::int64_t& milliseconds) noexcept;
+  [[nodiscard]] Status query(Arguments arguments, Decode decode, void* out) noexcept;
+  [[nodiscard]] Status query_within(Arguments arguments, Decode decode, void* out) noexcept;
 
+  std::uint32_t records_ = 0;               // All holds that there are.
+  Keeper::Attachment attachment_ = {this};  // To keeper_.
   Status query_outcome_ = Status::ok;
   Decode query_decode_ = nullptr;
   void* query_out_ = nullptr;
-  std::int64_t ttl_ = 0;
+  TaskSettings settings_;  // Of every call.
   ConfigProblem problem_;
   LookUp look_up_{*this};
   Subscription push_;
   SessionBuffers buffers_;
 };
-static_assert(sizeof(Client) <= 28 * 1024, "promised: a client, all its buffers included");
+static_assert(sizeof(Client) <= 16 * 1024, "promised: a client, all its buffers included");
 
 }  // namespace holdfast

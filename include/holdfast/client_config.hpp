@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/bytes.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/limits.hpp"
+#include "holdfast/proto/bytes.hpp"
 
 namespace holdfast {
 

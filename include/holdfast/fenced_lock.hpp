@@ -13,15 +13,16 @@
 
 #include <cstdint>
 
-#include "holdfast/owned_lock.hpp"
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
+#include "holdfast/detail/owned_lock.hpp"
+#include "holdfast/owner.hpp"
 
 namespace holdfast {
 
 class FencedLock : public OwnedLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock.
-  FencedLock(Owner& owner, BytesArgument key, const LockTiming& timing = {}) noexcept
+  FencedLock(HoldOwner& owner, BytesArgument key, const LockTiming& timing = {}) noexcept
       : OwnedLock(owner, fenced_kind, Key(key), timing) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~FencedLock() = default;
@@ -30,6 +31,6 @@ class FencedLock : public OwnedLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
 
-static_assert(sizeof(FencedLock) <= 2048, "promised: a lock");
+static_assert(sizeof(FencedLock) <= 64, "promised: a handle");
 
 }  // namespace holdfast

@@ -14,7 +14,7 @@
 namespace holdfast {
 
 enum class Keep : std::uint8_t {
-  automatic,  // With the automatic lease yes; an explicit one runs out unless renew() is called.
+  automatic,  // With the automatic lease, or LockTiming::kept, yes; another one runs out unless renew() is called.
   always,
   never,
 };

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "holdfast/assert.hpp"
-#include "holdfast/bytes.hpp"
 #include "holdfast/limits.hpp"
+#include "holdfast/proto/assert.hpp"
+#include "holdfast/proto/bytes.hpp"
 
 namespace holdfast {
 
@@ -32,6 +32,8 @@ class Key {
 class Token {
  public:
   Token() noexcept {}  // Empty. Its bytes are not cleared: a token is copied on the hot path.
+  // The same, as a constant.
+  static constexpr Token none() noexcept { return Token(None()); }
   // REQUIRES: 0 < bytes.size() <= token_size_max.
   explicit Token(ByteView bytes) noexcept : size_(static_cast<std::uint8_t>(bytes.size())) {
     HOLDFAST_ASSERT(!bytes.empty() && bytes.size() <= token_size_max);
@@ -44,6 +46,9 @@ class Token {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
  private:
+  struct None {};
+  constexpr explicit Token(None) noexcept : bytes_{} {}
+
   char bytes_[token_size_max];
   std::uint8_t size_ = 0;
 };

@@ -16,8 +16,7 @@ using namespace std::chrono_literals;  // NOLINT(google-global-names-in-headers)
 
 // ---- What a lock is made of -------------------------------------------------------------------------------------
 
-// Redisson users put class names and identifiers into lock names; 256 bytes hold every one we have met, and a key is
-// stored twice a lock (once a prepared request).
+// Redisson users put class names and identifiers into lock names; 256 bytes hold every one we have met.
 inline constexpr std::size_t key_size_max = 256;
 // Names of a MultiLock: few enough to be checked in one step of a server's only thread.
 inline constexpr std::size_t names_max = 8;
@@ -61,7 +60,7 @@ static_assert(bulk_size_max >= derived_name_size_max, "a channel name of prefix 
 inline constexpr std::size_t elements_max = 160;
 // Arrays inside arrays: PUBSUB and scripts nest once; two more for what servers may add.
 inline constexpr std::size_t depth_max = 4;
-// The receive buffer of a session holds one whole reply. The largest that is asked for is a hash of holders.
+// A receive buffer holds one whole reply. One of this size holds any that is asked for on any connection.
 inline constexpr std::size_t reply_size_max = 4096;
 static_assert(reply_size_max >= bulk_size_max + 16, "a full bulk and its header must fit");
 static_assert(reply_size_max >= line_size_max + 3, "a full line must fit");
@@ -75,9 +74,10 @@ static_assert(3 /* EVALSHA, SHA-1, the number of keys */ + names_max + 3 /* owne
               "a step of a lock with the most names must fit");
 // A bulk header: '$', up to ten digits, CR LF; and CR LF behind the bytes.
 inline constexpr std::size_t bulk_overhead_max = 15;
-// A prepared request: EVALSHA, SHA, one key, its token, and up to five short arguments.
-inline constexpr std::size_t template_size_max =
-    key_size_max + token_size_max + 40 /* SHA-1 */ + 11 * bulk_overhead_max + 7 /* EVALSHA */ + 5 * 20;
+// The longest request of a lock that has no text: EVALSHA, SHA-1, its key or names, a name beside it, its token, and numbers.
+inline constexpr std::size_t request_size_max = 7 /* EVALSHA */ + 40 /* SHA-1 */ + key_size_max +
+                                                derived_name_size_max + token_size_max + 5 * 20 +
+                                                (1 + arguments_max) * bulk_overhead_max;
 
 // ---- A session --------------------------------------------------------------------------------------------------
 
@@ -98,9 +98,15 @@ inline constexpr std::size_t compensation_keys_size = 8 * key_size_max;
 inline constexpr std::size_t predecessors_max = 4;
 // A value that fenced_set() writes.
 inline constexpr std::size_t fenced_value_size_max = 4096;
-// One blocking client's send buffer: eight full EVALs of compensations may stand in it, and a request behind them; more go
-// out in turn.
-inline constexpr std::size_t transmit_size_max = 8192;
+// One blocking client's send buffer: a whole handshake, or one request with its script's text. More requests and
+// compensations go out in turn; a value of fenced_set() that does not fit leaves in pieces.
+inline constexpr std::size_t transmit_size_max = 1792;
+static_assert(transmit_size_max >= request_size_max + 512, "beside short requests there must be room for the longest");
+// One blocking client's receive buffer and elements. Its longest reply is that of inspect(): eight elements, of some 250
+// bytes. A bulk and a line of full size fit, too. What does not fit closes the connection with protocol_error.
+inline constexpr std::size_t client_reply_size_max = 1088;
+static_assert(client_reply_size_max >= bulk_size_max + 16 && client_reply_size_max >= line_size_max + 3);
+inline constexpr std::size_t client_elements_max = 12;
 
 inline constexpr Duration stall_timeout_default = 5s;
 inline constexpr Duration request_timeout_default = 1s;
@@ -145,6 +151,8 @@ inline constexpr Duration poll_min = 10ms;
 inline constexpr Duration poll_max = 1h;
 // Different names that one blocking client waits for at once. More are polled.
 inline constexpr std::size_t waiters_max = 4;
+// Of how many names an Owner has places for the holds; OwnerOf says another number.
+inline constexpr std::size_t owner_holds_default = 8;
 // A subscription's receive buffer: one message of a full channel name, and what belongs to it.
 inline constexpr std::size_t message_size_max = 512;
 static_assert(message_size_max >= derived_name_size_max + 64, "a message must fit");
@@ -166,5 +174,11 @@ inline constexpr std::size_t addresses_max = 8;           // Cached results of o
 inline constexpr Duration address_timeout_min = 100ms;
 inline constexpr std::size_t url_size_max = 2048;
 inline constexpr int database_max = 65535;
+
+// ---- Words for what has no limit ----
+// The `wait` of an acquire that has no end.
+inline constexpr Duration wait_forever = Duration::max();
+// What a question for a lock's remaining time gives for a key without a TTL: it is another's, and it is busy for ever.
+inline constexpr Duration remaining_unlimited = Duration::max();
 
 }  // namespace holdfast

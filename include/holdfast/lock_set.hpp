@@ -17,7 +17,7 @@
 
 #include <cstddef>
 
-#include "holdfast/blocking_lock.hpp"
+#include "holdfast/detail/blocking_lock.hpp"
 
 namespace holdfast {
 
@@ -33,8 +33,8 @@ class LockSet {
   LockSet(const LockSet&) = delete;
   LockSet& operator=(const LockSet&) = delete;
 
-  // ok; invalid_argument when the set is empty, one of its locks says so, or two of them are on one name of one node: then
-  // acquire() says so, too.
+  // ok; invalid_argument when the set is empty, or two of its locks are on one name of one node; what the configuration() of
+  // one of its locks says. Then acquire() says so, too.
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
 
   // One attempt for each, until one is not to be had. Errors: as acquire().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Lockable lets std::unique_lock and std::scoped_lock use a lock of holdfast:
+// Lockable lets std::unique_lock and std::scoped_lock use a lock on one node, and LockableRedlock one on a quorum:
 //
 //     Lockable lockable(lock);
 //     std::unique_lock guard(lockable);   // throws LockError
@@ -13,10 +13,13 @@
 
 #include <exception>
 
-#include "holdfast/blocking_lock.hpp"
+#include "holdfast/limits.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
+
+class BlockingLock;
+class QuorumLock;
 
 class LockError : public std::exception {
  public:
@@ -28,10 +31,12 @@ class LockError : public std::exception {
   Status status_;
 };
 
-class Lockable {
+// Use the names below it.
+template <class Lock>
+class BasicLockable {
  public:
   // REQUIRES: lock outlives this. `wait` bounds lock().
-  explicit Lockable(BlockingLock& lock, Duration wait = wait_forever) noexcept : lock_(&lock), wait_(wait) {}
+  explicit BasicLockable(Lock& lock, Duration wait = wait_forever) noexcept : lock_(&lock), wait_(wait) {}
 
   // Throws LockError with every status but ok.
   void lock() {
@@ -43,14 +48,17 @@ class Lockable {
     if (status != Status::ok && status != Status::lock_busy) throw LockError(status);
     return status == Status::ok;
   }
-  // Does not throw, as the standard asks: it runs in destructors. Does not block either; the outcome is
+  // Does not throw, as the standard asks: it runs in destructors. Does not block either; the outcome on one node is
   // BlockingLock::post_outcome().
   void unlock() noexcept { lock_->post_release(); }
 
  private:
-  BlockingLock* lock_;
+  Lock* lock_;
   Duration wait_;
 };
+
+using Lockable = BasicLockable<BlockingLock>;
+using LockableRedlock = BasicLockable<QuorumLock>;
 
 }  // namespace holdfast
 

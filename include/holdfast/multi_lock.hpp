@@ -13,9 +13,10 @@
 // slot, by a common {tag}, should the server ever become a cluster. Locks on several nodes: LockSet.
 #pragma once
 
-#include "holdfast/multi_kind.hpp"
-#include "holdfast/name_list.hpp"
-#include "holdfast/owned_lock.hpp"
+#include "holdfast/core/multi_kind.hpp"
+#include "holdfast/core/name_list.hpp"
+#include "holdfast/detail/owned_lock.hpp"
+#include "holdfast/owner.hpp"
 
 namespace holdfast {
 
@@ -24,14 +25,14 @@ class MultiLock : public OwnedLock {
   // 1 to names_max different names of any bytes, 1 to name_size_max each, together key_size_max less a byte each; otherwise
   // every call says invalid_argument. In any order, and a name that is given twice counts once: the same names are the same
   // lock. The bytes are copied. The owner must outlive the lock.
-  MultiLock(Owner& owner, const ByteView* names, std::size_t count, const LockTiming& timing = {}) noexcept
+  MultiLock(HoldOwner& owner, const ByteView* names, std::size_t count, const LockTiming& timing = {}) noexcept
       : OwnedLock(owner, multi_kind, NameList(names, count).key(), timing) {}
   // The same of a list in braces, and of an array of any texts.
   template <std::size_t count>
-  MultiLock(Owner& owner, const BytesArgument (&names)[count], const LockTiming& timing = {}) noexcept
+  MultiLock(HoldOwner& owner, const BytesArgument (&names)[count], const LockTiming& timing = {}) noexcept
       : OwnedLock(owner, multi_kind, NameList(names).key(), timing) {}
   template <BytesElement Text, std::size_t count>
-  MultiLock(Owner& owner, Text (&names)[count], const LockTiming& timing = {}) noexcept
+  MultiLock(HoldOwner& owner, Text (&names)[count], const LockTiming& timing = {}) noexcept
       : OwnedLock(owner, multi_kind, NameList(names).key(), timing) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~MultiLock() = default;
@@ -42,6 +43,6 @@ class MultiLock : public OwnedLock {
   Key key() const = delete;
 };
 
-static_assert(sizeof(MultiLock) <= 2048, "promised: a lock");
+static_assert(sizeof(MultiLock) <= 64, "promised: a handle");
 
 }  // namespace holdfast

@@ -12,9 +12,9 @@
 
 #include <cstdint>
 
-#include "holdfast/blocking_lock.hpp"
-#include "holdfast/mutex_options.hpp"
-#include "holdfast/push_wait.hpp"
+#include "holdfast/core/mutex_options.hpp"
+#include "holdfast/detail/blocking_lock.hpp"
+#include "holdfast/detail/run_listening.hpp"
 
 namespace holdfast {
 
@@ -22,9 +22,9 @@ class Mutex : public BlockingLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The client must outlive the lock.
   Mutex(Client& client, BytesArgument key, const LockTiming& timing = {}) noexcept
-      : BlockingLock(client, mutex_kind, Key(key), timing) {}
+      : BlockingLock(hold_), hold_(client, mutex_kind, Key(key), timing, no_ways) {}
   Mutex(Client& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options) noexcept
-      : BlockingLock(client, kind_of(options), Key(key), timing, ways) {}
+      : BlockingLock(hold_), hold_(client, kind_of(options), Key(key), timing, ways) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~Mutex() = default;
 
@@ -32,7 +32,11 @@ class Mutex : public BlockingLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr HoldRecord::Ways ways = {.draw_ordinal = nullptr, .wait_by_push = wait_by_push};
+  static constexpr HoldRecord::Ways no_ways{};
+  static constexpr HoldRecord::Ways ways = {.draw_ordinal = nullptr, .run_listening = run_listening};
+
+  HoldRecord hold_;
 };
+static_assert(sizeof(Mutex) <= 640, "promised: a lock");
 
 }  // namespace holdfast

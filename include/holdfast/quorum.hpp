@@ -19,17 +19,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/bytes.hpp"
-#include "holdfast/cancel_signal.hpp"
 #include "holdfast/clock.hpp"
-#include "holdfast/connection.hpp"
+#include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/core/voter_roll.hpp"
+#include "holdfast/detail/cancel_signal.hpp"
+#include "holdfast/detail/connection.hpp"
+#include "holdfast/detail/random_source.hpp"
+#include "holdfast/detail/resolver.hpp"
+#include "holdfast/detail/subscription.hpp"
+#include "holdfast/detail/wake_pipe.hpp"
+#include "holdfast/proto/bytes.hpp"
 #include "holdfast/quorum_config.hpp"
-#include "holdfast/quorum_machine.hpp"
-#include "holdfast/random_source.hpp"
-#include "holdfast/resolver.hpp"
-#include "holdfast/subscription.hpp"
-#include "holdfast/voter_roll.hpp"
-#include "holdfast/wake_pipe.hpp"
 
 namespace holdfast {
 
@@ -97,7 +97,7 @@ class QuorumClient {
 
  private:
   friend class QuorumLock;
-  friend class QuorumWait;
+  friend class QuorumPushEar;
 
   // Of a waiter by push: descriptors to look at besides.
   struct Extra {
@@ -128,10 +128,6 @@ class QuorumClient {
   [[nodiscard]] Instant next_timeout() const noexcept;
   [[nodiscard]] bool any_connecting() const noexcept;
   [[nodiscard]] bool expects_bytes() const noexcept;
-  // Moves bytes until the lock waits for nothing (nullptr: never), or until then, and keeps what is to be kept. False if
-  // cancelled.
-  [[nodiscard]] bool pump(QuorumLock* lock, Instant until) noexcept;
-  [[nodiscard]] Status gather(Instant until) noexcept;
   [[nodiscard]] std::size_t index_of(const Node& node) const noexcept {
     return static_cast<std::size_t>(&node - nodes_);
   }
@@ -140,12 +136,14 @@ class QuorumClient {
   [[nodiscard]] Instant end_of_wait(Instant deadline) const noexcept {
     return deadline + nodes_[0].connection.config().request_timeout;
   }
+  // When a try that begins now is over.
+  [[nodiscard]] Instant end_of_try() const noexcept {
+    return end_of_wait(now_ + nodes_[0].connection.config().connect_timeout);
+  }
   [[nodiscard]] Instant tend_next() const noexcept;
   void tend_due(const QuorumLock* but = nullptr) noexcept;
   void tend_holds() noexcept;
   void tell_holds() noexcept;
-  [[nodiscard]] bool sleep_tending(Instant then) noexcept;
-  [[nodiscard]] Duration random_delay(Duration most) noexcept;
 
   Node* nodes_;
   VoterRoll roll_;

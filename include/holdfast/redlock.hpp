@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// RedlockMutex and RedlockReentrantLock are locks on a quorum of independent nodes: held while a majority of all that are
+// RedlockMutex, RedlockReentrantLock and RedlockFencedLock are locks on a quorum of independent nodes: held while a majority of all that are
 // configured holds them, whatever becomes of the rest. proto/redlock.md says why that is safe, and when it is not.
 //
 //     RedlockMutex<3> lock(quorum, "orders/42", {.lease = 10s}, {.fence = true});
@@ -12,10 +12,10 @@
 
 #include <cstddef>
 
-#include "holdfast/quorum_kinds.hpp"
-#include "holdfast/quorum_lock.hpp"
-#include "holdfast/quorum_votes.hpp"
-#include "holdfast/quorum_wait.hpp"
+#include "holdfast/core/quorum_kinds.hpp"
+#include "holdfast/core/quorum_votes.hpp"
+#include "holdfast/detail/quorum_lock.hpp"
+#include "holdfast/detail/run_quorum_listening.hpp"
 
 namespace holdfast {
 
@@ -35,7 +35,7 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr Ways ways = {.draw_ordinal = nullptr, .wait_by_push = wait_by_push};
+  static constexpr Ways ways = {.draw_ordinal = nullptr, .run_listening = run_listening};
 };
 
 // The object is the owner: it may be acquired again while it is held. On the nodes a hold counts 1, whatever it counts here;
@@ -43,16 +43,28 @@ class RedlockMutex : private QuorumVotes<node_count>, public QuorumLock {
 template <std::size_t node_count>
 class RedlockReentrantLock : private QuorumVotes<node_count>, public QuorumLock {
  public:
-  RedlockReentrantLock(QuorumClient& quorum, BytesArgument key, const QuorumTiming& timing = {},
-                       bool fence = false) noexcept
-      : QuorumVotes<node_count>(quorum_reentrant_kind(fence)),
-        QuorumLock(quorum, quorum_reentrant_kind(fence), this->pointers_, node_count, Key(key), timing, ways) {}
+  RedlockReentrantLock(QuorumClient& quorum, BytesArgument key, const QuorumTiming& timing = {}) noexcept
+      : RedlockReentrantLock(quorum, reentrant_kind, Key(key), timing) {}
   ~RedlockReentrantLock() = default;
 
-  [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
+ protected:
+  RedlockReentrantLock(QuorumClient& quorum, const LockKind& kind, Key key, const QuorumTiming& timing) noexcept
+      : QuorumVotes<node_count>(kind), QuorumLock(quorum, kind, this->pointers_, node_count, key, timing, ways) {}
 
  private:
-  static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .wait_by_push = wait_by_push};
+  static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .run_listening = run_listening};
+};
+
+// A RedlockReentrantLock whose grants come with a fence.
+template <std::size_t node_count>
+class RedlockFencedLock : public RedlockReentrantLock<node_count> {
+ public:
+  RedlockFencedLock(QuorumClient& quorum, BytesArgument key, const QuorumTiming& timing = {}) noexcept
+      : RedlockReentrantLock<node_count>(quorum, quorum_fenced_kind, Key(key), timing) {}
+  ~RedlockFencedLock() = default;
+
+  // Of the outermost acquire; grows as that of a RedlockMutex.
+  [[nodiscard]] std::uint64_t fence() const noexcept { return this->fence_of_grant(); }
 };
 
 }  // namespace holdfast

@@ -8,20 +8,21 @@
 //     if (lock.acquire(2s) == Status::ok) { ...; Status status = lock.release(); }
 #pragma once
 
-#include "holdfast/owned_lock.hpp"
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
+#include "holdfast/detail/owned_lock.hpp"
+#include "holdfast/owner.hpp"
 
 namespace holdfast {
 
 class ReentrantLock : public OwnedLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock.
-  ReentrantLock(Owner& owner, BytesArgument key, const LockTiming& timing = {}) noexcept
+  ReentrantLock(HoldOwner& owner, BytesArgument key, const LockTiming& timing = {}) noexcept
       : OwnedLock(owner, reentrant_kind, Key(key), timing) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.
   ~ReentrantLock() = default;
 };
 
-static_assert(sizeof(ReentrantLock) <= 2048, "promised: a lock");
+static_assert(sizeof(ReentrantLock) <= 64, "promised: a handle");
 
 }  // namespace holdfast

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "holdfast/language.hpp"
+#include "holdfast/proto/language.hpp"
 
 namespace holdfast {
 
@@ -17,9 +17,10 @@ enum class Status : std::uint8_t {
   lock_busy,
 
   // Yours.
-  invalid_argument,   // A key, lease, URL or setting is outside its limits. Nothing was sent.
-  not_held,           // Release or renewal of a lock that this object does not hold.
-  already_held,       // Acquire of a lock that this object holds.
+  invalid_argument,  // A key, lease, URL or setting is outside its limits. Nothing was sent.
+  not_held,          // Release or renewal of a lock that this object does not hold.
+  already_held,  // Not while this object has it: an acquire or keep() of a lock that is held, a set that has taken locks,
+                 // a second connect, close or wait for a loss that is in progress, a watchdog that runs.
   buffer_too_small,   // The output does not fit; the buffer is untouched.
   too_many_requests,  // Every place of a fixed table is taken. Nothing was sent.
   cancelled,          // cancel() was called while the call waited.

@@ -10,8 +10,8 @@
 // else that is not understood: a typing error never ends at the default server.
 #pragma once
 
-#include "holdfast/bytes.hpp"
 #include "holdfast/client_config.hpp"
+#include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

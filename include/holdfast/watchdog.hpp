@@ -24,9 +24,9 @@
 #include <cstdint>
 
 #include "holdfast/client.hpp"
-#include "holdfast/keeper.hpp"
-#include "holdfast/renewal_schedule.hpp"
-#include "holdfast/resolver.hpp"
+#include "holdfast/core/renewal_schedule.hpp"
+#include "holdfast/detail/keeper.hpp"
+#include "holdfast/detail/resolver.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
@@ -43,8 +43,8 @@ class Watchdog : public Keeper {
  public:
   // The storage must outlive the watchdog.
   explicit Watchdog(const RenewalSchedule::Storage& storage) noexcept;
-  // Stops. REQUIRES: every hold that it keeps has been released, or its lock destroyed; clients that acquire on have been
-  // detached by attach(nullptr).
+  // Stops, and detaches its clients: what they acquire from then on is kept by tend(). REQUIRES: every hold that it keeps has
+  // been released, or its lock destroyed: an assertion says so where one is left; none of its clients is in a call.
   ~Watchdog();
 
   // Starts the thread and attaches the client: its holds from the next one on are kept. The connection goes where the
@@ -65,6 +65,8 @@ class Watchdog : public Keeper {
 
  private:
   static const Table table;
+  static void attach(Keeper& keeper, Attachment& attachment) noexcept;
+  static void detach(Keeper& keeper, Attachment& attachment) noexcept;
   static Status enter(Keeper& keeper, HoldRecord& record) noexcept;
   static void sync(Keeper& keeper, HoldRecord& record) noexcept;
   static void leave(Keeper& keeper, HoldRecord& record) noexcept;
@@ -84,10 +86,12 @@ class Watchdog : public Keeper {
   [[nodiscard]] bool needed() const noexcept;
   [[nodiscard]] Instant connection_timeout() const noexcept;
   [[nodiscard]] bool sleep_until(Instant until) noexcept;
-  [[nodiscard]] static Session::Storage storage_of(Watchdog& watchdog) noexcept;
   [[nodiscard]] bool inherited() const noexcept;
 
   struct Lock;
+  // Room for a call of 100 keys of 100 bytes, and for the replies to all calls in flight.
+  using Buffers = SessionBuffersOf<elements_max, reply_size_max / 2, 16 * 1024>;
+  static_assert(reply_size_max / 2 >= renewal_calls_max * (renewal_batch_max * 5 + 6));
 
   // Guards all below, but what the thread looks at as it falls asleep: the descriptors, and what is to be transmitted.
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
@@ -98,17 +102,17 @@ class Watchdog : public Keeper {
   SharedValue<std::uint64_t> calls_;
   bool stopping_ = false;
   bool reconnect_ = false;               // The client speaks to another server than we do.
+  Attachment* attached_ = nullptr;       // Its clients.
   const HoldRecord* telling_ = nullptr;  // Whose function is being called.
   Instant sleeping_until_;
   char run_id_[run_id_size] = {};  // Of the server that we are connected to; NUL when unknown.
   RenewalSchedule schedule_;
-  char transmit_[16 * 1024];  // A call of 100 keys of 100 bytes.
-  SessionBuffers buffers_;
+  Buffers buffers_;
   Resolver resolver_;
   RandomSource random_;
   WakePipe wake_;
   Connection connection_;
 };
-static_assert(sizeof(Watchdog) <= 48 * 1024, "promised: a watchdog without its places");
+static_assert(sizeof(Watchdog) <= 32 * 1024, "promised: a watchdog without its places");
 
 }  // namespace holdfast

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/async_client.hpp"
+#include "holdfast/asio/async_client.hpp"
 
 #include <algorithm>
 
@@ -87,6 +87,7 @@ void AsyncClientCore::start_connect(const ClientConfig& config, Completion& comp
   }
   if (status != Status::ok) return complete(completion, status);
   schedule_.set_request_timeout(config.request_timeout);
+  settings_ = {.request_timeout = config.request_timeout, .max_poll = config.max_poll};
   connect_ = &completion;
   schedule_turn();
 }
@@ -209,12 +210,7 @@ void AsyncClientCore::work() {
     take_renewal_events();
     renew_due();
   }
-  if (node_.take_heard())
-    for (AsyncLock* lock = listening_.first(); lock != nullptr;) {
-      AsyncLock* const next = lock->listening_.next();
-      lock->hear();
-      lock = next;
-    }
+  while (void* const heard = node_.next_heard()) static_cast<AsyncLock*>(heard)->hear();
   work_close();
   node_.transmit();
 }

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "async_node.hpp"
-#include "holdfast/async_client.hpp"
-#include "holdfast/async_lock.hpp"
-#include "holdfast/renewal_schedule.hpp"
+#include "holdfast/asio/async_client.hpp"
+#include "holdfast/asio/async_lock.hpp"
+#include "holdfast/core/renewal_schedule.hpp"
 
 namespace holdfast {
 
@@ -24,6 +24,8 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   // Of an executor that is none of this process's.
   [[nodiscard]] bool forked() const noexcept override { return node_.forked(); }
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
+  // Of every call of its locks.
+  [[nodiscard]] const TaskSettings& settings() const noexcept { return settings_; }
 
   void start_connect(const ClientConfig& config, Completion& completion, Status status);
   void start_close(Completion& completion);
@@ -40,7 +42,6 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void await_room(LinkedPlace<AsyncLock>& place) noexcept { await_room_.push_back(place); }
   // Who comes first waits longest.
   [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
-  void await_message(LinkedPlace<AsyncLock>& place) noexcept { listening_.push_back(place); }
 
   [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) { return schedule_.enter(hold, now()); }
   void confirm(RenewalSchedule::Place& place, Instant confirmed_at) noexcept {
@@ -78,11 +79,11 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   LinkedPlace<AsyncLock> locks_;
   LinkedPlace<AsyncLock> await_connection_;
   LinkedPlace<AsyncLock> await_room_;
-  LinkedPlace<AsyncLock> listening_;
   Completion* connect_ = nullptr;
   Completion* close_ = nullptr;
   std::uint64_t renewal_calls_ = 0;
   ConfigProblem problem_;
+  TaskSettings settings_;
 };
 
 }  // namespace holdfast

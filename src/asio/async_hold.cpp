@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/async_hold.hpp"
+#include "holdfast/asio/async_hold.hpp"
 
 namespace holdfast {
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
 
-Instant AsyncHold::valid_until() const noexcept {
-  if (orphaned()) return {};
-  return Instant::from_nanoseconds(valid_until_.load());
-}
+Instant AsyncHold::valid_until() const noexcept { return orphaned() ? Instant() : keeping_.valid_until(); }
 
-bool AsyncHold::held() const noexcept {
-  const Instant until = valid_until();
-  return until != Instant() && read_clock() < until;
-}
+bool AsyncHold::held() const noexcept { return !orphaned() && keeping_.held(); }
 
-Duration AsyncHold::remaining() const noexcept {
-  const Instant until = valid_until();
-  const Instant now = read_clock();
-  return now < until ? until - now : Duration::zero();
-}
+Duration AsyncHold::remaining() const noexcept { return orphaned() ? Duration::zero() : keeping_.remaining(); }
 
-bool AsyncHold::at_risk() const noexcept {
-  const Instant now = read_clock();
-  return now < valid_until() && now.nanoseconds() >= risky_from_.load();
-}
+bool AsyncHold::at_risk() const noexcept { return !orphaned() && keeping_.at_risk(); }
 
 // ---- Operations --------------------------------------------------------------------------------------------------
 
@@ -64,46 +51,28 @@ void AsyncHold::tell_waiter(Status status) {
 
 // ---- Keeping and telling -----------------------------------------------------------------------------------------
 
-Status AsyncHold::keep(const KeepOptions& options) noexcept {
-  if (!options.valid()) return Status::invalid_argument;
-  if (held()) return Status::already_held;
-  keep_ = options;
-  return Status::ok;
-}
+Status AsyncHold::keep(const KeepOptions& options) noexcept { return keeping_.set_options(options, held()); }
 
-void AsyncHold::begin_hold(Instant granted_at) noexcept {
-  granted_at_ = granted_at;
-  ticked_at_.set(granted_at);
-  risk_told_ = loss_told_ = false;
-  forget_untold();
-}
-
-void AsyncHold::note_told(Told told) {
-  if (letting_go_) return;  // Nobody is told anything once a release has begun.
-  if (told == Told::at_risk && untold_ != Told::nothing) return;
-  untold_ = told;
-  loop_.await_telling(untold_place_);
+void AsyncHold::tell_soon(Keeping::News news) {
+  keeping_.note(news);
+  if (keeping_.has_news()) loop_.await_telling(untold_place_);
 }
 
 // Whoever is called may destroy the lock, and the signal with it.
 void AsyncHold::tell() {
   untold_place_.unlink();
-  const Told told = untold_;
-  untold_ = Told::nothing;
-  if (told == Told::nothing) return;
-  bool& once = told == Told::lost ? loss_told_ : risk_told_;
-  if (once) return;
-  once = true;
-  const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
+  Keeping::Callback call = nullptr;
+  const Keeping::News news = keeping_.take_news(call);
+  if (news == Keeping::News::none) return;
   if (call != nullptr) {
     bool gone = false;
     gone_ = &gone;
-    call(keep_.context);
+    call(keeping_.options().context);
     if (gone) return;
     gone_ = nullptr;
   }
   // Looked up only now: the callback may have taken it away.
-  if (told == Told::lost && signal_ != nullptr) signal_->emit(asio::cancellation_type::terminal);
+  if (news == Keeping::News::lost && signal_ != nullptr) signal_->emit(asio::cancellation_type::terminal);
 }
 
 }  // namespace holdfast

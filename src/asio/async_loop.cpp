@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/async_loop.hpp"
+#include "holdfast/asio/async_loop.hpp"
 
 #include <asio/execution/context.hpp>
 #include <asio/execution_context.hpp>
@@ -9,7 +9,7 @@
 #include <mutex>
 #include <typeinfo>
 
-#include "holdfast/async_hold.hpp"
+#include "holdfast/asio/async_hold.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/limits.hpp"
 

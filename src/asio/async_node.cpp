@@ -8,16 +8,17 @@
 #include <cerrno>
 #include <cstring>
 
-#include "holdfast/lock_machine.hpp"
+#include "holdfast/core/lock_machine.hpp"
 
 namespace holdfast {
 
 namespace {
 
-// Replies of a few hundred requests come with one receive.
-constexpr std::size_t receive_size = 16 * 1024;
-// A request and its token, and a text now and then.
-constexpr std::size_t transmit_size_each = 192;
+// Replies of a few hundred requests come with one receive; so do those to all calls of renewals in flight.
+constexpr std::size_t receive_size = reply_size_max / 2;
+constexpr std::size_t reply_elements_max = renewal_batch_max + 4;
+// Half an acquire, which takes two places. What finds no room waits until others have left.
+constexpr std::size_t transmit_size_each = 128;
 
 }  // namespace
 
@@ -35,7 +36,7 @@ struct AsyncNode::Buffers {
   [[nodiscard]] Session::Storage session() noexcept {
     return {.receive = {receive, sizeof receive},
             .nodes = nodes,
-            .node_count = elements_max,
+            .node_count = reply_elements_max,
             .transmit = {transmit.get(), transmit_size},
             .in_flight = in_flight.get(),
             .in_flight_count = in_flight_count,
@@ -61,10 +62,10 @@ struct AsyncNode::Buffers {
   std::unique_ptr<char[]> compensation_keys;
   std::unique_ptr<Subscriber::Waiter[]> waiters;
   char receive[receive_size];
-  RespValue nodes[elements_max];
-  char push_receive[8 * message_size_max];
+  RespValue nodes[reply_elements_max];
+  char push_receive[2 * message_size_max];
   RespValue push_nodes[message_elements_max];
-  char push_transmit[4 * subscriber_transmit_size_max];
+  char push_transmit[subscriber_transmit_size_max];
 };
 
 AsyncNode::AsyncNode(AsyncLoop& loop, Host& host, const Limits& limits)
@@ -114,7 +115,7 @@ void AsyncNode::close() {
 void AsyncNode::forget() {
   connection_.dialer().stop();
   push_dialer_.stop();
-  push_used_ = push_heard_ = false;
+  push_used_ = false;
   wire_.close(true);
   push_wire_.close(true);
   connection_.set_socket(-1);
@@ -285,7 +286,7 @@ bool AsyncNode::make_room(bool compensated) {
   if (!ready()) return false;
   connection_.transmit();                          // As much as goes without a look: replies cannot be told here.
   if (session().wants_look()) loop_.turn_again();  // The end of this one makes room.
-  return session().has_room(compensated, template_size_max);
+  return session().has_room(compensated, request_size_max);
 }
 
 void AsyncNode::read_arrived() {
@@ -343,15 +344,14 @@ void AsyncNode::judge_time() {
 
 // ---- Subscriptions -----------------------------------------------------------------------------------------------
 
-Subscriber::Waiter* AsyncNode::listen(const Announcement& announcement, Key key) {
+Subscriber::Waiter* AsyncNode::listen(const Announcement& announcement, Key key, void* owner) {
   push_used_ = true;
-  return subscriber_->enter(announcement, key, now());
+  Subscriber::Waiter* const waiter = subscriber_->enter(announcement, key, now());
+  if (waiter != nullptr) waiter->owner = owner;
+  return waiter;
 }
 
-void AsyncNode::leave(Subscriber::Waiter& waiter, bool with_lock) {
-  subscriber_->leave(waiter, with_lock);
-  if (!with_lock) push_heard_ = true;  // It may have passed its wake on.
-}
+void AsyncNode::leave(Subscriber::Waiter& waiter, bool with_lock) { subscriber_->leave(waiter, with_lock); }
 
 void AsyncNode::receive_push() {
   const MutableBytes space = subscriber_->receive_space();
@@ -363,7 +363,6 @@ void AsyncNode::receive_push() {
   subscriber_->handle_received(static_cast<std::size_t>(count), now());
   // Only a subscription that was granted is a success: a server that refuses it is left alone for longer and longer.
   if (subscriber_->established() && !push_dialer_.ready()) push_dialer_.handle_ready(now());
-  push_heard_ = true;
 }
 
 void AsyncNode::dial_push(bool judging) {
@@ -405,7 +404,6 @@ void AsyncNode::close_push() {
     dialer.handle_closed(subscriber_->failure(), dialer.lasted(now()), now(), random());
   else
     dialer.abandon();
-  push_heard_ = true;
 }
 
 void AsyncNode::transmit_push() {

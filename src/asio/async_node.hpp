@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "async_wire.hpp"
-#include "holdfast/connection.hpp"
-#include "holdfast/lock_kind.hpp"
-#include "holdfast/random_source.hpp"
-#include "holdfast/subscriber.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/core/subscriber.hpp"
+#include "holdfast/detail/connection.hpp"
+#include "holdfast/detail/random_source.hpp"
 
 namespace holdfast {
 
@@ -48,6 +48,7 @@ class AsyncNode final : private AsyncWire::Host {
   // The connection is given up, with what has just been found out about it, and made anew.
   void fail(Status why, ByteView text) noexcept { session().fail(why, text); }
 
+  [[nodiscard]] Node& node() noexcept { return connection_; }
   [[nodiscard]] Session& session() noexcept { return connection_.session(); }
   [[nodiscard]] const Session& session() const noexcept { return connection_.session(); }
   [[nodiscard]] const ClientConfig& config() const noexcept { return connection_.config(); }
@@ -65,7 +66,7 @@ class AsyncNode final : private AsyncWire::Host {
 
   // Room for one more request, with its compensation where it has one. Sends what stands in the way of it.
   [[nodiscard]] bool room(bool compensated) {
-    if (ready() && session().has_room(compensated, template_size_max)) [[likely]]
+    if (ready() && session().has_room(compensated, request_size_max)) [[likely]]
       return true;
     return make_room(compensated);
   }
@@ -73,12 +74,10 @@ class AsyncNode final : private AsyncWire::Host {
   void read_arrived();
   // The machine's request; refused, the machine is told.
   void submit(LockMachine& machine, void* requester) noexcept { connection_.submit(machine, requester, now()); }
-  // Asks for the remaining time of what is in the machine's way; the reply is a query's, to the requester, with this number.
-  [[nodiscard]] Status ask_remaining(const LockMachine& machine, void* requester, std::uint32_t number) {
-    return connection_.ask_remaining(machine, {.requester = requester, .generation = number}, now());
-  }
   // Gives up what this requester asked for; it hears of it at once.
   void give_up(const void* requester, Status why);
+  // Hands on what is answered.
+  void dispatch();
   [[nodiscard]] Status draw_token(TokenSource source, Token& token) noexcept {
     return source == TokenSource::client_ordinal ? random_.draw_ordinal(token) : random_.draw_token(token);
   }
@@ -97,13 +96,14 @@ class AsyncNode final : private AsyncWire::Host {
 
   // Waiting for messages. The subscription is connected from the first listen() on.
   [[nodiscard]] Subscriber& subscriber() noexcept { return *subscriber_; }
-  [[nodiscard]] Subscriber::Waiter* listen(const Announcement& announcement, Key key);
+  // `owner` is whom next_heard() will name.
+  [[nodiscard]] Subscriber::Waiter* listen(const Announcement& announcement, Key key, void* owner);
   void leave(Subscriber::Waiter& waiter, bool with_lock);
-  // Its waiters may have been woken since this was asked last.
-  [[nodiscard]] bool take_heard() noexcept {
-    const bool heard = push_heard_;
-    push_heard_ = false;
-    return heard;
+  // The owner of the next waiter for whom something has come over the subscription; nullptr: there is none.
+  [[nodiscard]] void* next_heard() noexcept {
+    if (!push_used_) return nullptr;
+    const Subscriber::Waiter* const waiter = subscriber_->poll_stirred();
+    return waiter == nullptr ? nullptr : waiter->owner;
   }
 
  private:
@@ -126,7 +126,6 @@ class AsyncNode final : private AsyncWire::Host {
   void disconnect();
   void forget();
   void close_session();
-  void dispatch();
   void take(Connection::Received received);
   void receive_push();
   void work_push();
@@ -151,7 +150,6 @@ class AsyncNode final : private AsyncWire::Host {
   bool wanted_ = false;
   bool attempted_ = false;  // The host has not heard yet what has become of the attempt.
   bool push_used_ = false;
-  bool push_heard_ = false;
   std::uint8_t push_address_ = 0;
   ConfigProblem problem_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/async_quorum.hpp"
+#include "holdfast/asio/async_quorum.hpp"
 
 #include <algorithm>
 
@@ -68,8 +68,7 @@ AsyncQuorumCore::AsyncQuorumCore(executor_type executor, std::size_t nodes, cons
   AsyncLoop& loop = *this;
   AsyncNode::Host& host = *this;
   for (std::size_t index = 0; index < nodes; ++index) {
-    const AsyncNode& node = nodes_.emplace_back(loop, host, each);
-    roll_.attach(index, node.session(), node.config());
+    roll_.attach(index, nodes_.emplace_back(loop, host, each).node());
   }
   roll_.begin(nodes, {}, Instant());
 }
@@ -395,14 +394,8 @@ std::size_t AsyncQuorumCore::compensations_pending() noexcept {
 }
 
 void AsyncQuorumCore::serve_listening() {
-  bool heard = false;
-  for (AsyncNode& node : nodes_) heard = node.take_heard() || heard;
-  if (!heard) return;
-  for (AsyncQuorumLock* lock = listening_.first(); lock != nullptr;) {
-    AsyncQuorumLock* const next = lock->listening_.next();
-    lock->hear();
-    lock = next;
-  }
+  for (AsyncNode& node : nodes_)
+    while (void* const heard = node.next_heard()) static_cast<AsyncQuorumLock*>(heard)->hear();
 }
 
 Instant AsyncQuorumCore::next_timeout() const noexcept {

@@ -7,9 +7,9 @@
 #include <deque>
 
 #include "async_node.hpp"
-#include "holdfast/async_quorum.hpp"
-#include "holdfast/async_quorum_lock.hpp"
-#include "holdfast/voter_roll.hpp"
+#include "holdfast/asio/async_quorum.hpp"
+#include "holdfast/asio/async_quorum_lock.hpp"
+#include "holdfast/core/voter_roll.hpp"
 
 namespace holdfast {
 
@@ -73,7 +73,6 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
   // What some lock has to take back has found no place.
   void note_owing() noexcept { owing_ = true; }
-  void await_message(LinkedPlace<AsyncQuorumLock>& place) noexcept { listening_.push_back(place); }
   void stir(LinkedPlace<AsyncQuorumLock>& place) {
     if (!place.linked()) stirred_.push_back(place);
     schedule_turn();
@@ -114,7 +113,6 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   LinkedPlace<AsyncQuorumLock> locks_;
   LinkedPlace<AsyncQuorumLock> await_voters_;
   LinkedPlace<AsyncQuorumLock> await_room_;
-  LinkedPlace<AsyncQuorumLock> listening_;
   LinkedPlace<AsyncQuorumLock> stirred_;
   Completion* connect_ = nullptr;
   Completion* close_ = nullptr;

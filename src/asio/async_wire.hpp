@@ -8,7 +8,7 @@
 #include <asio/generic/stream_protocol.hpp>
 #include <cstdint>
 
-#include "holdfast/async_loop.hpp"
+#include "holdfast/asio/async_loop.hpp"
 
 namespace holdfast {
 

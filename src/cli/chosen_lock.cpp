@@ -43,14 +43,15 @@ void ChosenLock::make_lock(SeveralServers& several) {
   const ByteView name(options_.name);
   const QuorumTiming timing = {.lease = options_.lease};
   const MutexOptions mutex_options = {.announce = true, .fence = options_.choice.fence};
-  const bool fence = options_.choice.fence;
   switch (options_.choice.kind) {
     case Kind::mutex:
       redlock_ = &several.place.emplace<RedlockMutex<nodes_max>>(several.quorum, name, timing, mutex_options);
       break;
     case Kind::reentrant:
+      redlock_ = &several.place.emplace<RedlockReentrantLock<nodes_max>>(several.quorum, name, timing);
+      break;
     case Kind::fenced:
-      redlock_ = &several.place.emplace<RedlockReentrantLock<nodes_max>>(several.quorum, name, timing, fence);
+      redlock_ = &several.place.emplace<RedlockFencedLock<nodes_max>>(several.quorum, name, timing);
       break;
   }
 }
@@ -101,7 +102,7 @@ std::optional<std::uint64_t> ChosenLock::fence() const noexcept {
     if (const auto* const mutex = std::get_if<Mutex>(&one_->place)) return mutex->fence();
     return std::nullopt;
   }
-  if (const auto* const fenced = std::get_if<RedlockReentrantLock<nodes_max>>(&several_->place)) return fenced->fence();
+  if (const auto* const fenced = std::get_if<RedlockFencedLock<nodes_max>>(&several_->place)) return fenced->fence();
   if (const auto* const mutex = std::get_if<RedlockMutex<nodes_max>>(&several_->place)) return mutex->fence();
   return std::nullopt;
 }

@@ -71,12 +71,13 @@ class ChosenLock {
  private:
   struct OneServer {
     Client client;
-    Owner owner{client};  // In front of the locks, which must go first.
+    OwnerOf<1> owner{client};  // Before the lock, which must go first.
     std::variant<std::monostate, Mutex, ReentrantLock, FencedLock> place;
   };
   struct SeveralServers {
     Quorum<nodes_max> quorum;
-    std::variant<std::monostate, RedlockMutex<nodes_max>, RedlockReentrantLock<nodes_max>> place;
+    std::variant<std::monostate, RedlockMutex<nodes_max>, RedlockReentrantLock<nodes_max>, RedlockFencedLock<nodes_max>>
+        place;
   };
 
   void make_lock(OneServer& one);

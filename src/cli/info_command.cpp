@@ -7,8 +7,8 @@
 
 #include "connection.hpp"
 #include "failure_text.hpp"
+#include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/inspection.hpp"
-#include "holdfast/quorum_machine.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "holdfast/bytes.hpp"
+#include "holdfast/proto/bytes.hpp"
 
 namespace holdfast::cli {
 

@@ -10,7 +10,7 @@
 
 #include "failure_text.hpp"
 #include "help_text.hpp"
-#include "holdfast/lock_machine.hpp"
+#include "holdfast/core/lock_machine.hpp"
 #include "holdfast/url.hpp"
 #include "messages.hpp"
 #include "run_list.hpp"

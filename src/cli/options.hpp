@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "exit_codes.hpp"
-#include "holdfast/blocking_lock.hpp"
 #include "holdfast/client_config.hpp"
+#include "holdfast/detail/blocking_lock.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/quorum.hpp"
 #include "lock_choice.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/compensations.hpp"
+#include "holdfast/core/compensations.hpp"
 
 #include <cstring>
 
-#include "holdfast/assert.hpp"
-#include "holdfast/lock_kind.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/proto/assert.hpp"
 
 namespace holdfast {
 
@@ -67,8 +67,8 @@ Compensations::Slot& Compensations::keep(const ReplyTag& tag, const Compensation
   slot.kind = compensation.kind;
   slot.count = compensation.count;
   slot.lease_milliseconds = compensation.lease_milliseconds;
-  slot.tag = tag;
-  slot.tag.operation = Operation::compensate;
+  slot.requester = tag.requester;
+  slot.generation = tag.generation;
   slot.attempts = 0;
   slot.key_size = static_cast<std::uint16_t>(compensation.key.bytes().size());
   slot.key_begin = kept_bytes_;
@@ -97,7 +97,7 @@ void Compensations::copy_whole(const Compensations& other) noexcept {
 
 void Compensations::abandon(const void* requester) noexcept {
   for (Slot* slot = slots_; slot != end(); ++slot)
-    if (slot->state != State::free && slot->tag.requester == requester) slot->tag.requester = nullptr;
+    if (slot->state != State::free && slot->requester == requester) slot->requester = nullptr;
 }
 
 void Compensations::clear() noexcept {

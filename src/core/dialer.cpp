@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/dialer.hpp"
+#include "holdfast/core/dialer.hpp"
 
-#include "holdfast/assert.hpp"
+#include "holdfast/proto/assert.hpp"
 
 namespace holdfast {
 
@@ -88,7 +88,8 @@ void Dialer::handle_resolved(std::uint8_t count, Instant now, std::uint16_t rand
     address_ = 0;
     exhausted_ = false;
   }
-  if (state_ == DialState::waiting && count != 0) hurry();  // Too late for its attempt, in time for the next.
+  // Too late for its attempt, in time for the next, which is due. Where that fails, too, the pauses go on growing.
+  if (state_ == DialState::waiting && count != 0) next_ = Instant();
   if (state_ != DialState::resolving) return;
   if (count != 0) {
     fresh_ = true;

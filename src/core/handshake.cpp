@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/handshake.hpp"
+#include "holdfast/core/handshake.hpp"
 
 #include <cstring>
 
-#include "decimal.hpp"
-#include "holdfast/lock_kind.hpp"
-#include "holdfast/resp_value.hpp"
-#include "holdfast/server_error.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/proto/decimal.hpp"
+#include "holdfast/proto/resp_value.hpp"
+#include "holdfast/proto/server_error.hpp"
 #include "scripts.hpp"
 
 namespace holdfast {
@@ -49,7 +49,6 @@ std::uint64_t read_hexadecimal(ByteView text) noexcept {
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
 HandshakeCommand Handshake::poll_command(CommandLine& line) noexcept {
-  line.clear();
   while (last_ < HandshakeCommand::identity) {
     last_ = static_cast<HandshakeCommand>(static_cast<std::uint8_t>(last_) + 1);
     switch (last_) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/lock_machine.hpp"
+#include "holdfast/core/lock_machine.hpp"
 
-#include "fast_paths.hpp"
-#include "holdfast/assert.hpp"
+#include "holdfast/proto/assert.hpp"
 #include "lock_transitions.hpp"
 
 namespace holdfast {
@@ -69,18 +68,13 @@ Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
   if (state_ != LockState::idle) return Status::already_held;
   std::memmove(key_, key.bytes().data(), key.bytes().size());
   key_size_ = static_cast<std::uint16_t>(key.bytes().size());
-  timing_ = timing;
-  timing_.lease = timing.effective_lease();
-  validity_ = timing_.lease - timing_.effective_drift();
-  renewal_interval_ = timing_.lease / 3;
-  risk_after_ = renewal_interval_ * 2;
+  lease_ = timing.effective_lease();
+  validity_ = lease_ - timing.effective_drift();
   compensation_ = {.kind = kind_,
                    .key = this->key(),
                    .token = &token_,
                    .count = 0,
-                   .lease_milliseconds = static_cast<std::uint32_t>(whole_milliseconds(timing_.lease).count())};
-  acquire_.clear();
-  release_.clear();
+                   .lease_milliseconds = static_cast<std::uint32_t>(whole_milliseconds(lease_).count())};
   return Status::ok;
 }
 
@@ -110,8 +104,8 @@ Status LockMachine::renew(Instant now, Instant deadline) noexcept {
   handle_timeout(now);
   if (!held(now)) return loss_untold_ ? Status::lock_lost : Status::not_held;
   if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
-  renewal_asked_at_ = now;
-  renewal_form_ = RequestForm::by_sha;
+  asked_at_ = now;
+  form_ = RequestForm::by_sha;
   deadline_ = deadline;
   wanted_ = Wanted::renew;
   return Status::ok;
@@ -158,6 +152,14 @@ Status LockMachine::answer_unheld() noexcept {
   return lost ? Status::lock_lost : Status::not_held;
 }
 
+Status LockMachine::forget_loss() noexcept {
+  if (valid_until_ != Instant()) return Status::already_held;
+  const bool lost = loss_untold_ || count_ != 0;
+  loss_untold_ = false;
+  count_ = 0;
+  return lost ? Status::ok : Status::not_held;
+}
+
 Status LockMachine::release(NativeDelete native, bool posted, Instant now, Instant deadline) noexcept {
   handle_timeout(now);
   if (!held(now)) return answer_unheld();
@@ -172,30 +174,6 @@ Status LockMachine::release(NativeDelete native, bool posted, Instant now, Insta
   if (kind_->native_release && native == NativeDelete::delifeq) form_ = RequestForm::delifeq;
   wanted_ = Wanted::release;
   return Status::ok;
-}
-
-void LockMachine::take_over(LockMachine& other) noexcept {
-  HOLDFAST_ASSERT(kind_ == other.kind_ && key().bytes() == other.key().bytes());
-  HOLDFAST_ASSERT(!wants_request() && !step_in_flight_ && !other.wants_request() && !other.step_in_flight_);
-  end_hold();
-  timing_ = other.timing_;
-  validity_ = other.validity_;
-  renewal_interval_ = other.renewal_interval_;
-  risk_after_ = other.risk_after_;
-  valid_until_ = other.valid_until_;
-  confirmed_at_ = other.confirmed_at_;
-  retry_renewal_at_ = other.retry_renewal_at_;
-  facts_ = other.facts_;
-  count_ = other.count_;
-  state_ = other.state_;
-  status_ = other.status_;
-  token_ = other.token_;
-  loss_untold_ = other.loss_untold_;
-  count_unsure_ = true;
-  compensation_.lease_milliseconds = other.compensation_.lease_milliseconds;
-  acquire_.clear();
-  release_.clear();
-  other.forget();
 }
 
 void LockMachine::forget() noexcept {
@@ -257,16 +235,16 @@ Instant LockMachine::poll_timeout() const noexcept {
   const bool first = state_ == LockState::held;
   move(LockInput::doubted);
   status_ = why;
-  Duration delay = timing_.lease / renewal_retry_divisor;
+  Duration delay = lease_ / renewal_retry_divisor;
   if (delay < retry_delay_min) delay = retry_delay_min;
   retry_renewal_at_ = now + delay;
   if (first) push_event(LockEvent::at_risk);
 }
 
 // Nothing ran for want of the script: it goes once more, with its text.
-bool LockMachine::asks_by_text(const Reply& reply, RequestForm& form, Instant now) const noexcept {
-  if (reply.outcome != Status::no_script || form != RequestForm::by_sha || now >= deadline_) return false;
-  form = RequestForm::by_text;
+bool LockMachine::asks_by_text(const Reply& reply, Instant now) noexcept {
+  if (reply.outcome != Status::no_script || form_ != RequestForm::by_sha || now >= deadline_) return false;
+  form_ = RequestForm::by_text;
   return true;
 }
 
@@ -298,7 +276,7 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
         return;
     }
   }
-  if (asks_by_text(reply, form_, now)) {
+  if (asks_by_text(reply, now)) {
     asked_at_ = now;
     wanted_ = Wanted::acquire;
     return;
@@ -322,7 +300,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   if (reply.outcome == Status::ok) {
     switch (kind_->decode(*kind_, Operation::renew, reply.value, facts_)) {
       case Verdict::granted:
-        raise(renewal_asked_at_);
+        raise(asked_at_);
         status_ = Status::ok;
         push_event(LockEvent::renewed);
         return;
@@ -339,12 +317,12 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     lose(LockInput::disowned);
     return;
   }
-  if (asks_by_text(reply, renewal_form_, now)) {
-    renewal_asked_at_ = now;
+  if (asks_by_text(reply, now)) {
+    asked_at_ = now;
     wanted_ = Wanted::renew;
     return;
   }
-  doubt(refusal(reply, renewal_form_), now);
+  doubt(refusal(reply, form_), now);
 }
 
 // The hold goes on, whatever becomes of the step; only "not ours" and time end it.
@@ -375,7 +353,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   } else if (reply.outcome == Status::wrong_type) {
     lose(LockInput::disowned);
     return;
-  } else if (asks_by_text(reply, form_, now)) {
+  } else if (asks_by_text(reply, now)) {
     asked_at_ = now;
     wanted_ = Wanted::step;
     return;
@@ -470,7 +448,12 @@ void LockMachine::refuse_request(Status why, Instant now) noexcept {
   switch (refused) {
     case Wanted::nothing: return;
     case Wanted::acquire: deny(why); return;
-    case Wanted::renew: doubt(why, now); return;
+    case Wanted::renew:
+      if (why != Status::too_many_requests) return doubt(why, now);
+      // That the client has no room says nothing of the hold. The renewal is due again as soon as a delay may end.
+      status_ = why;
+      retry_renewal_at_ = now + retry_delay_min;
+      return;
     case Wanted::step:
       status_ = why;
       push_event(step_target_ > count_ ? LockEvent::denied : LockEvent::unclear);
@@ -493,11 +476,11 @@ bool LockMachine::poll_compensation(ReplyTag& tag, Compensation& compensation) n
   return true;
 }
 
-inline void LockMachine::describe(Request& request, Operation operation, RequestForm form) noexcept {
+inline void LockMachine::describe(Request& request, Operation operation) noexcept {
   request.tag.generation = generation_;
   request.tag.operation = operation;
   request.deadline = deadline_;
-  request.repeatable = form >= RequestForm::delex;
+  request.repeatable = form_ >= RequestForm::delex;
   request.posted = posted_;
   request.compensation = &compensation_;
   // A renewal has none, and leaves one that waits as it is. What a step asks for is newer than a count that waits.
@@ -506,53 +489,21 @@ inline void LockMachine::describe(Request& request, Operation operation, Request
   wanted_ = Wanted::nothing;
 }
 
-// The hot path: a template that the token is to be patched into.
-inline RequestTemplate* LockMachine::prepared() noexcept {
-  if (!fast_paths) return nullptr;
-  const bool acquiring = wanted_ == Wanted::acquire;
-  RequestTemplate& prepared = acquiring ? acquire_ : release_;
-  if (form_ != (acquiring ? RequestForm::by_sha : release_prepared_) || (!acquiring && wanted_ != Wanted::release))
-      [[unlikely]]
-    return nullptr;
-  // None is prepared, or an ordinal has grown by a digit.
-  if (prepared.patched().size() != token_.bytes().size()) [[unlikely]]
-    return nullptr;
-  return &prepared;
-}
-
-ByteView LockMachine::poll_prepared(Request& request) noexcept {
-  RequestTemplate* const prepared = this->prepared();
-  if (prepared == nullptr) [[unlikely]]
-    return {};
-  prepared->patch(token_.bytes());
-  describe(request, wanted_ == Wanted::acquire ? Operation::acquire : Operation::release, form_);
-  return prepared->bytes();
-}
-
-bool LockMachine::write_prepared(MutableBytes space, Request& request, std::size_t& size) noexcept {
-  const RequestTemplate* const prepared = this->prepared();
-  if (prepared == nullptr || prepared->write(space, token_.bytes(), size) != Status::ok) [[unlikely]]
-    return false;
-  describe(request, wanted_ == Wanted::acquire ? Operation::acquire : Operation::release, form_);
-  return true;
-}
-
 Status LockMachine::poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept {
   HOLDFAST_ASSERT(wants_request());
   const Operation operation = wanted_ == Wanted::acquire ? Operation::acquire
                               : wanted_ == Wanted::renew ? Operation::renew
                               : wanted_ == Wanted::step  ? Operation::step
                                                          : Operation::release;
-  const RequestForm form = wanted_ == Wanted::renew ? renewal_form_ : form_;
-  CommandLine line;
-  kind_->fill(line, *kind_, operation, form,
+  CommandLine line(space);
+  kind_->fill(line, *kind_, operation, form_,
               {.key = key(),
                .token = &token_,
-               .lease = whole_milliseconds(timing_.lease),
+               .lease = std::chrono::milliseconds(compensation_.lease_milliseconds),  // The same.
                .count = step_target_,
                .fence = facts_.fence});
-  if (const Status status = encode_command(space, line.view(), size); status != Status::ok) return status;
-  describe(request, operation, form);
+  if (const Status status = line.finish(size); status != Status::ok) return status;
+  describe(request, operation);
   if (operation == Operation::renew) {
     request.compensation = nullptr;
     request.posted = false;
@@ -560,11 +511,6 @@ Status LockMachine::poll_request(MutableBytes space, Request& request, std::size
     return Status::ok;
   }
   if (operation == Operation::step) step_in_flight_ = true;
-  // Prepared for the next time. A text is too long for a template, and rare; so may be a name beside a long key.
-  if (!fast_paths || form == RequestForm::by_text || operation == Operation::step) return Status::ok;
-  RequestTemplate& prepared = operation == Operation::acquire ? acquire_ : release_;
-  if (prepared.prepare(line.view(), line.token_index()) == Status::ok && operation == Operation::release)
-    release_prepared_ = form;
   return Status::ok;
 }
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "holdfast/lock_machine.hpp"
+#include "holdfast/core/lock_machine.hpp"
 
 namespace holdfast {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/name_list.hpp"
+#include "holdfast/core/name_list.hpp"
 
 #include <cstring>
 
-#include "holdfast/assert.hpp"
+#include "holdfast/proto/assert.hpp"
 
 namespace holdfast {
 

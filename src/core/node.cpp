@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/node.hpp"
+#include "holdfast/core/node.hpp"
 
 #include <cstring>
 
-#include "fast_paths.hpp"
-#include "holdfast/lock_kind.hpp"
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/resp_encoder.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
 
 namespace holdfast {
 
@@ -48,12 +47,7 @@ void Node::start(std::uint8_t address_count, bool named, std::uint8_t first) noe
 void Node::submit(LockMachine& machine, void* requester, Instant now) noexcept {
   const Session::Place place = session_.open(machine.request_compensated());
   std::size_t size = 0;
-  if (place.request != nullptr) {
-    if (!(fast_paths && machine.write_prepared(place.space, *place.request, size)) &&
-        machine.poll_request(place.space, *place.request, size) != Status::ok)
-      size = 0;
-  }
-  if (size == 0) {
+  if (place.request == nullptr || machine.poll_request(place.space, *place.request, size) != Status::ok) [[unlikely]] {
     machine.refuse_request(session_.ready() ? Status::too_many_requests : Status::not_connected, now);
     return;
   }
@@ -61,20 +55,28 @@ void Node::submit(LockMachine& machine, void* requester, Instant now) noexcept {
   session_.commit(*place.request, size, now);
 }
 
-Status Node::ask(const CommandLine& line, const ReplyTag& tag, Instant now) noexcept {
+Status Node::ask(Arguments arguments, const ReplyTag& tag, Instant now) noexcept {
   const Session::Place place = session_.open(false);
   std::size_t size = 0;
-  if (place.request == nullptr || encode_command(place.space, line.view(), size) != Status::ok)
+  if (place.request == nullptr || encode_command(place.space, arguments, size) != Status::ok)
     return Status::too_many_requests;
+  return commit(place, size, tag, now);
+}
+
+Status Node::commit(const Session::Place& place, std::size_t size, const ReplyTag& tag, Instant now) noexcept {
   *place.request = {.tag = tag, .deadline = now + config_.request_timeout};
   session_.commit(*place.request, size, now);
   return Status::ok;
 }
 
 Status Node::ask_remaining(const LockMachine& machine, const ReplyTag& tag, Instant now) noexcept {
-  CommandLine line;
+  const Session::Place place = session_.open(false);
+  if (place.request == nullptr) return Status::too_many_requests;
+  std::size_t size = 0;
+  CommandLine line(place.space);
   machine.kind().ask_remaining(line, machine.key());
-  return ask(line, tag, now);
+  if (line.finish(size) != Status::ok) return Status::too_many_requests;
+  return commit(place, size, tag, now);
 }
 
 // ---- Inputs ------------------------------------------------------------------------------------------------------
@@ -94,14 +96,15 @@ void Node::handle_connected(Instant now) noexcept {
 bool Node::handle_ready(Instant now) noexcept {
   if (!session_.ready() || dialer_.ready()) return false;
   dialer_.handle_ready(now);
-  ready_at_ = last_used_ = now;
+  last_used_ = now;
+  used_ = false;
   return true;
 }
 
 void Node::handle_closed(Instant now, std::uint16_t random) noexcept {
   (void)handle_ready(now);  // It may have failed in the same moment.
   session_.handle_closed();
-  if (open()) dialer_.handle_closed(session_.failure(), last_used_ != ready_at_, now, random);
+  if (open()) dialer_.handle_closed(session_.failure(), used_, now, random);
 }
 
 }  // namespace holdfast

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/quorum_machine.hpp"
+#include "holdfast/core/quorum_machine.hpp"
 
-#include "holdfast/assert.hpp"
+#include "holdfast/proto/assert.hpp"
+#include "quorum_tally.hpp"
+#include "quorum_transitions.hpp"
 
 namespace holdfast {
 
@@ -12,6 +14,13 @@ constexpr int renewal_divisor = 3;
 constexpr int renewal_retry_divisor = 30;
 
 }  // namespace
+
+// Not inlined: it has ten callers.
+[[gnu::noinline]] void QuorumMachine::move(QuorumInput input) noexcept {
+  const std::uint8_t next = quorum_transition_table.next[static_cast<int>(state_)][static_cast<int>(input)];
+  HOLDFAST_ASSERT(next != QuorumTransitionTable::illegal);
+  state_ = static_cast<QuorumState>(next);
+}
 
 Status QuorumMachine::configure(Key key, const QuorumTiming& timing) noexcept {
   if (!key.valid() || !timing.valid()) return Status::invalid_argument;
@@ -28,7 +37,7 @@ Status QuorumMachine::configure(Key key, const QuorumTiming& timing) noexcept {
 Instant QuorumMachine::renewal_due() const noexcept {
   if (!holding() || round_open_) return Instant::max();
   if (retry_renewal_at_ != Instant()) return retry_renewal_at_;
-  return confirmed_at_ + timing_.lock().effective_lease() / renewal_divisor;
+  return confirmed_at_ + lease() / renewal_divisor;
 }
 
 std::int64_t QuorumMachine::busy_for() const noexcept {
@@ -66,18 +75,46 @@ Instant QuorumMachine::majority_until() const noexcept {
   return ends[majority() - 1];
 }
 
-// Why a majority cannot be had. Where those that are in the way, and those that may be, are enough of them, it is busy.
-Status QuorumMachine::refusal() const noexcept {
-  std::size_t busy = 0;
-  std::size_t others = 0;
+// Of an acquire, of the writing of its fence, of a round of renewals.
+QuorumTally QuorumMachine::round_tally(Instant now) const noexcept {
+  QuorumTally tally(count_);
   for (std::size_t node = 0; node < count_; ++node) {
     const QuorumVote& vote = *votes_[node];
+    const bool held = vote.machine.held(now);
+    const bool asked = vote.machine.state() == LockState::acquiring;
+    if (held && (vote.renewed || state_ == QuorumState::acquiring))
+      ++tally.yes;
+    else if ((asked && !vote.repairing) || (held && vote.machine.waiting()))
+      ++tally.open;
     if (vote.status == Status::lock_busy)
-      ++busy;
-    else if (vote.counts_until != Instant() || vote.machine.state() == LockState::acquiring)
-      ++others;
+      ++tally.no;
+    else if (asked || vote.counts_until != Instant())
+      ++tally.ours;
   }
-  return busy != 0 && busy + others >= majority() ? Status::lock_busy : Status::no_quorum;
+  return tally;
+}
+
+QuorumTally QuorumMachine::release_tally() const noexcept {
+  QuorumTally tally(count_);
+  for (std::size_t node = 0; node < count_; ++node) {
+    const QuorumVote& vote = *votes_[node];
+    const LockState state = vote.machine.state();
+    if ((released_ & node_bit(node)) == 0) {
+      if ((missed_ & node_bit(node)) != 0) ++tally.ours;
+      // Also of a vote that is lost: the server may know of a renewal that we do not.
+      ++(state == LockState::idle ? tally.free : tally.unreturned);
+    } else if (state == LockState::releasing || state == LockState::unknown) {
+      ++tally.ours;
+      if (state == LockState::releasing)
+        ++tally.open;
+      else
+        tally.why = vote.status;
+    } else {
+      ++tally.free;
+      ++(vote.status == Status::lock_lost ? tally.no : tally.yes);
+    }
+  }
+  return tally;
 }
 
 NodeSet QuorumMachine::owed() const noexcept {
@@ -102,20 +139,13 @@ bool QuorumMachine::asked_elsewhere(std::size_t node) const noexcept {
 Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electorate, Instant deadline) noexcept {
   if (!votes_[0]->machine.configured() || !permitted(electorate.max_lease)) return Status::invalid_argument;
   if (now == Instant::max()) return Status::system_error;  // The driver cannot read its clock.
-  switch (state_) {
-    case QuorumState::acquiring:
-    case QuorumState::fencing:
-    case QuorumState::held:
-    case QuorumState::at_risk: return Status::already_held;
-    case QuorumState::releasing: return Status::too_many_requests;
-    case QuorumState::idle:
-    case QuorumState::lost: break;
-  }
+  if (!quorum_transition_table.lists(state_, QuorumInput::acquire))
+    return state_ == QuorumState::releasing ? Status::too_many_requests : Status::already_held;
   if (depth_ != 0) return Status::lock_lost;
   HOLDFAST_ASSERT(give_up_ == 0 && !token.empty());
   const auto voters = static_cast<NodeSet>(electorate.nodes & all());
   if (static_cast<std::size_t>(__builtin_popcount(voters)) < majority()) return Status::no_quorum;
-  state_ = QuorumState::acquiring;
+  move(QuorumInput::acquire);
   ++generation_;
   token_ = token;
   asked_at_ = now;
@@ -191,14 +221,23 @@ Status QuorumMachine::release(Instant now) noexcept {
   let_go_everywhere(now);
   for (std::size_t node = 0; node < count_; ++node)
     if ((released_ & node_bit(node)) != 0) votes_[node]->status = Status::outcome_unknown;
-  state_ = QuorumState::releasing;
+  move(QuorumInput::release);
   events_ = 0;
   return Status::ok;
 }
 
+Status QuorumMachine::forget_loss(Instant now) noexcept {
+  settle(now);
+  if (holding()) return Status::already_held;
+  const bool lost = loss_untold_ || depth_ != 0;
+  loss_untold_ = false;
+  depth_ = 0;
+  return lost ? Status::ok : Status::not_held;
+}
+
 void QuorumMachine::end_release(Status why) noexcept {
   if (state_ != QuorumState::releasing) return;
-  state_ = QuorumState::idle;
+  move(QuorumInput::released);
   status_ = why;
 }
 
@@ -212,7 +251,7 @@ void QuorumMachine::forget() noexcept {
     vote.owed = false;
     vote.keeper = 0;
   }
-  state_ = QuorumState::idle;
+  move(QuorumInput::forget);
   ++generation_;
   valid_until_ = Instant();
   status_ = Status::not_held;
@@ -257,7 +296,7 @@ void QuorumMachine::grant(Instant now) noexcept {
     deny(Status::timed_out, now);
     return;
   }
-  state_ = QuorumState::held;
+  move(QuorumInput::granted);
   confirmed_at_ = asked_at_;
   depth_ = 1;
   status_ = Status::ok;
@@ -266,14 +305,14 @@ void QuorumMachine::grant(Instant now) noexcept {
 
 void QuorumMachine::deny(Status why, Instant now) noexcept {
   let_go_everywhere(now);
-  state_ = QuorumState::idle;
+  move(QuorumInput::denied);
   status_ = why;
   push_event(QuorumEvent::denied);
 }
 
 void QuorumMachine::lose(Instant now) noexcept {
   let_go_everywhere(now);
-  state_ = QuorumState::lost;
+  move(QuorumInput::ended);
   if (!kind_->reentrant) depth_ = 0;
   loss_untold_ = true;
   status_ = Status::lock_lost;
@@ -281,12 +320,11 @@ void QuorumMachine::lose(Instant now) noexcept {
 }
 
 void QuorumMachine::doubt(Instant now) noexcept {
-  Duration delay = timing_.lock().effective_lease() / renewal_retry_divisor;
+  Duration delay = lease() / renewal_retry_divisor;
   if (delay < retry_delay_min) delay = retry_delay_min;
   retry_renewal_at_ = now + delay;
-  if (state_ != QuorumState::held) return;
-  state_ = QuorumState::at_risk;
-  push_event(QuorumEvent::at_risk);
+  if (state_ == QuorumState::held) push_event(QuorumEvent::at_risk);
+  move(QuorumInput::doubted);
 }
 
 void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
@@ -355,11 +393,8 @@ bool QuorumMachine::poll_compensation(std::size_t node, bool room, ReplyTag& tag
 }
 
 void QuorumMachine::retry_owed() noexcept {
-  for (NodeSet nodes = owed(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1))) {
-    const auto node = static_cast<std::size_t>(__builtin_ctz(nodes));
-    votes_[node]->owed = false;
-    changed_ = static_cast<NodeSet>(changed_ | node_bit(node));
-  }
+  changed_ = static_cast<NodeSet>(changed_ | owed());
+  for (std::size_t node = 0; node < count_; ++node) votes_[node]->owed = false;
 }
 
 void QuorumMachine::handle_reply(std::size_t node, const Reply& reply, Instant now) noexcept {
@@ -374,63 +409,42 @@ void QuorumMachine::settle(NodeSet nodes, Instant now) noexcept {
   switch (state_) {
     case QuorumState::idle:
     case QuorumState::lost: return;
-    case QuorumState::acquiring: judge_acquire(now); return;
-    case QuorumState::fencing: judge_fences(now); return;
+    case QuorumState::acquiring:
+    case QuorumState::fencing: judge_attempt(now); return;
     case QuorumState::held:
     case QuorumState::at_risk: judge_hold(now); return;
     case QuorumState::releasing: judge_release(); return;
   }
 }
 
-void QuorumMachine::judge_acquire(Instant now) noexcept {
-  std::size_t granted = 0;
-  std::size_t open = 0;
-  for (std::size_t node = 0; node < count_; ++node) {
-    if (votes_[node]->machine.held(now))
-      ++granted;
-    else if (votes_[node]->machine.state() == LockState::acquiring)
-      ++open;
-  }
+void QuorumMachine::judge_attempt(Instant now) noexcept {
   if (now >= poll_timeout()) {
     deny(Status::timed_out, now);
-  } else if (granted + open < majority()) {
-    deny(refusal(), now);
-  } else if (granted >= majority()) {
-    if (!kind_->fenced) {
-      grant(now);
-      return;
-    }
-    state_ = QuorumState::fencing;
-    changed_ = all();
-    for (std::size_t node = 0; node < count_; ++node)
-      if (const LockMachine& machine = votes_[node]->machine; machine.held(now) && machine.fence() > fence_)
-        fence_ = machine.fence();
-    for (std::size_t node = 0; node < count_; ++node) {
-      LockMachine& machine = votes_[node]->machine;
-      if (!machine.held(now)) continue;
-      machine.set_fence(fence_);
-      (void)machine.renew(now, node_deadline(now));
-    }
+    return;
   }
+  const QuorumTally votes = round_tally(now);
+  const QuorumVerdict verdict = round_verdict(votes);
+  if (verdict == QuorumVerdict::no)
+    deny(refusal(votes), now);
+  else if (verdict == QuorumVerdict::yes && kind_->fenced && state_ == QuorumState::acquiring)
+    write_fence(now);
+  else if (verdict == QuorumVerdict::yes)
+    grant(now);
 }
 
 // The fence counts once a majority, all of which still hold this grant's token, has written it down.
-void QuorumMachine::judge_fences(Instant now) noexcept {
-  std::size_t written = 0;
-  std::size_t open = 0;
+void QuorumMachine::write_fence(Instant now) noexcept {
+  move(QuorumInput::elected);
+  changed_ = all();
+  for (std::size_t node = 0; node < count_; ++node)
+    if (const LockMachine& machine = votes_[node]->machine; machine.held(now) && machine.fence() > fence_)
+      fence_ = machine.fence();
   for (std::size_t node = 0; node < count_; ++node) {
-    const QuorumVote& vote = *votes_[node];
-    if (vote.renewed && vote.machine.held(now))
-      ++written;
-    else if (vote.machine.waiting() && (vote.machine.held(now) || vote.machine.state() == LockState::acquiring))
-      ++open;
+    LockMachine& machine = votes_[node]->machine;
+    if (!machine.held(now)) continue;
+    machine.set_fence(fence_);
+    (void)machine.renew(now, node_deadline(now));
   }
-  if (now >= poll_timeout())
-    deny(Status::timed_out, now);
-  else if (written >= majority())
-    grant(now);
-  else if (written + open < majority())
-    deny(refusal(), now);
 }
 
 void QuorumMachine::judge_hold(Instant now) noexcept {
@@ -439,77 +453,31 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
     lose(now);
     return;
   }
-  if (round_open_) {
-    std::size_t confirmed = 0;
-    std::size_t open = 0;
-    for (std::size_t node = 0; node < count_; ++node) {
-      const QuorumVote& vote = *votes_[node];
-      const bool late = vote.machine.state() == LockState::acquiring && !vote.repairing;
-      if (vote.machine.held(now) && vote.renewed)
-        ++confirmed;
-      else if (late || (vote.machine.held(now) && vote.machine.waiting()))
-        ++open;
-    }
-    if (confirmed >= majority()) {
-      round_open_ = false;
-      // A renewal of a round before confirms no more than what it was asked for.
-      confirmed_at_ = later(confirmed_at_, earlier(asked_at_, valid_until_ - votes_[0]->machine.validity()));
-      retry_renewal_at_ = Instant();
-      state_ = QuorumState::held;
-      status_ = Status::ok;
-      events_ = static_cast<std::uint8_t>(events_ & ~(1U << static_cast<int>(QuorumEvent::at_risk)));
-      push_event(QuorumEvent::renewed);
-    } else if (confirmed + open < majority()) {
-      round_open_ = false;
-      status_ = Status::no_quorum;
-      push_event(QuorumEvent::doubted);
-      doubt(now);
-    }
+  const QuorumVerdict verdict = round_open_ ? round_verdict(round_tally(now)) : QuorumVerdict::open;
+  if (verdict != QuorumVerdict::open) round_open_ = false;
+  if (verdict == QuorumVerdict::yes) {
+    move(QuorumInput::renewed);
+    // A renewal of a round before confirms no more than what it was asked for.
+    confirmed_at_ = later(confirmed_at_, earlier(asked_at_, valid_until_ - votes_[0]->machine.validity()));
+    retry_renewal_at_ = Instant();
+    status_ = Status::ok;
+    events_ = static_cast<std::uint8_t>(events_ & ~event_bit(QuorumEvent::at_risk));
+    push_event(QuorumEvent::renewed);
+  } else if (verdict == QuorumVerdict::no) {
+    status_ = Status::no_quorum;
+    push_event(QuorumEvent::doubted);
+    doubt(now);
   }
   // Overdue is no outcome of anything: a grant that took long is one.
   if (state_ == QuorumState::held && now >= risky_from()) doubt(now);
 }
 
-// Over when a majority has nothing of ours any more: released, taken back, or never granted. One that says "not yours" is a
-// doubt of the hold itself: then a majority must have had it, and say so.
 void QuorumMachine::judge_release() noexcept {
-  std::size_t free = 0;
-  std::size_t confirmed = 0;
-  std::size_t lost = 0;
-  std::size_t open = 0;
-  std::size_t possible = 0;  // Nodes that may have had the hold, and have not said so.
-  bool taken_back = true;    // Everything that was given up.
-  Status why = Status::outcome_unknown;
-  for (std::size_t node = 0; node < count_; ++node) {
-    const QuorumVote& vote = *votes_[node];
-    const LockState state = vote.machine.state();
-    const bool unknown = state == LockState::unknown;
-    if ((released_ & node_bit(node)) == 0) {
-      if ((missed_ & node_bit(node)) != 0) ++possible;
-      // Also of a vote that is lost: the server may know of a renewal that we do not.
-      const bool settled = state == LockState::idle;
-      taken_back = taken_back && settled;
-      if (settled) ++free;
-    } else if (state == LockState::releasing || unknown) {
-      ++possible;
-      if (unknown)
-        why = vote.status;
-      else
-        ++open;
-    } else {
-      ++free;
-      ++(vote.status == Status::lock_lost ? lost : confirmed);
-    }
-  }
-  // A node that has nothing of ours says nothing of the servers that were asked, where names have moved meanwhile.
-  if (confirmed >= majority() || (free >= majority() && lost == 0 && !strayed_))
-    why = Status::ok;
-  else if (confirmed + possible < majority())
-    why = Status::lock_lost;
-  else if (open != 0 || (lost == 0 && !taken_back))
-    return;
-  state_ = QuorumState::idle;
-  status_ = why;
+  const QuorumTally votes = release_tally();
+  const QuorumVerdict verdict = release_verdict(votes, strayed_);
+  if (verdict == QuorumVerdict::open) return;
+  move(QuorumInput::released);
+  status_ = verdict == QuorumVerdict::yes ? Status::ok : verdict == QuorumVerdict::no ? Status::lock_lost : votes.why;
   push_event(QuorumEvent::released);
 }
 

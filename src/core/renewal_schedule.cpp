@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/renewal_schedule.hpp"
+#include "holdfast/core/renewal_schedule.hpp"
 
-#include "holdfast/assert.hpp"
-#include "holdfast/resp_encoder.hpp"
+#include "holdfast/proto/assert.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
 
 namespace holdfast {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/session.hpp"
+#include "holdfast/core/session.hpp"
 
-#include "holdfast/assert.hpp"
-#include "holdfast/lock_kind.hpp"
-#include "holdfast/resp_encoder.hpp"
-#include "holdfast/server_error.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/proto/assert.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
+#include "holdfast/proto/server_error.hpp"
 #include "scripts.hpp"
 
 namespace holdfast {
@@ -27,7 +27,7 @@ Session::Session(const Storage& storage) noexcept
   HOLDFAST_ASSERT(storage.compensation_count >= 1 && storage.compensation_count <= UINT16_MAX &&
                   storage.compensation_keys.size >= key_size_max &&
                   storage.in_flight_count > storage.compensation_count &&
-                  storage.in_flight_count >= handshake_places + 4 && storage.transmit.size >= transmit_size_max / 2);
+                  storage.in_flight_count >= handshake_places + 4 && storage.transmit.size >= transmit_size_max);
 }
 
 void Session::configure(const SessionSettings& settings) noexcept {
@@ -50,19 +50,12 @@ void Session::note_text(ByteView text) noexcept {
 
 // ---- The queue of requests in flight -----------------------------------------------------------------------------
 
-inline MutableBytes Session::transmit_space() noexcept {
-  if (transmit_begin_ != 0) {  // Only after a short write.
-    std::memmove(storage_.transmit.data, storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_);
-    transmit_end_ -= transmit_begin_;
-    guarded_end_ = guarded_end_ > transmit_begin_ ? guarded_end_ - transmit_begin_ : 0;
-    transmit_begin_ = 0;
-  }
-  return {storage_.transmit.data + transmit_end_, storage_.transmit.size - transmit_end_};
-}
-
-Session::Place Session::open(bool compensated) noexcept {
-  if (!has_place(compensated)) return {};
-  return {transmit_space(), &at(count_).request};
+// Only after a short write.
+[[gnu::noinline]] void Session::compact_transmit() noexcept {
+  std::memmove(storage_.transmit.data, storage_.transmit.data + transmit_begin_, transmit_end_ - transmit_begin_);
+  transmit_end_ -= transmit_begin_;
+  guarded_end_ = guarded_end_ > transmit_begin_ ? guarded_end_ - transmit_begin_ : 0;
+  transmit_begin_ = 0;
 }
 
 inline Session::InFlight& Session::push(Purpose purpose, std::size_t size, Instant now) noexcept {
@@ -77,11 +70,10 @@ inline Session::InFlight& Session::push(Purpose purpose, std::size_t size, Insta
   return entry;
 }
 
-// A request of the session's own. nullptr where there is no room for it yet.
-Session::InFlight* Session::send(Purpose purpose, const CommandLine& line, Instant now) noexcept {
+// A request of the session's own, that stands in transmit_space(). nullptr where there is no room for it yet.
+Session::InFlight* Session::send(Purpose purpose, CommandLine& line, Instant now) noexcept {
   std::size_t size = 0;
-  if (count_ == storage_.in_flight_count || encode_command(transmit_space(), line.view(), size) != Status::ok)
-    return nullptr;
+  if (count_ == storage_.in_flight_count || line.finish(size) != Status::ok) return nullptr;
   InFlight& entry = push(purpose, size, now);
   entry.request = Request();
   return &entry;
@@ -104,6 +96,13 @@ void Session::commit(const Request& request, std::size_t size, Instant now) noex
     deadline_min_ = request.deadline;
 }
 
+void Session::commit_apart(const Request& request, std::size_t size, Instant now) noexcept {
+  HOLDFAST_ASSERT(!unsent() && drained_ && size != 0 && request.compensation == nullptr && !request.posted);
+  (void)push(Purpose::request, 0, now);
+  stream_end_ += size;
+  deadline_min_ = earlier(deadline_min_, request.deadline);
+}
+
 // ---- Compensations -----------------------------------------------------------------------------------------------
 
 // What is kept goes out before any other request, so that it cannot be overtaken by the next attempt.
@@ -111,13 +110,13 @@ void Session::commit(const Request& request, std::size_t size, Instant now) noex
   if (state_ != SessionState::ready) return;
   CompensationSlot* slot = nullptr;
   for (;;) {
-    CommandLine line;
+    CommandLine line(transmit_space());
     slot = compensations_.poll_transmit(slot, now, line);
     if (slot == nullptr) return;
     InFlight* const entry = send(Purpose::compensation, line, now);
     if (entry == nullptr)
       continue;  // Others that are due may be smaller; or they wait for room, too, and for no timer.
-    entry->request.tag = slot->tag;
+    entry->request.tag = slot->tag();
     carry(*entry, *slot);
   }
 }
@@ -156,7 +155,7 @@ void Session::detach(InFlight& entry, Status why) noexcept {
 bool Session::is_reply_to(const InFlight& detached, const RespValue& value) const noexcept {
   if (detached.detail == no_slot || value.is(RespKind::error)) return true;
   const CompensationSlot& slot = compensations_.at(detached.detail);
-  if (slot.tag.generation != detached.request.tag.generation) return true;  // Another's by now.
+  if (slot.generation != detached.request.tag.generation) return true;  // Another's by now.
   LockFacts facts;
   return slot.kind->decode(*slot.kind, detached.request.tag.operation, value, facts) != Verdict::unexpected;
 }
@@ -233,11 +232,11 @@ void Session::handle_connected(Instant now, Instant handshake_deadline) noexcept
 }
 
 void Session::send_handshake(Instant now) noexcept {
-  static_assert(user_size_max + password_size_max + client_name_size_max + scripts::server_identity.text.size() + 512 <
-                    transmit_size_max / 2,
+  static_assert(user_size_max + password_size_max + client_name_size_max + scripts::server_identity.text.size() + 256 <
+                    transmit_size_max,
                 "the whole handshake must fit");
-  CommandLine line;
   for (;;) {
+    CommandLine line(transmit_space());
     const HandshakeCommand command = handshake_.poll_command(line);
     if (command == HandshakeCommand::none) return;
     InFlight* const entry = send(Purpose::handshake, line, now);
@@ -258,7 +257,7 @@ void Session::handle_introduced(HandshakeCommand command, const RespValue& value
 }
 
 // When the connection is given up unless something is received; Instant::max() while nothing is to come.
-Instant Session::stalled_at() const noexcept {
+inline Instant Session::stalled_at() const noexcept {
   if (count_ == 0) return Instant::max();
   return later(storage_.in_flight[first_].submitted_at, last_input_) + handshake_.settings().stall_timeout;
 }
@@ -354,7 +353,8 @@ void Session::note_error(const InFlight& entry, const RespValue& value, Status s
 }
 
 // A reply to what is no request in force. True if somebody wants to know.
-[[gnu::noinline]] bool Session::take_other(const RespValue& value, Reply& reply, Instant now) noexcept {
+[[gnu::noinline]] bool Session::take_other(Reply& reply, Instant now) noexcept {
+  const RespValue value = reply.value;
   if (!oldest_sent()) {
     const Status status = value.is(RespKind::error) ? classify_error(value.text()).status : Status::server_error;
     if (status == Status::too_many_clients || status == Status::denied)
@@ -389,14 +389,13 @@ void Session::note_error(const InFlight& entry, const RespValue& value, Status s
   return reply.tag.requester != nullptr;
 }
 
-// One value of the server belongs to the oldest request.
-bool Session::take_reply(const RespValue& value, Reply& reply, Instant now) noexcept {
-  if (!oldest_sent() || !is(at(0), Purpose::request)) [[unlikely]]
-    return take_other(value, reply, now);
-  InFlight& entry = at(0);
+// One value of the server belongs to the oldest request. True if somebody wants to know.
+inline bool Session::take_reply(Reply& reply, Instant now) noexcept {
+  InFlight& entry = storage_.in_flight[first_];
+  if (!oldest_sent() || !is(entry, Purpose::request)) [[unlikely]]
+    return take_other(reply, now);
   reply.tag = entry.request.tag;
-  reply.value = value;
-  if (value.is(RespKind::error)) [[unlikely]]
+  if (reply.value.is(RespKind::error)) [[unlikely]]
     return take_error(entry, reply);
   reply.outcome = Status::ok;
   reply.nothing_ran = false;
@@ -405,27 +404,26 @@ bool Session::take_reply(const RespValue& value, Reply& reply, Instant now) noex
   return reply.tag.requester != nullptr;
 }
 
-bool Session::poll_reply(Reply& reply, Instant now) noexcept {
+bool Session::take_next(Reply& reply, Instant now) noexcept {
   for (;;) {
     if (notices_ != 0) [[unlikely]]
       return poll_notice(reply);
     if (state_ != SessionState::ready && state_ != SessionState::handshaking) return false;
-    RespValue value;
-    const ParseResult result = parser_.poll_value(value);
+    const ParseResult result = parser_.poll_value(reply.value);
     if (result != ParseResult::value) {
       if (result == ParseResult::invalid) fail(Status::protocol_error, ByteView(std::string_view(parser_.error())));
       return false;
     }
-    if (take_reply(value, reply, now)) return true;
+    if (take_reply(reply, now)) return true;
   }
 }
 
 Instant Session::poll_timeout() const noexcept {
   if (state_ == SessionState::closed || state_ == SessionState::failed) return Instant::max();
-  Instant next = earlier(earlier(deadline_min_, handshake_deadline_), stalled_at());
-  // What waits for room or for the handshake waits for no timer; nor does what comes behind it.
-  if (state_ == SessionState::ready) next = earlier(next, compensations_.poll_timeout());
-  return next;
+  const Instant next = earlier(deadline_min_, stalled_at());
+  if (state_ == SessionState::handshaking) return earlier(next, handshake_deadline_);
+  // What waits for room or for the handshake waits for no timer; nor does what comes after it.
+  return compensations_.unsent() ? earlier(next, compensations_.poll_timeout()) : next;
 }
 
 // ---- What is always so -------------------------------------------------------------------------------------------

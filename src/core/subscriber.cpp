@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/subscriber.hpp"
+#include "holdfast/core/subscriber.hpp"
 
-#include "holdfast/resp_encoder.hpp"
-#include "holdfast/server_error.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
+#include "holdfast/proto/server_error.hpp"
 
 namespace holdfast {
 
@@ -19,7 +19,7 @@ Subscriber::Subscriber(const SubscriberSettings& settings, const Storage& storag
   HOLDFAST_ASSERT(storage.transmit.size >= subscriber_transmit_size_max && storage.waiter_count != 0);
   for (Waiter& waiter : waiters()) {
     waiter.asked = 0;
-    waiter.taken = waiter.missed = waiter.refused = false;
+    waiter.taken = waiter.missed = waiter.refused = waiter.stirred = false;
   }
 }
 
@@ -111,6 +111,7 @@ Subscriber::Waiter* Subscriber::enter(const Announcement& announcement, Key key,
     place->asked = peer == nullptr ? 0 : peer->asked;
     place->refused = peer != nullptr && peer->refused;
   }
+  if (place->refused) stir(*place);
   place->order = ++entered_;
   place->taken = true;
   place->woken = false;
@@ -151,12 +152,33 @@ void Subscriber::wake(ByteView channel, char payload) noexcept {
   Waiter* first = nullptr;
   for (Waiter& waiter : waiters()) {
     if (!waiter.taken || waiter.woken || !(waiter.channel.bytes() == channel)) continue;
-    if (payload == waiter.wakes_all)
+    if (payload == waiter.wakes_all) {
       waiter.woken = true;
-    else if (payload == waiter.wakes_one && (first == nullptr || waiter.order < first->order))
+      stir(waiter);
+    } else if (payload == waiter.wakes_one && (first == nullptr || waiter.order < first->order)) {
       first = &waiter;
+    }
   }
-  if (first != nullptr) first->woken = true;
+  if (first == nullptr) return;
+  first->woken = true;
+  stir(*first);
+}
+
+void Subscriber::stir(Waiter& waiter) noexcept {
+  if (waiter.stirred) return;
+  waiter.stirred = true;
+  waiter.next_stirred = stirred_;
+  stirred_ = &waiter;
+}
+
+Subscriber::Waiter* Subscriber::poll_stirred() noexcept {
+  while (stirred_ != nullptr) {
+    Waiter& waiter = *stirred_;
+    stirred_ = waiter.next_stirred;
+    waiter.stirred = false;
+    if (waiter.taken) return &waiter;
+  }
+  return nullptr;
 }
 
 // ---- What is received --------------------------------------------------------------------------------------------
@@ -236,6 +258,7 @@ void Subscriber::settle(bool granted) noexcept {
   ++answered_;
   for (Waiter& waiter : waiters()) {
     if (waiter.asked != answered_) continue;
+    stir(waiter);
     if (granted) {
       established_ = true;
       waiter.woken |= waiter.missed;
@@ -276,7 +299,10 @@ void Subscriber::handle_connected(Instant now) noexcept {
 void Subscriber::handle_closed() noexcept {
   if (state_ == SubscriberState::closed) return;
   if (failure_ == Status::ok) failure_ = Status::transport_closed;
-  for (Waiter& waiter : waiters()) waiter.missed |= waiter.refused || answered(waiter);
+  for (Waiter& waiter : waiters()) {
+    waiter.missed |= waiter.refused || answered(waiter);
+    stir(waiter);
+  }
   clear();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/voter_roll.hpp"
+#include "holdfast/core/voter_roll.hpp"
 
 #include <cstring>
 
-#include "decimal.hpp"
+#include "holdfast/proto/decimal.hpp"
 
 namespace holdfast {
 
@@ -68,7 +68,7 @@ NodeSet VoterRoll::voters(Instant now) const noexcept {
   NodeSet voting = 0;
   for (std::size_t index = 0; index < count_; ++index) {
     const Voter& voter = voters_[index];
-    if (voter.introduced && voter.session->ready() && voter.twin == 0 &&
+    if (voter.introduced && voter.node->session().ready() && voter.twin == 0 &&
         judge(voter, now) == RestartGuard::Verdict::votes)
       voting = static_cast<NodeSet>(voting | node_bit(index));
   }
@@ -78,7 +78,7 @@ NodeSet VoterRoll::voters(Instant now) const noexcept {
 Electorate VoterRoll::repairers(Instant now) const noexcept {
   NodeSet nodes = voters(now);
   for (std::size_t index = 0; index < count_; ++index)
-    if (voters_[index].session->compensations_pending() != 0) nodes = static_cast<NodeSet>(nodes & ~node_bit(index));
+    if (voters_[index].node->session().compensations_pending() != 0) nodes = static_cast<NodeSet>(nodes & ~node_bit(index));
   return {nodes, config_.max_lease};
 }
 
@@ -92,7 +92,7 @@ Status VoterRoll::verdict(Instant now) const noexcept {
 bool VoterRoll::connected() const noexcept {
   std::size_t ready = 0;
   for (std::size_t index = 0; index < count_; ++index)
-    if (voters_[index].session->ready()) ++ready;
+    if (voters_[index].node->session().ready()) ++ready;
   return count_ != 0 && ready >= majority();
 }
 
@@ -122,7 +122,7 @@ Instant VoterRoll::introduction_due(std::size_t index) const noexcept {
 
 std::size_t VoterRoll::compensations_pending() const noexcept {
   std::size_t pending = 0;
-  for (std::size_t index = 0; index < count_; ++index) pending += voters_[index].session->compensations_pending();
+  for (std::size_t index = 0; index < count_; ++index) pending += voters_[index].node->session().compensations_pending();
   return pending;
 }
 
@@ -139,10 +139,10 @@ ByteView VoterRoll::write_text(MutableBytes space, Instant now) const noexcept {
     if (why == Status::ok) continue;
     if (!first) text.add("; ");
     first = false;
-    text.add_node(index, *voter.config).add(" ");
+    text.add_node(index, voter.node->config()).add(" ");
     const RestartGuard::Verdict verdict = voter.introduced ? judge(voter, now) : RestartGuard::Verdict::votes;
     if (voter.twin != 0) {
-      text.add("is the same machine as ").add_node(voter.twin - 1U, *voters_[voter.twin - 1U].config);
+      text.add("is the same machine as ").add_node(voter.twin - 1U, voters_[voter.twin - 1U].node->config());
       continue;
     }
     switch (verdict) {
@@ -153,7 +153,7 @@ ByteView VoterRoll::write_text(MutableBytes space, Instant now) const noexcept {
       case RestartGuard::Verdict::successor: text.add("may have been promoted"); break;
       case RestartGuard::Verdict::votes: {
         text.add(std::string_view(to_string(why)));
-        const ByteView words = voter.session->failure_text();
+        const ByteView words = voter.node->session().failure_text();
         if (!words.empty()) text.add(": ").add(words);
         continue;
       }
@@ -203,7 +203,7 @@ NodeSet VoterRoll::introduce(std::size_t index, Instant now) noexcept {
   voter.introduced = true;
   voter.introduced_at = now;
   voter.status = Status::ok;
-  const ServerIdentity& identity = voter.session->identity();
+  const ServerIdentity& identity = voter.node->session().identity();
   RestartGuard& guard = voter.place.guard;
   // A server that was a node of this quorum, by another address.
   for (std::size_t other = 0; other < capacity_ && !guard.known(); ++other)
@@ -216,7 +216,7 @@ NodeSet VoterRoll::introduce(std::size_t index, Instant now) noexcept {
   for (std::size_t other = 0; other < count_; ++other) {
     Voter& peer = voters_[other];
     if (other == index || !peer.introduced) continue;
-    const bool same = same_machine(identity, peer.session->identity());
+    const bool same = same_machine(identity, peer.node->session().identity());
     if (same && peer.twin == 0) voter.twin = static_cast<std::uint8_t>(other + 1);
     if (same || peer.twin != index + 1) continue;
     peer.twin = 0;

@@ -3,8 +3,8 @@
 // Shapes of replies that several kinds share.
 #pragma once
 
-#include "decimal.hpp"
-#include "holdfast/lock_kind.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/proto/decimal.hpp"
 
 namespace holdfast {
 

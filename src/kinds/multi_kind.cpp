@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/multi_kind.hpp"
+#include "holdfast/core/multi_kind.hpp"
 
-#include "holdfast/name_list.hpp"
+#include "holdfast/core/name_list.hpp"
 #include "kind_replies.hpp"
 #include "scripts.hpp"
 
@@ -63,8 +63,12 @@ Verdict decode(const LockKind&, Operation operation, const RespValue& reply, Loc
   return Verdict::unexpected;
 }
 
-static_assert(compensation_fits<scripts::multi_release.text.size() + names_max * bulk_overhead_max>);
-static_assert(compensation_fits<scripts::multi_step.text.size() + names_max * bulk_overhead_max>);
+// It has no name beside its own.
+template <std::size_t script_size>
+constexpr bool names_fit = text_fits<script_size + names_max * bulk_overhead_max - derived_name_size_max>;
+static_assert(names_fit<scripts::multi_acquire.text.size()> && names_fit<scripts::multi_renew.text.size()>);
+static_assert(names_fit<scripts::multi_step.text.size()> && names_fit<scripts::multi_release.text.size()>);
+static_assert(names_fit<scripts::multi_remaining.text.size()>);
 
 void ask_remaining(CommandLine& line, Key key) noexcept {
   fill(line, multi_kind, Operation::query, RequestForm::by_text, {.key = key});

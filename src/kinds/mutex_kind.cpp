@@ -1,30 +1,40 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/mutex_kind.hpp"
+#include "holdfast/core/mutex_kind.hpp"
 
 #include "kind_replies.hpp"
+#include "kind_requests.hpp"
 #include "scripts.hpp"
 
 namespace holdfast {
 
 namespace {
 
+constexpr EncodedArguments set("SET");
+constexpr EncodedArguments if_absent_for("NX", "PX");
+constexpr EncodedScriptHead release_head(scripts::mutex_release, "1");
+
 CommandLine& fill_script(CommandLine& line, const Script& script, RequestForm form, const HoldView& hold) noexcept {
-  return line.add_script(script, form).add("1").add(hold.key.bytes()).add_token(*hold.token);
+  return line.add_script(script, form).add(one_key).add(hold.key.bytes()).add_token(*hold.token);
 }
 
 void fill_release(CommandLine& line, RequestForm form, const HoldView& hold) noexcept {
   switch (form) {
     case RequestForm::by_sha:
-    case RequestForm::by_text: fill_script(line, scripts::mutex_release, form, hold); return;
+      if constexpr (!writes_one_piece) break;
+      write_parts(line, release_head, hold.key.bytes(), *hold.token);
+      return;
+    case RequestForm::by_text: break;
     case RequestForm::delex: line.add("DELEX").add(hold.key.bytes()).add("IFEQ").add_token(*hold.token); return;
     case RequestForm::delifeq: line.add("DELIFEQ").add(hold.key.bytes()).add_token(*hold.token); return;
   }
+  fill_script(line, scripts::mutex_release, form, hold);
 }
 
 void fill(CommandLine& line, const LockKind&, Operation operation, RequestForm form, const HoldView& hold) noexcept {
   switch (operation) {
     case Operation::acquire:
-      line.add("SET").add(hold.key.bytes()).add_token(*hold.token).add("NX").add("PX").add(hold.lease.count());
+      write_parts(line, set, hold.key.bytes(), *hold.token, if_absent_for,
+                  DecimalPart(static_cast<std::uint32_t>(hold.lease.count())));
       return;
     case Operation::renew: fill_script(line, scripts::mutex_renew, form, hold).add(hold.lease.count()); return;
     case Operation::release: fill_release(line, form, hold); return;
@@ -48,7 +58,8 @@ Verdict decode(const LockKind&, Operation operation, const RespValue& reply, Loc
   return Verdict::unexpected;
 }
 
-static_assert(compensation_fits<scripts::mutex_release.text.size()>);
+static_assert(text_fits<scripts::mutex_release.text.size()> && text_fits<scripts::mutex_renew.text.size()> &&
+              text_fits<scripts::mutex_renew_batch.text.size()>);
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 //
 // The Mutex with its options: what they change, and the plain kind for the rest. A file of its own, so that a program
 // with a plain Mutex does not carry it.
-#include "holdfast/mutex_options.hpp"
+#include "holdfast/core/mutex_options.hpp"
 
 #include "kind_replies.hpp"
 #include "scripts.hpp"
@@ -14,10 +14,10 @@ namespace {
 void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
           const HoldView& hold) noexcept {
   if (operation == Operation::acquire && kind.fenced) {
-    line.add_script(scripts::mutex_acquire_fenced, form).add("2").add(hold.key.bytes());
+    line.add_script(scripts::mutex_acquire_fenced, form).add(two_keys).add(hold.key.bytes());
     line.add_derived(fence_prefix, hold.key).add_token(*hold.token).add(hold.lease.count());
   } else if (operation == Operation::release && kind.announcement != nullptr) {
-    line.add_script(scripts::mutex_release_announced, form).add("1").add(hold.key.bytes()).add_token(*hold.token);
+    line.add_script(scripts::mutex_release_announced, form).add(one_key).add(hold.key.bytes()).add_token(*hold.token);
     line.add_derived(kind.announcement->channel, hold.key);
   } else {
     mutex_kind.fill(line, mutex_kind, operation, form, hold);
@@ -29,7 +29,8 @@ Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply
   return mutex_kind.decode(mutex_kind, operation, reply, facts);
 }
 
-static_assert(compensation_fits<scripts::mutex_release_announced.text.size()>);
+static_assert(text_fits<scripts::mutex_release_announced.text.size()> &&
+              text_fits<scripts::mutex_acquire_fenced.text.size()>);
 
 consteval LockKind make_kind(const char* name, bool announces, bool fenced) noexcept {
   return {.name = name,

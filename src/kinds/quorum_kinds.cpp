@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/quorum_kinds.hpp"
+#include "holdfast/core/quorum_kinds.hpp"
 
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "kind_replies.hpp"
 #include "scripts.hpp"
 
@@ -17,7 +17,7 @@ void fill(CommandLine& line, const LockKind&, Operation operation, RequestForm f
     single.fill(line, single, operation, form, hold);
     return;
   }
-  line.add_script(scripts::quorum_renew, form).add("2").add(hold.key.bytes()).add_derived(fence_prefix, hold.key);
+  line.add_script(scripts::quorum_renew, form).add(two_keys).add(hold.key.bytes()).add_derived(fence_prefix, hold.key);
   line.add_token(*hold.token).add(hold.lease.count()).add(static_cast<std::int64_t>(hold.fence));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/reentrant_kind.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 
 #include "kind_replies.hpp"
 #include "scripts.hpp"
@@ -14,20 +14,24 @@ void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestF
   switch (operation) {
     case Operation::acquire:
       if (kind.fenced)
-        line.add_script(scripts::fenced_acquire, form).add("2").add(key).add_derived(fence_prefix, hold.key);
+        line.add_script(scripts::fenced_acquire, form).add(two_keys).add(key).add_derived(fence_prefix, hold.key);
       else
-        line.add_script(scripts::reentrant_acquire, form).add("1").add(key);
+        line.add_script(scripts::reentrant_acquire, form).add(one_key).add(key);
       line.add_token(*hold.token).add(hold.lease.count());
       return;
     case Operation::renew:
-      line.add_script(scripts::reentrant_renew, form).add("1").add(key).add_token(*hold.token).add(hold.lease.count());
+      line.add_script(scripts::reentrant_renew, form)
+          .add(one_key)
+          .add(key)
+          .add_token(*hold.token)
+          .add(hold.lease.count());
       return;
     case Operation::step:
-      line.add_script(scripts::reentrant_step, form).add("1").add(key).add_token(*hold.token);
+      line.add_script(scripts::reentrant_step, form).add(one_key).add(key).add_token(*hold.token);
       line.add(std::int64_t{hold.count}).add(hold.lease.count());
       return;
     case Operation::release:
-      line.add_script(scripts::reentrant_release, form).add("1").add(key).add_token(*hold.token);
+      line.add_script(scripts::reentrant_release, form).add(one_key).add(key).add_token(*hold.token);
       line.add_derived(kind.announcement->channel, hold.key);
       return;
     case Operation::compensate:  // A step or a release, by text.
@@ -51,8 +55,9 @@ Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply
   return Verdict::unexpected;
 }
 
-static_assert(compensation_fits<scripts::reentrant_release.text.size()>);
-static_assert(compensation_fits<scripts::reentrant_step.text.size()>);
+static_assert(text_fits<scripts::reentrant_release.text.size()>);
+static_assert(text_fits<scripts::reentrant_step.text.size()> && text_fits<scripts::reentrant_renew.text.size()>);
+static_assert(text_fits<scripts::reentrant_acquire.text.size()> && text_fits<scripts::fenced_acquire.text.size()>);
 
 consteval LockKind make_kind(const char* name, bool fenced) noexcept {
   return {.name = name,

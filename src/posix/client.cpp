@@ -7,8 +7,8 @@
 
 #include "addresses.hpp"
 #include "client_hot.hpp"
-#include "fast_paths.hpp"
-#include "holdfast/hold_record.hpp"
+#include "holdfast/detail/hold_record.hpp"
+#include "holdfast/proto/assert.hpp"
 #include "holdfast/url.hpp"
 
 namespace holdfast {
@@ -16,8 +16,10 @@ namespace holdfast {
 Client::Client() noexcept : Connection(SessionBuffers::storage_of(&buffers_)) { use(random_source_, &look_up_); }
 
 Client::~Client() {
-  // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
-  if (!forked()) leave();
+  HOLDFAST_ASSERT(records_ == 0);  // Its locks go first.
+  if (forked()) return;  // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
+  if (keeper_ != nullptr) keeper_->detach(attachment_);
+  leave();
 }
 
 // Nobody waits for the answer any more. Only what is there at once is of use: a server on this machine.
@@ -53,8 +55,10 @@ Status Client::prepare(const ClientConfig& config) noexcept {
   if (forked()) start_anew_in_child();
   close();
   configure(config);
-  const bool stall_is_later = config.stall_timeout >= config.request_timeout || config.stall_timeout >= sleep_max;
-  straight_ = fast_paths && config.spin == spin_off && stall_is_later;
+  settings_ = {.request_timeout = config.request_timeout,
+               // The pause before an attempt is part of its time, and the resolver's is not.
+               .connect_timeout = dialer_.named() ? Duration::max() : config.connect_timeout,
+               .max_poll = config.max_poll};
   now_ = now();
   return Status::ok;
 }
@@ -122,8 +126,9 @@ void Client::start_anew_in_child() noexcept {
   wake_.close();
   push_.close(Subscription::State::inherited);
   keeper_ = nullptr;
+  task_ = nullptr;
+  ear_ = nullptr;
   query_waiting_ = false;
-  ttl_wanted_ = false;
   tending_since_ = Instant();
   cancel_.take();
   random_source_.start_anew();
@@ -137,6 +142,13 @@ void Client::cancel() noexcept {
   wake_.wake();
 }
 
+void Client::attach(Keeper* keeper) noexcept {
+  if (forked()) start_anew_in_child();
+  if (keeper_ != nullptr) keeper_->detach(attachment_);
+  keeper_ = keeper;
+  if (keeper_ != nullptr) keeper_->attach(attachment_);
+}
+
 // What is left to be taken back is the keeper's, too: the next call may never come.
 Status Client::conclude(Status status, bool final) noexcept {
   if (keeper_ != nullptr && compensations_pending() != 0) [[unlikely]]
@@ -144,33 +156,24 @@ Status Client::conclude(Status status, bool final) noexcept {
   return cancel_.conclude(status, final);
 }
 
-bool Client::sleep_tending(Instant then) noexcept {
-  for (;;) {
-    work();
-    if (cancelled()) return false;
-    if (now_ >= then) return true;
-    wait_until(earlier(then, next_timeout()));
-  }
-}
-
 // What is due of the connection and of the holds that are kept. A call that waits comes by here before each of its sleeps.
 void Client::work() noexcept {
   work_connection();
-  tend_due();
+  (void)tend_due();
   tell_tended();
 }
 
-Instant Client::next_timeout() const noexcept { return earlier(timeout(), tend_next()); }
+Instant Client::next_timeout() const noexcept { return earlier(timeout(), tend_next(renewals_leave())); }
 
 // ---- Keeping holds alive without a thread ------------------------------------------------------------------------
 
-Instant Client::tend_next() const noexcept {
+Instant Client::tend_next(bool renewals) const noexcept {
   Instant next = Instant::max();
   for (const HoldRecord* record = tended_first_; record != nullptr; record = record->tended_next_) {
     if (record->incarnation_ != random_source_.incarnation()) continue;  // The parent's.
     const LockMachine& machine = record->machine_;
     next = earlier(next, machine.poll_timeout());
-    if (record->may_renew(now_)) next = earlier(next, machine.renewal_due());
+    if (renewals && record->may_renew(now_) && !record->calls()) next = earlier(next, machine.renewal_due());
   }
   return next;
 }
@@ -186,9 +189,13 @@ Instant Client::tend() noexcept {
   cancel_.begin_spared();
   tend_holds();
   cancel_.end_spared();
-  const Instant next = compensations_pending() == 0 ? tend_next() : next_timeout();
+  const Instant next = compensations_pending() == 0 ? tend_next(renewals_leave()) : next_timeout();
   // A renewal that is on its way is due no more. Its answer is to be read in time.
   return tended_waiting(now_) ? earlier(next, now_ + retry_delay_min) : next;
+}
+
+[[gnu::noinline]] bool Client::renewals_leave() const noexcept {
+  return !dialer_.connecting() && (!session_.ready() || session_.has_room(false, request_size_max));
 }
 
 // Sends the renewals that were due at `start`, at most so many. Their number.
@@ -198,12 +205,19 @@ int Client::send_renewals(Instant start, int most) noexcept {
     if (record->incarnation_ != random_source_.incarnation()) continue;
     record->catch_up();
     LockMachine& machine = record->machine_;
-    if (!machine.held(now_) || machine.renewal_due() > start || !record->may_renew(now_)) continue;
+    if (!renewals_leave()) continue;  // Refused now, it would be put off.
+    // What is asked for by a call of its own is not asked for besides.
+    if (!machine.held(now_) || machine.renewal_due() > start || !record->may_renew(now_) || record->calls()) continue;
     if (machine.renew(now_, record->request_deadline()) != Status::ok) continue;
     record->settle();  // Without a connection, too: the machine is told and tries again.
     ++sent;
   }
   return sent;
+}
+
+bool Client::tend_due() noexcept {
+  if (tended_first_ == nullptr || tend_next(renewals_leave()) > now_) return false;
+  return send_renewals(now_, in_flight_max / 2) != 0;
 }
 
 // What was due at the start, in portions that find room in the session; their replies are waited for together. What falls
@@ -215,13 +229,13 @@ void Client::tend_holds() noexcept {
   const bool owes = compensations_pending() != 0;
   if (owes && session_.ready()) probe_idle_connection();
   if (owes || tend_next() <= start) (void)ensure_ready(start + config_.request_timeout);
+  int sent = 0;
   do {
     tending_since_ = start;
-    const int sent = send_renewals(start, portion);
+    sent = send_renewals(start, portion);
     if (sent != 0 || tended_waiting(start)) pump(nullptr);  // Another call may have asked.
     tending_since_ = Instant();
-    if (sent != portion || cancelled()) break;
-  } while (true);
+  } while (sent != 0 && !cancelled());
   tell_tended();
 }
 
@@ -229,7 +243,7 @@ void Client::tend_holds() noexcept {
 void Client::tell_tended() noexcept {
   for (HoldRecord* record = tended_first_; record != nullptr;) {
     HoldRecord* const next = record->tended_next_;
-    const bool told = record->untold_ != HoldRecord::Told::nothing;
+    const bool told = record->keeping_.has_news();
     record->tell();
     record = told ? tended_first_ : next;
   }

@@ -3,7 +3,16 @@
 // What every call of a lock passes through, inline: the calls themselves would cost as much as what they do.
 #pragma once
 
+#include <cerrno>
+
 #include "holdfast/client.hpp"
+
+// Calls inside are inlined, where speed counts more than size.
+#ifdef __OPTIMIZE_SIZE__
+#define HOLDFAST_FLAT
+#else
+#define HOLDFAST_FLAT [[gnu::flatten]]
+#endif
 
 namespace holdfast {
 
@@ -15,6 +24,8 @@ inline Status Client::begin() noexcept {
     start_anew_in_child();
   session_.clear_failure_text();
   now_ = now();
+  if (now_ == Instant::max()) [[unlikely]]
+    error_number_ = errno;  // Calls say system_error, and this is why.
   return Status::ok;
 }
 
@@ -25,10 +36,15 @@ inline void Client::make_room() noexcept {
     while (!receive_arrived()) {}
 }
 
-// A connection that may carry a request, or the reason why there is none. A server that went away while we were idle
-// is noticed before a request is lost to it.
+inline constexpr Duration idle_max = std::chrono::seconds(1);
+
+inline void Client::look_if_idle() noexcept {
+  if (session_.ready() && now_ - last_used_ > idle_max && now_ != Instant::max()) [[unlikely]]
+    probe_idle_connection();
+}
+
+// A connection that may carry a request, or the reason why there is none.
 inline Status Client::ensure_ready(Instant deadline) noexcept {
-  constexpr Duration idle_max = std::chrono::seconds(1);
   if (session_.ready() && now_ - last_used_ <= idle_max) [[likely]]
     return Status::ok;
   return make_ready(deadline);

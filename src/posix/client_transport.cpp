@@ -8,10 +8,12 @@
 #include <cstddef>
 
 #include "client_hot.hpp"
-#include "fast_paths.hpp"
-#include "holdfast/assert.hpp"
+#include "hold_record_hot.hpp"
 #include "holdfast/client.hpp"
-#include "holdfast/hold_record.hpp"
+#include "holdfast/detail/hold_record.hpp"
+#include "holdfast/proto/assert.hpp"
+#include "holdfast/proto/decimal.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
 #include "poll_sockets.hpp"
 #include "wait_for.hpp"
 
@@ -22,6 +24,13 @@ namespace {
 // Each miss of a spin doubles how many receives go without one.
 constexpr std::uint32_t spin_pause_first = 16;
 constexpr std::uint32_t spin_pause_max = 4096;
+
+// More follows at once.
+#ifdef MSG_MORE
+constexpr int unfinished = MSG_MORE;
+#else
+constexpr int unfinished = 0;
+#endif
 
 }  // namespace
 
@@ -70,19 +79,9 @@ bool Client::wait_until(Instant then, int extra, short extra_events) noexcept {
   return ready.extra;
 }
 
-Status Client::await_place(Instant deadline) noexcept {
-  while (session_.ready() && !session_.may_compensate()) {
-    if (cancelled()) return Status::cancelled;
-    if (now_ >= deadline) return Status::too_many_requests;
-    (void)wait_until(earlier(deadline, next_timeout()));
-    work();
-  }
-  return session_.ready() ? Status::ok : dialer_.failure();
-}
-
 // ---- Moving bytes ------------------------------------------------------------------------------------------------
 
-void Client::look_and_transmit() noexcept {
+void Client::look_and_transmit_now() noexcept {
   while (session_.wants_look()) (void)receive_arrived();
   transmit();
 }
@@ -132,7 +131,7 @@ Client::Received Client::receive(Instant deadline) noexcept {
 
 inline void Client::deliver(const Reply& reply) noexcept {
   if (reply.tag.requester != this) [[likely]]
-    (void)static_cast<HoldRecord*>(reply.tag.requester)->handle_reply(reply, now_);
+    static_cast<HoldRecord*>(reply.tag.requester)->handle_reply(reply, now_);
   else
     take_query_reply(reply);
 }
@@ -155,77 +154,9 @@ inline bool Client::answered(const HoldRecord* lock) const noexcept {
   return !query_waiting_ && !(tending_since_ != Instant() && tended_waiting(tending_since_));
 }
 
-// The usual case: nothing else is in flight, and the reply comes whole with the first receive. One send, one receive,
-// and no look at any timer, since the socket's own timeout is the request's. The moment that anything is not as usual,
-// the request is committed to the session's queue, and the loop goes on from there; without fast paths it always is.
-void Client::ask(HoldRecord& lock) noexcept {
-  LockMachine& machine = lock.machine_;
-  ByteView bytes;
+HOLDFAST_FLAT void Client::pump(const HoldRecord* lock, Instant until) noexcept {
   // A hold that is asked about is not renewed meanwhile.
-  const bool others = tended_first_ != nullptr && (tended_first_ != &lock || lock.tended_next_ != nullptr);
-  const bool renewals_wait = !others || now_ + receive_timeout_ < tend_next();
-  Request* request = nullptr;
-  if (fast_paths && straight_ && !ttl_wanted_ && renewals_wait && session_.quiet() &&
-      machine.straight(now_, receive_timeout_)) [[likely]] {
-    const bool release = machine.wants_release();
-    if (release || receive_arrived()) [[likely]] {
-      request = &session_.straight_request(release);
-      bytes = machine.poll_prepared(*request);
-    }
-  }
-  if (request == nullptr || bytes.empty()) [[unlikely]] {
-    // A reply of before, read on the way here, may have had it submitted already.
-    if (machine.wants_request()) lock.submit();
-    if (ttl_wanted_)
-      if (const Status status = ask_remaining(machine, ttl_); status != Status::ok) query_outcome_ = status;
-    pump(&lock);
-    return;
-  }
-  request->tag.requester = &lock;
-  const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(bytes.size())) [[unlikely]] {
-    session_.commit_sent(bytes, 0, now_);
-    handle_sent(sent);
-    pump(&lock);
-    return;
-  }
-  const MutableBytes space = session_.receive_space();
-  const ssize_t count = ::recv(socket_, space.data, space.size, 0);
-  if (count <= 0) [[unlikely]] {
-    session_.commit_sent(bytes, bytes.size(), now_);
-    react(nothing_received(count), &lock, session_.poll_timeout());
-    pump(&lock);
-    return;
-  }
-  const Instant asked_at = now_;
-  if (machine.state() != LockState::releasing) now_ = now();  // When a release is confirmed changes nothing.
-  last_used_ = now_;
-  Reply reply;
-  if (!session_.take_short_reply(static_cast<std::size_t>(count), now_, reply.value)) [[unlikely]] {
-    session_.handle_received(static_cast<std::size_t>(count), now_);
-    const ParseResult result = session_.parse_reply(reply.value);
-    if (result != ParseResult::value || !session_.drained() || reply.value.is(RespKind::error)) {
-      session_.commit_sent(bytes, bytes.size(), asked_at);
-      ask_on(lock, result, reply.value);
-      return;
-    }
-  }
-  reply.tag = request->tag;
-  if (!lock.handle_reply(reply, now_)) [[unlikely]]
-    pump(&lock);
-}
-
-// What was sent straight stands in the queue now, and what was received, of which one value may have been parsed, is
-// dealt with as ever.
-[[gnu::noinline]] inline void Client::ask_on(HoldRecord& lock, ParseResult result, RespValue value) noexcept {
-  Reply reply;
-  now_ = now();
-  if (result == ParseResult::value && session_.take_reply(value, reply, now_)) deliver(reply);
-  dispatch();
-  pump(&lock);
-}
-
-void Client::pump(const HoldRecord* lock, Instant until) noexcept {
+  const bool others = tended_first_ != nullptr && (tended_first_ != lock || lock->tended_next_ != nullptr);
   for (;;) {
     look_and_transmit();
     if (session_.state() == SessionState::failed) {
@@ -234,18 +165,22 @@ void Client::pump(const HoldRecord* lock, Instant until) noexcept {
     }
     // Only now: what an answer calls for, a compensation, has just been sent.
     // Without a clock it is Instant::max() for ever: everything times out then, and is answered so.
-    const bool over = now_ >= until && until != Instant::max();
-    if (session_.state() == SessionState::closed || answered(lock) || over) return;
+    if (session_.state() == SessionState::closed || answered(lock)) return;
+    if (now_ >= until && until != Instant::max()) return;
     Instant wake = until;
-    if (tended_first_ != nullptr) [[unlikely]] {
-      const bool stuck = session_.unsent();
-      tend_due();  // Renewals have the right of way over what is waited for.
-      if (!stuck && session_.unsent()) continue;
-      wake = earlier(wake, tend_next());
+    if (others) [[unlikely]] {
+      if (tend_due()) continue;  // Renewals have the right of way over what is waited for.
+      wake = earlier(wake, tend_next(renewals_leave()));
     }
     const Instant timeout = session_.poll_timeout();
-    react(receive(earlier(timeout, wake)), lock, timeout);
-    if (tending_since_ != Instant() && cancelled()) return;  // What was asked for goes on.
+    const Received received = receive(earlier(timeout, wake));
+    if (received == Received::bytes) [[likely]]
+      dispatch();
+    else
+      react(received, lock, timeout);
+    // What was asked for by tend() goes on; what a lock has asked for is the lock's to give up.
+    if (cancelled() && (lock != nullptr || tending_since_ != Instant())) [[unlikely]]
+      return;
   }
 }
 
@@ -256,8 +191,7 @@ void Client::pump(const HoldRecord* lock, Instant until) noexcept {
       if (now_ >= timeout) session_.handle_timeout(now_);
       [[fallthrough]];
     case Received::interrupted:
-      if (cancelled())
-        session_.give_up(lock == nullptr ? static_cast<const void*>(this) : lock, Status::cancelled, now_);
+      if (cancelled() && lock == nullptr) session_.give_up(this, Status::cancelled, now_);
       break;
     case Received::closed: close_transport(); break;
   }
@@ -266,50 +200,89 @@ void Client::pump(const HoldRecord* lock, Instant until) noexcept {
 
 // ---- Questions of its own ----------------------------------------------------------------------------------------
 
-inline Status Client::await_query(Status asked, Decode decode, void* out) noexcept {
-  if (asked != Status::ok) return asked;
+Status Client::ask(Arguments arguments, Decode decode, void* out) noexcept {
+  if (query_waiting_) return Status::too_many_requests;
+  ByteView heading;
+  const bool whole = encoded_size(arguments) <= transmit_size_max;
+  const Status status = whole ? Node::ask(arguments, {.requester = this}, now_) : begin_pieces(arguments, heading);
+  if (status != Status::ok) return status;
   query_waiting_ = true;
   query_outcome_ = Status::outcome_unknown;
   query_decode_ = decode;
   query_out_ = out;
+  if (whole) return Status::ok;
+  const ByteView last = arguments.end()[-1].bytes();
+  if (!send_piece(heading, unfinished) || !send_piece(last, unfinished) || !send_piece("\r\n", 0)) {
+    // The server could not tell where the next request begins.
+    session_.fail(Status::timed_out, "a long request was not taken in time");
+    close_transport();
+    dispatch();
+  }
   return Status::ok;
 }
 
-Status Client::ask(const CommandLine& line, Decode decode, void* out) noexcept {
-  if (query_waiting_) return Status::too_many_requests;
-  return await_query(Node::ask(line, {.requester = this}, now_), decode, out);
+// A request that is longer than the send buffer leaves in pieces, at once, and nothing leaves between them: what stands before
+// its last argument, which is the caller's bytes, and what stands behind. `heading` is in the send buffer.
+Status Client::begin_pieces(Arguments arguments, ByteView& heading) noexcept {
+  look_and_transmit();
+  while (session_.ready() && !receive_arrived()) {}
+  if (!session_.ready()) return Status::not_connected;
+  const Session::Place place = session_.open(false);
+  if (place.request == nullptr || session_.unsent()) return Status::too_many_requests;
+  Argument others[arguments_max];
+  std::size_t count = 0;
+  for (const Argument& argument : arguments) others[count++] = argument;
+  const std::size_t last = others[count - 1].bytes().size();
+  others[count - 1] = ByteView();
+  constexpr ByteView empty("$0\r\n\r\n");
+  std::size_t size = 0;
+  if (const Status status = encode_command(place.space, {others, count}, size); status != Status::ok) return status;
+  char* at = place.space.data + size - empty.size();
+  at = write_decimal(at + 1, std::uint64_t{last});
+  *at++ = '\r';
+  *at++ = '\n';
+  heading = {place.space.data, static_cast<std::size_t>(at - place.space.data)};
+  *place.request = {.tag = {.requester = this}, .deadline = now_ + config_.request_timeout};
+  session_.commit_apart(*place.request, encoded_size(arguments), now_);
+  return Status::ok;
 }
 
-Status Client::query(const CommandLine& line, Decode decode, void* out) noexcept {
-  if (const Status status = begin(); status != Status::ok) return status;
-  make_room();
-  const Status status = query_within(line, decode, out);
-  return conclude(status, status == Status::ok);
-}
-
-Status Client::query_within(const CommandLine& line, Decode decode, void* out) noexcept {
-  if (cancelled()) return Status::cancelled;
-  if (const Status status = ensure_ready(Instant::max()); status != Status::ok) return status;
-  if (query_waiting_) pump(nullptr);  // One at a time.
-  if (const Status status = ask(line, decode, out); status != Status::ok) return status;
-  pump(nullptr);
-  query_waiting_ = false;
-  return query_outcome_;
-}
-
-namespace {
-
-bool decode_ttl(const RespValue& reply, void* out) noexcept {
-  if (!reply.is(RespKind::integer)) return false;
-  *static_cast<std::int64_t*>(out) = reply.integer();
+// All of it, unless the server takes nothing for a request timeout.
+bool Client::send_piece(ByteView piece, int flags) noexcept {
+  const Instant deadline = now_ + config_.request_timeout;
+  const char* at = piece.data();
+  for (std::size_t left = piece.size(); left != 0;) {
+    const ssize_t count = ::send(socket_, at, left, MSG_DONTWAIT | MSG_NOSIGNAL | flags);
+    if (count >= 0) {
+      at += count;
+      left -= static_cast<std::size_t>(count);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      now_ = now();
+      if (now_ >= deadline || cancelled()) return false;
+      (void)wait_for(socket_, POLLOUT, deadline - now_);
+    } else if (errno != EINTR) {
+      error_number_ = errno;
+      return false;
+    }
+  }
   return true;
 }
 
-}  // namespace
+Status Client::query(Arguments arguments, Decode decode, void* out) noexcept {
+  if (const Status status = begin(); status != Status::ok) return status;
+  make_room();
+  const Status status = query_within(arguments, decode, out);
+  return conclude(status, status == Status::ok);
+}
 
-Status Client::ask_remaining(const LockMachine& machine, std::int64_t& milliseconds) noexcept {
-  if (query_waiting_) return Status::too_many_requests;
-  return await_query(Node::ask_remaining(machine, {.requester = this}, now_), decode_ttl, &milliseconds);
+Status Client::query_within(Arguments arguments, Decode decode, void* out) noexcept {
+  if (cancelled()) return Status::cancelled;
+  if (const Status status = ensure_ready(Instant::max()); status != Status::ok) return status;
+  if (query_waiting_) pump(nullptr);  // One at a time.
+  if (const Status status = ask(arguments, decode, out); status != Status::ok) return status;
+  pump(nullptr);
+  query_waiting_ = false;
+  return query_outcome_;
 }
 
 }  // namespace holdfast

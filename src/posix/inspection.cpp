@@ -2,9 +2,9 @@
 #include "holdfast/inspection.hpp"
 
 #include "client_hot.hpp"
-#include "decimal.hpp"
-#include "holdfast/derived_name.hpp"
-#include "holdfast/lock_kind.hpp"
+#include "holdfast/core/derived_name.hpp"
+#include "holdfast/proto/decimal.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
 #include "scripts.hpp"
 
 namespace holdfast {
@@ -12,6 +12,9 @@ namespace holdfast {
 namespace {
 
 constexpr std::uint32_t info_fields = 7;
+static_assert(info_fields + 1 <= client_elements_max);
+static_assert(scripts::lock_info.text.size() + key_size_max + derived_name_size_max + 128 < transmit_size_max &&
+              scripts::force_release.text.size() + key_size_max + derived_name_size_max + 128 < transmit_size_max);
 
 LockForm form_of(ByteView type, ByteView mode) noexcept {
   if (type == ByteView("none")) return LockForm::free;
@@ -68,16 +71,15 @@ const char* to_string(LockForm form) noexcept {
 
 Status inspect(Client& client, Key key, LockInfo& info) noexcept {
   if (!key.valid()) return Status::invalid_argument;
-  CommandLine line;
-  line.add_script(scripts::lock_info, RequestForm::by_text).add("2").add(key.bytes()).add_derived(fence_prefix, key);
-  return client.query(line, decode_info, &info);
+  const DerivedName counter(fence_prefix, key);
+  return client.query({{"EVAL", scripts::lock_info.text, "2", key.bytes(), counter.bytes()}}, decode_info, &info);
 }
 
 Status force_release(Client& client, Key key, bool& released) noexcept {
   if (!key.valid()) return Status::invalid_argument;
-  CommandLine line;
-  line.add_script(scripts::force_release, RequestForm::by_text).add("1").add(key.bytes());
-  return client.query(line.add_derived(channel_prefix, key), decode_released, &released);
+  const DerivedName channel(channel_prefix, key);
+  return client.query({{"EVAL", scripts::force_release.text, "1", key.bytes(), channel.bytes()}}, decode_released,
+                      &released);
 }
 
 }  // namespace holdfast

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/lock_set.hpp"
 
-#include "holdfast/wait_plan.hpp"
+#include "holdfast/core/wait_plan.hpp"
 
 namespace holdfast {
 
@@ -41,11 +41,14 @@ LockSet::LockSet(BlockingLock** locks, std::size_t count) noexcept : locks_(lock
   if (count == 0) configuration_ = Status::invalid_argument;
   for (std::size_t sorted = 0; sorted < count; ++sorted) {
     BlockingLock* const lock = locks[sorted];
-    const LockMachine& machine = lock->own_.machine();
-    if (lock->configuration() != Status::ok) configuration_ = Status::invalid_argument;
+    if (const Status status = lock->configuration(); status != Status::ok) {
+      configuration_ = status;
+      return;
+    }
+    const LockMachine& machine = lock->record_->machine();
     std::size_t place = sorted;
     for (std::size_t index = sorted; index-- != 0;) {
-      const LockMachine& other = locks[index]->own_.machine();
+      const LockMachine& other = locks[index]->record_->machine();
       int order = compare_nodes(locks[index]->client().config(), lock->client().config());
       if (order == 0 && share_a_name(other, machine)) configuration_ = Status::invalid_argument;
       if (order == 0) order = compare(name_of(other, 0), name_of(machine, 0));

@@ -1,42 +1,61 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/owned_lock.hpp"
+#include "holdfast/detail/owned_lock.hpp"
 
-#include "holdfast/push_wait.hpp"
+#include <memory>
+
+#include "holdfast/detail/run_listening.hpp"
 
 namespace holdfast {
 
-constinit const HoldRecord::Ways OwnedLock::ways = {.draw_ordinal = draw_ordinal, .wait_by_push = wait_by_push};
+// ---- The owner's places --------------------------------------------------------------------------------------------
+
+OwnedHold* HoldOwner::enter(const LockKind& kind, Key key, const LockTiming& timing,
+                            const HoldRecord::Ways& ways) noexcept {
+  Place* free = nullptr;
+  for (Place* place = places_; place != places_ + count_; ++place) {
+    if (place->handles == 0) {
+      if (free == nullptr) free = place;
+      continue;
+    }
+    const LockMachine& machine = place->hold.machine();
+    if (&machine.kind() != &kind || machine.key().bytes() != key.bytes()) continue;
+    ++place->handles;
+    return &place->hold;
+  }
+  if (free == nullptr) return nullptr;
+  std::construct_at(&free->hold, *client_, kind, key, timing, ways);
+  free->handles = 1;
+  return &free->hold;
+}
+
+void HoldOwner::leave(OwnedHold& hold, std::uint32_t acquired) noexcept {
+  Place* place = places_;
+  while (&place->hold != &hold) ++place;
+  if (--place->handles == 0)
+    std::destroy_at(&hold);  // Posts the release of all that is left.
+  else
+    hold.post_releases(acquired);
+}
+
+// ---- Its handles ---------------------------------------------------------------------------------------------------
+
+constinit const HoldRecord::Ways OwnedLock::ways = {.draw_ordinal = draw_ordinal, .run_listening = run_listening};
 
 Status OwnedLock::draw_ordinal(RandomSource& random, Token& token) noexcept { return random.draw_ordinal(token); }
 
-OwnedLock::OwnedLock(Owner& owner, const LockKind& kind, Key key, const LockTiming& timing) noexcept
-    : BlockingLock(owner.client(), kind, key, timing, ways), owner_(&owner), own_timing_(timing) {
-  for (BlockingLock* other = owner.first_; other != nullptr; other = other->next_sibling_) {
-    const LockMachine& theirs = other->record_->machine();
-    if (&theirs.kind() != &kind || theirs.key().bytes() != own_.machine().key().bytes()) continue;
-    record_ = other->record_;
-    break;
+OwnedLock::OwnedLock(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing) noexcept
+    : BlockingLock(&own_handle_), own_handle_{.owner = &owner, .timing = timing} {
+  if (!key.valid() || !timing.valid()) {
+    own_handle_.refusal = Status::invalid_argument;
+    return;
   }
-  timing_ = &own_timing_;
-  siblings_ = &owner.first_;
-  next_sibling_ = owner.first_;
-  owner.first_ = this;
+  OwnedHold* const hold = owner.enter(kind, key, timing, ways);
+  if (hold == nullptr) own_handle_.refusal = Status::too_many_requests;
+  attach(hold);
 }
 
-// If the record is ours, one of the others takes it over.
 OwnedLock::~OwnedLock() {
-  BlockingLock** place = &owner_->first_;
-  while (*place != this) place = &(*place)->next_sibling_;
-  *place = next_sibling_;
-  BlockingLock* heir = nullptr;
-  for (BlockingLock* other = owner_->first_; other != nullptr; other = other->next_sibling_)
-    if (other->record_ == record_) heir = other;
-  if (heir == nullptr) return;  // The record posts what is left.
-  record_->post_releases(acquired_);
-  if (record_ != &own_) return;
-  heir->own_.take_over(own_);
-  for (BlockingLock* other = owner_->first_; other != nullptr; other = other->next_sibling_)
-    if (other->record_ == &own_) other->record_ = &heir->own_;
+  if (own_handle_.refusal == Status::ok) own_handle_.owner->leave(hold(), settle());
 }
 
 }  // namespace holdfast

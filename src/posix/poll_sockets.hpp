@@ -3,8 +3,8 @@
 // How the blocking drivers sleep: in poll(2), on one connection, a WakePipe and one descriptor more.
 #pragma once
 
-#include "holdfast/connection.hpp"
-#include "holdfast/wake_pipe.hpp"
+#include "holdfast/detail/connection.hpp"
+#include "holdfast/detail/wake_pipe.hpp"
 
 namespace holdfast {
 

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <new>
 
-#include "holdfast/connection.hpp"
-#include "holdfast/subscription.hpp"
+#include "holdfast/detail/connection.hpp"
+#include "holdfast/detail/subscription.hpp"
 
 namespace holdfast {
 

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "holdfast/quorum_lock.hpp"
+#include "holdfast/detail/quorum_lock.hpp"
 #include "holdfast/url.hpp"
 #include "poll_sockets.hpp"
 #include "wait_for.hpp"
@@ -88,8 +88,7 @@ Status QuorumClient::prepare(std::size_t count, const QuorumConfig& config) noex
     return status;
   }
   roll_.begin(count, config, read_clock());
-  for (std::size_t index = 0; index < count; ++index)
-    roll_.attach(index, nodes_[index].connection.session(), nodes_[index].connection.config());
+  for (std::size_t index = 0; index < count; ++index) roll_.attach(index, nodes_[index].connection);
   return Status::ok;
 }
 
@@ -315,48 +314,10 @@ std::size_t QuorumClient::compensations_pending() const noexcept {
   return pending;
 }
 
-bool QuorumClient::pump(QuorumLock* lock, Instant until) noexcept {
-  for (;;) {
-    move();
-    bool answered = lock != nullptr && !lock->machine_.waiting();
-    if (!answered) {
-      tend_due(lock);
-      if (lock != nullptr) lock->catch_up();
-      answered = lock != nullptr && !lock->machine_.waiting();
-    }
-    if (answered || now_ >= until) {
-      if (answered) transmit_all();
-      return true;
-    }
-    Instant then = earlier(until, earlier(tend_next(), next_timeout()));
-    if (lock != nullptr) then = earlier(then, lock->machine_.poll_timeout());
-    if (cancelled()) return false;
-    wait_until(then);
-  }
-}
-
 // What an answer calls for leaves before the call returns.
 void QuorumClient::transmit_all() noexcept {
   for (std::size_t index = 0; index < nodes(); ++index)
     if (nodes_[index].connection.socket() >= 0) look_and_transmit(nodes_[index]);
-}
-
-// Waits for a majority that may vote, as long as one is on its way.
-Status QuorumClient::gather(Instant until) noexcept {
-  for (;;) {
-    const Status status = roll_.verdict(now_);
-    if (status != Status::no_quorum) return status;
-    move();
-    tend_due();
-    if (roll_.verdict(now_) != Status::no_quorum) continue;
-    if (!any_connecting() || now_ >= until) return status;
-    if (cancelled()) return Status::cancelled;
-    wait_until(earlier(until, earlier(tend_next(), next_timeout())));
-  }
-}
-
-Duration QuorumClient::random_delay(Duration most) noexcept {
-  return retry_delay_min + most * random_.number() / UINT16_MAX;
 }
 
 // ---- Keeping holds alive -----------------------------------------------------------------------------------------
@@ -417,18 +378,10 @@ void QuorumClient::tend_holds() noexcept {
 void QuorumClient::tell_holds() noexcept {
   for (QuorumLock* lock = first_; lock != nullptr;) {
     QuorumLock* const next = lock->next_;
-    const bool told = lock->untold_ != QuorumLock::Told::nothing && !lock->orphaned();
+    const bool told = lock->keeping_.has_news() && !lock->orphaned();
     if (told) lock->tell();
     lock = told ? first_ : next;
   }
-}
-
-bool QuorumClient::sleep_tending(Instant then) noexcept {
-  do {
-    if (!pump(nullptr, earlier(then, tend_next()))) return false;
-    tell_holds();
-  } while (now_ < then);
-  return true;
 }
 
 }  // namespace holdfast

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/quorum_lock.hpp"
+#include "holdfast/detail/quorum_lock.hpp"
 
 #include <cerrno>
 
-#include "holdfast/wait_plan.hpp"
+#include "quorum_ear.hpp"
 
 namespace holdfast {
 
@@ -13,6 +13,7 @@ QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* c
       ways_(&ways),
       votes_(votes),
       machine_(kind, votes, quorum.nodes() == 0 || quorum.nodes() > places ? 1 : quorum.nodes()),
+      task_(machine_, votes, quorum.roll_),
       incarnation_(quorum.random_.incarnation()) {
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     votes[node]->owner = this;
@@ -54,78 +55,32 @@ bool QuorumLock::orphaned() const noexcept {
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
 
-Instant QuorumLock::valid_until() const noexcept {
-  if (orphaned()) return {};
-  return Instant::from_nanoseconds(valid_until_.load());
-}
+Instant QuorumLock::valid_until() const noexcept { return orphaned() ? Instant() : keeping_.valid_until(); }
 
-bool QuorumLock::held() const noexcept {
-  const Instant until = valid_until();
-  return until != Instant() && read_clock() < until;
-}
+bool QuorumLock::held() const noexcept { return !orphaned() && keeping_.held(); }
 
-Duration QuorumLock::remaining() const noexcept {
-  const Instant until = valid_until();
-  const Instant now = read_clock();
-  return now < until ? until - now : Duration::zero();
-}
+Duration QuorumLock::remaining() const noexcept { return orphaned() ? Duration::zero() : keeping_.remaining(); }
 
-bool QuorumLock::at_risk() const noexcept {
-  const Instant now = read_clock();
-  return now < valid_until() && now.nanoseconds() >= risky_from_.load();
-}
+bool QuorumLock::at_risk() const noexcept { return !orphaned() && keeping_.at_risk(); }
 
 // ---- The machine's mouth and ear ---------------------------------------------------------------------------------
 
-void QuorumLock::publish() noexcept {
-  risky_from_.store(machine_.risky_from().nanoseconds());
-  valid_until_.store(machine_.valid_until().nanoseconds());
-}
+void QuorumLock::publish() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
 
 // What time has done, and what the machines have to say.
 void QuorumLock::settle() noexcept {
-  machine_.settle(quorum_->now_);
-  if (machine_.has_output()) hand_over();
+  // That a reply was given up is known at once, and the node may be asked again.
+  for (NodeSet left = task_.hand_over(machine_.all(), quorum_->now_); left != 0;
+       left = static_cast<NodeSet>(left & (left - 1)))
+    quorum_->dispatch(quorum_->nodes_[static_cast<std::size_t>(__builtin_ctz(left))]);
+  QuorumEvent event{};
+  while (machine_.poll_event(event)) note(event);
   publish();
 }
 
 void QuorumLock::take_reply(std::size_t node, const Reply& reply) noexcept {
   machine_.handle_reply(node, reply, quorum_->now_);
-  if (!machine_.has_output()) return;
-  hand_over();
-  publish();
-}
-
-// Until nobody has anything more to say: a request that cannot be sent is an answer.
-void QuorumLock::hand_over() noexcept {
-  const Instant now = quorum_->now_;
-  for (NodeSet nodes = machine_.poll_nodes(); nodes != 0; nodes = machine_.poll_nodes()) {
-    for (NodeSet left = nodes; left != 0; left = static_cast<NodeSet>(left & (left - 1))) {
-      const auto node = static_cast<std::size_t>(__builtin_ctz(left));
-      Connection& connection = quorum_->nodes_[node].connection;
-      LockMachine& machine = votes_[node]->machine;
-      ReplyTag tag;
-      Compensation compensation;
-      if (machine.wants_request()) connection.submit(machine, votes_[node], now);
-      if (machine_.poll_compensation(node, connection.session().may_compensate(), tag, compensation)) {
-        tag.requester = votes_[node];
-        (void)connection.session().compensate(tag, compensation);
-      }
-    }
-    machine_.settle(nodes, now);
-  }
-  for (NodeSet nodes = machine_.poll_give_up(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1))) {
-    const auto node = static_cast<std::size_t>(__builtin_ctz(nodes));
-    quorum_->nodes_[node].connection.session().give_up(votes_[node], Status::cancelled, now);
-    quorum_->dispatch(quorum_->nodes_[node]);  // That it was is known at once, and the node may be asked again.
-  }
-  for (NodeSet nodes = machine_.poll_protocol_doubt(); nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1)))
-    quorum_->nodes_[static_cast<std::size_t>(__builtin_ctz(nodes))].connection.session().fail(
-        Status::protocol_error, "a reply of another shape than asked for");
-  quorum_->roll_.demote(machine_.poll_demoted(), now);
-  QuorumEvent event{};
-  while (machine_.poll_event(event)) note(event);
-  publish();
+  if (machine_.has_output()) settle();
 }
 
 void QuorumLock::note(QuorumEvent event) noexcept {
@@ -134,13 +89,9 @@ void QuorumLock::note(QuorumEvent event) noexcept {
     case QuorumEvent::doubted:
       quorum_->roll_.note(machine_);
       return;  // What single nodes said is kept for who asks why.
-    case QuorumEvent::at_risk:
-      if (untold_ == Told::nothing) untold_ = Told::at_risk;
-      return;
-    case QuorumEvent::renewed:
-      if (untold_ == Told::at_risk) untold_ = Told::nothing;
-      return;
-    case QuorumEvent::lost: untold_ = Told::lost; return;
+    case QuorumEvent::at_risk: keeping_.note(Keeping::News::at_risk); return;
+    case QuorumEvent::renewed: keeping_.doubt_is_over(); return;
+    case QuorumEvent::lost: keeping_.note(Keeping::News::lost); return;
     case QuorumEvent::granted:
     case QuorumEvent::released: return;
   }
@@ -158,70 +109,130 @@ Status QuorumLock::begin() noexcept {
   if (incarnation != incarnation_) {
     const bool had_hold = machine_.state() != QuorumState::idle;
     machine_.forget();
-    untold_ = Told::nothing;
+    task_.life().abandon(Status::forked);
+    keeping_.forget_news();
     publish();
     incarnation_ = incarnation;
     if (had_hold) return Status::forked;
   }
-  return Status::ok;
+  return task_.life().over() ? Status::ok : Status::too_many_requests;  // Called back by a call of its own.
 }
 
 // The record is left as it is to be before anybody is called: a callback may release the lock, and acquire it anew.
 void QuorumLock::tell() noexcept {
-  const Told told = untold_;
-  untold_ = Told::nothing;
-  if (told == Told::nothing || (told == Told::at_risk && risk_told_)) return;
-  if (told == Told::at_risk) risk_told_ = true;
-  const auto call = told == Told::lost ? keep_.on_lost : keep_.on_at_risk;
-  if (call != nullptr) call(keep_.context);
+  Keeping::Callback call = nullptr;
+  if (keeping_.take_news(call) != Keeping::News::none && call != nullptr) call(keeping_.options().context);
 }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
-Status QuorumLock::attempt(Instant gather_until, Instant end) noexcept {
-  QuorumClient& quorum = *quorum_;
-  if (quorum.cancelled()) return Status::cancelled;
-  if (quorum.now_ == Instant::max()) return Status::system_error;
-  if (const Status status = quorum.roll_.permit(machine_); status != Status::ok) return status;
-  const Instant limit = quorum.now_ + quorum.nodes_[0].connection.config().connect_timeout;
-  if (const Status status = quorum.gather(earlier(limit, gather_until)); status != Status::ok) return status;
-  if (quorum.now_ >= end) return Status::timed_out;
-  if (machine_.kind().reentrant && machine_.held(quorum.now_)) {
-    const Status status = renew_within(earlier(quorum.request_deadline(), end));
-    return status == Status::ok ? machine_.reenter() : status;
-  }
-  for (std::size_t node = 0; node < machine_.nodes(); ++node)
-    votes_[node]->native_delete = quorum.nodes_[node].connection.session().identity().native_delete;
-  Token token;
-  Status status = machine_.kind().token == TokenSource::client_ordinal ? ways_->draw_ordinal(quorum.random_, token)
-                                                                       : quorum.random_.draw_token(token);
-  if (status == Status::no_entropy) quorum.nodes_[0].connection.set_error_number(errno);
-  if (status == Status::ok) status = machine_.acquire(token, quorum.now_, quorum.roll_.electorate(quorum.now_), end);
-  if (status != Status::ok) return status;
-  settle();
-  if (!quorum.pump(this, Instant::max())) {
-    machine_.cancel(quorum.now_);
-    settle();
-    if (machine_.release(quorum.now_) == Status::ok) {  // Answered in the same moment: nobody wants it any more.
-      settle();
-      machine_.end_release(Status::cancelled);
+TaskFacts QuorumLock::facts(const QuorumEar* ear) noexcept {
+  TaskFacts facts = task_.facts(quorum_->any_connecting(), quorum_->now_);
+  if (machine_.has_output()) settle();
+  facts.cancelled = quorum_->cancelled();
+  if (ear == nullptr) return facts;
+  facts.listening = ear->listening();
+  facts.woken = ear->woken();
+  facts.confirmed = ear->confirmed();
+  return facts;
+}
+
+Status QuorumLock::run(QuorumEar* ear) noexcept {
+  LockTask& life = task_.life();
+  for (bool looked = false;;) {
+    const TaskAct act = life.step(facts(ear));
+    if (act == TaskAct::sleep) {
+      rest(ear, looked);
+      continue;
     }
-    quorum.transmit_all();
-    return Status::cancelled;
+    looked = false;
+    switch (act) {
+      case TaskAct::sleep: break;
+      case TaskAct::attempt:
+        if (ear != nullptr) ear->begin_try();  // It is listening, or there is nothing to settle.
+        break;
+      case TaskAct::ask: ask(); break;
+      case TaskAct::listen: plan(ear); break;
+      case TaskAct::keep: life.handle_kept(take_grant()); break;
+      case TaskAct::give_up: give_up(); break;
+      case TaskAct::let_go:
+        if (task_.lets_go()) (void)post_release();
+        break;
+      case TaskAct::over: quorum_->transmit_all(); return life.status();
+    }
   }
-  if (machine_.status() == Status::ok) {
-    granted_at_ = machine_.confirmed_at();
-    ticked_at_.set(granted_at_);
-    risk_told_ = false;
-    untold_ = Told::nothing;
+}
+
+void QuorumLock::ask() noexcept {
+  const Instant now = quorum_->now_;
+  keeping_.end_release();
+  if (task_.life().call() != Call::release) settle();  // What has just run out on a node is let go of there before.
+  Token token;
+  Status drawn = Status::ok;
+  if (task_.wants_token(now))
+    drawn = machine_.kind().token == TokenSource::client_ordinal ? ways_->draw_ordinal(quorum_->random_, token)
+                                                                 : quorum_->random_.draw_token(token);
+  if (drawn == Status::no_entropy) quorum_->nodes_[0].connection.set_error_number(errno);
+  if (drawn == Status::ok)
+    task_.ask(token, machine_.all(), now);
+  else
+    task_.refuse(drawn);
+  settle();
+}
+
+Status QuorumLock::take_grant() noexcept {
+  if (const Status status = task_.take_grant(); status != Status::ok || !task_.begins_hold()) return status;
+  keeping_.begin_hold(machine_.confirmed_at());
+  return Status::ok;
+}
+
+// The lock is another's, or there was no quorum.
+void QuorumLock::plan(QuorumEar* ear) noexcept {
+  if (ear != nullptr) ear->listen(task_.life().busy());
+  task_.plan(quorum_->now_, ear != nullptr ? ear->confirmed() : ListenSet{0}, quorum_->random_.number());
+}
+
+void QuorumLock::rest(QuorumEar* ear, bool& looked) noexcept {
+  QuorumClient& quorum = *quorum_;
+  const LockTask& life = task_.life();
+  const bool listens = ear != nullptr && ear->listening();
+  if (looked) {
+    Instant until = life.poll_timeout(listens && ear->woken(), listens ? ear->confirmed() : ListenSet{0});
+    until = earlier(until, earlier(quorum.tend_next(), quorum.next_timeout()));
+    if (life.stage() == TaskStage::answer) until = earlier(until, machine_.poll_timeout());
+    if (listens)
+      ear->sleep(until);
+    else
+      quorum.wait_until(until);
   }
-  return machine_.status();
+  looked = true;
+  quorum.move();
+  if (listens) ear->work();
+  // The lock that a call waits for has an answer of its own to come.
+  quorum.tend_due(life.stage() == TaskStage::answer ? this : nullptr);
+  if (life.stage() == TaskStage::retry) quorum.tell_holds();
+  catch_up();
+}
+
+void QuorumLock::give_up() noexcept {
+  quorum_->wait_until(quorum_->now_, false);  // What has arrived counts.
+  catch_up();
+  if (!task_.waiting()) return;
+  task_.give_up(quorum_->now_);
+  settle();
+}
+
+Status QuorumLock::run_acquire(Instant deadline, Instant end) noexcept {
+  if (const Status status = quorum_->roll_.permit(machine_); status != Status::ok) return end_acquire(status);
+  task_.begin_acquire(quorum_->now_, deadline, end);
+  const bool listens = machine_.kind().announcement != nullptr && quorum_->now_ < deadline;
+  return end_acquire(listens ? ways_->run_listening(*this) : run(nullptr));
 }
 
 Status QuorumLock::try_acquire() noexcept {
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
-  return end_acquire(attempt(Instant::max(), Instant::max()));
+  return run_acquire(quorum_->now_, quorum_->end_of_try());
 }
 
 // What was granted when cancel() came is wanted by nobody any more.
@@ -236,48 +247,15 @@ Status QuorumLock::acquire(Duration wait) noexcept {
   if (wait < Duration::zero()) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
-  return end_acquire(acquire_within(wait));
-}
-
-Status QuorumLock::acquire_within(Duration wait) noexcept {
   const Instant deadline = quorum_->now_ + wait;
-  const Instant end = quorum_->end_of_wait(deadline);
-  const bool only = quorum_->now_ + timeout_min > deadline;
-  const Status status = attempt(only ? end : deadline, end);
-  if (only || quorum_->now_ >= deadline || !worth_waiting(status)) return status;
-  return machine_.kind().announcement != nullptr ? ways_->wait_by_push(*this, deadline, status)
-                                                 : poll_until(deadline, status);
-}
-
-// The delay is random over its whole length, so that those who split the votes between them do not do so for ever.
-Status QuorumLock::poll_until(Instant deadline, Status outcome) noexcept {
-  const Instant end = quorum_->end_of_wait(deadline);
-  Duration most = retry_delay_min * 2;
-  while (quorum_->now_ < deadline && worth_waiting(outcome)) {
-    most = most * 2 < retry_delay_max ? most * 2 : retry_delay_max;
-    if (!quorum_->sleep_tending(earlier(quorum_->now_ + quorum_->random_delay(most), deadline)))
-      return Status::cancelled;
-    const bool last = quorum_->now_ + timeout_min > deadline;
-    outcome = attempt(last ? end : deadline, end);
-    if (last) break;
-  }
-  return outcome;
+  return run_acquire(deadline, quorum_->end_of_wait(deadline));
 }
 
 Status QuorumLock::start_renewal(Instant deadline) noexcept {
   settle();  // A grant that has just run out on a node is let go of there before it is asked for anew.
-  const Status status =
-      machine_.renew(quorum_->now_, earlier(deadline, machine_.valid_until()), quorum_->roll_.repairers(quorum_->now_));
+  const Status status = task_.renew(deadline, quorum_->now_);
   settle();
   return status;
-}
-
-// A round that a cancelled call left open is waited for instead.
-Status QuorumLock::renew_within(Instant deadline) noexcept {
-  const Status started = start_renewal(deadline);
-  if (started != Status::ok && started != Status::too_many_requests) return started;
-  if (!quorum_->pump(this, started == Status::ok ? Instant::max() : deadline)) return Status::cancelled;
-  return machine_.waiting() ? Status::timed_out : machine_.status();
 }
 
 Status QuorumLock::renew(Duration timeout) noexcept {
@@ -285,7 +263,8 @@ Status QuorumLock::renew(Duration timeout) noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
   quorum_->move();
   (void)quorum_->roll_.permit(machine_);  // So that error_text() has the reason, where it is refused.
-  Status status = renew_within(quorum_->now_ + timeout);
+  task_.begin(Call::renew, quorum_->now_ + timeout);
+  Status status = run(nullptr);
   const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
   status = quorum_->cancel_.conclude(status, final);
   tell();
@@ -297,30 +276,25 @@ Status QuorumLock::release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
   CancelSignal& cancel = quorum_->cancel_;
   cancel.begin_spared();
-  const Status status = release_now();
+  if (machine_.count() <= 1) {
+    keeping_.begin_release();  // Not held from here on, whatever the connections do.
+  }
+  task_.begin(Call::release, quorum_->request_deadline());
+  const Status status = run(nullptr);
+  keeping_.end_release();
+  publish();
+  if (machine_.count() == 0) keeping_.forget_news();  // A loss that only the release found: its status says so.
   cancel.end_spared();
   return status;
 }
 
-Status QuorumLock::release_now() noexcept {
-  const Status started = machine_.release(quorum_->now_);
-  settle();
-  if (started != Status::ok || machine_.state() != QuorumState::releasing) {
-    if (machine_.count() == 0) untold_ = Told::nothing;  // A loss that only the release found: its status says so.
-    return started == Status::ok && machine_.count() == 0 ? machine_.status() : started;
-  }
-  untold_ = Told::nothing;
-  const bool cancelled = !quorum_->pump(this, quorum_->request_deadline());
-  machine_.end_release(cancelled ? Status::cancelled : Status::timed_out);
-  return machine_.status();
-}
-
 Status QuorumLock::post_release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
+  keeping_.end_release();
   const Status started = machine_.release(quorum_->now_);
   settle();
   machine_.end_release(Status::outcome_unknown);
-  if (machine_.count() == 0) untold_ = Told::nothing;
+  if (machine_.count() == 0) keeping_.forget_news();
   if (machine_.release_owed() != 0) {  // What has arrived since gives its places back.
     quorum_->wait_until(quorum_->now_, false);
     catch_up();
@@ -329,19 +303,20 @@ Status QuorumLock::post_release() noexcept {
   return started == Status::ok && machine_.release_owed() != 0 ? Status::too_many_requests : started;
 }
 
-// ---- Keeping -----------------------------------------------------------------------------------------------------
-
-Status QuorumLock::keep(const KeepOptions& options) noexcept {
-  if (!options.valid()) return Status::invalid_argument;
-  if (held()) return Status::already_held;
-  keep_ = options;
-  return Status::ok;
+Status QuorumLock::forget_loss() noexcept {
+  if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
+  const Status status = machine_.forget_loss(quorum_->now_);
+  settle();
+  if (status == Status::ok) keeping_.forget_news();
+  return status;
 }
 
+// ---- Keeping -----------------------------------------------------------------------------------------------------
+
+Status QuorumLock::keep(const KeepOptions& options) noexcept { return keeping_.set_options(options, held()); }
+
 bool QuorumLock::may_renew(Instant now) const noexcept {
-  if (!machine_.permitted(quorum_->config().max_lease)) return false;
-  if (keep_.max_hold != max_hold_unlimited && now - granted_at_ >= keep_.max_hold) return false;
-  return keep_.liveness == liveness_off || ticked_at_.since(now) < keep_.liveness;
+  return machine_.permitted(quorum_->config().max_lease) && keeping_.may_renew(now);
 }
 
 }  // namespace holdfast

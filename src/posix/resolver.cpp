@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/resolver.hpp"
+#include "holdfast/detail/resolver.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "addresses.hpp"
-#include "holdfast/shared_value.hpp"
+#include "holdfast/detail/shared_value.hpp"
 
 namespace holdfast {
 

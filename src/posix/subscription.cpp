@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/subscription.hpp"
+#include "holdfast/detail/subscription.hpp"
 
 #include <unistd.h>
 

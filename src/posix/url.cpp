@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/url.hpp"
 
-#include "decimal.hpp"
+#include "holdfast/proto/decimal.hpp"
 
 namespace holdfast {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/wake_pipe.hpp"
+#include "holdfast/detail/wake_pipe.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

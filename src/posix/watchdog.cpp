@@ -10,7 +10,8 @@
 #include <cstring>
 
 #include "holdfast/clock.hpp"
-#include "holdfast/hold_record.hpp"
+#include "holdfast/detail/hold_record.hpp"
+#include "holdfast/proto/assert.hpp"
 #include "poll_sockets.hpp"
 #include "wait_for.hpp"
 
@@ -32,20 +33,20 @@ struct Watchdog::Lock {
   pthread_mutex_t* mutex;
 };
 
-constinit const Keeper::Table Watchdog::table = {enter, sync, leave, take_back};
+constinit const Keeper::Table Watchdog::table = {attach, detach, enter, sync, leave, take_back};
 
 Watchdog::Watchdog(const RenewalSchedule::Storage& storage) noexcept
-    : Keeper(table), schedule_({may_renew, renewed}, storage, request_timeout_default), connection_(storage_of(*this)) {
+    : Keeper(table),
+      schedule_({may_renew, renewed}, storage, request_timeout_default),
+      connection_(Buffers::storage_of(&buffers_)) {
   connection_.use(random_, &resolver_);
 }
 
-Watchdog::~Watchdog() { stop(); }
-
-// With room for a whole batch of renewals.
-Session::Storage Watchdog::storage_of(Watchdog& watchdog) noexcept {
-  Session::Storage storage = SessionBuffers::storage_of(&watchdog.buffers_);
-  storage.transmit = {watchdog.transmit_, sizeof watchdog.transmit_};
-  return storage;
+Watchdog::~Watchdog() {
+  stop();
+  if (inherited()) return;
+  HOLDFAST_ASSERT(schedule_.size() == 0);  // What it keeps goes first, or is released.
+  while (attached_ != nullptr) attached_->client->attach(nullptr);
 }
 
 // In a forked child there is no thread of ours, and the lock is as the fork found it.
@@ -117,6 +118,22 @@ std::size_t Watchdog::size() noexcept {
 }
 
 // ---- What the clients' threads call ------------------------------------------------------------------------------
+
+void Watchdog::attach(Keeper& keeper, Attachment& attachment) noexcept {
+  auto& self = static_cast<Watchdog&>(keeper);
+  const Lock lock(self);
+  if (self.process_ == 0) self.process_ = ::getpid();  // Whose clients these are.
+  attachment.next = self.attached_;
+  self.attached_ = &attachment;
+}
+
+void Watchdog::detach(Keeper& keeper, Attachment& attachment) noexcept {
+  auto& self = static_cast<Watchdog&>(keeper);
+  const Lock lock(self);
+  Attachment** place = &self.attached_;
+  while (*place != &attachment) place = &(*place)->next;
+  *place = attachment.next;
+}
 
 Status Watchdog::enter(Keeper& keeper, HoldRecord& record) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
@@ -190,8 +207,7 @@ bool Watchdog::may_renew(void* holder, Instant now) noexcept {
 
 void Watchdog::renewed(void* holder, Instant asked_at, Instant valid_until) noexcept {
   auto& record = *static_cast<HoldRecord*>(holder);
-  record.risky_from_.store((asked_at + record.machine_.risk_after()).nanoseconds());
-  record.valid_until_.store(valid_until.nanoseconds());
+  record.keeping_.publish(valid_until, asked_at + record.machine_.risk_after());
 }
 
 // ---- The thread --------------------------------------------------------------------------------------------------
@@ -274,12 +290,13 @@ bool Watchdog::tell_one() noexcept {
   auto& record = *static_cast<HoldRecord*>(holder);
   const bool lost = event == RenewalEvent::lost;
   if (lost)
-    record.valid_until_.store(0);
+    record.keeping_.withdraw();
   else
-    record.risky_from_.store(0);
-  const auto call = lost ? record.keep_.on_lost : record.keep_.on_at_risk;
-  if ((lost ? record.loss_told_ : record.risk_told_).exchange(true) || call == nullptr) return true;
-  void* const context = record.keep_.context;
+    record.keeping_.doubt();
+  Keeping::Callback call = nullptr;
+  const bool ours = record.keeping_.claim(lost ? Keeping::News::lost : Keeping::News::at_risk, call);
+  if (!ours || call == nullptr) return true;
+  void* const context = record.keeping_.options().context;
   telling_ = &record;
   ::pthread_mutex_unlock(&mutex_);
   call(context);

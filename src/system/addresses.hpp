@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "holdfast/core/socket_address.hpp"
 #include "holdfast/limits.hpp"
-#include "holdfast/socket_address.hpp"
 
 namespace holdfast {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/connection.hpp"
+#include "holdfast/detail/connection.hpp"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -189,7 +189,14 @@ Connection::Received Connection::look() noexcept {
 void Connection::transmit() noexcept {
   const ByteView bytes = session_.poll_transmit(now_);
   if (bytes.empty()) return;
-  handle_sent(::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+  const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (count == static_cast<ssize_t>(bytes.size())) [[likely]] {
+    session_.handle_transmitted(bytes.size());
+    if (session_.wants_transmit()) [[unlikely]]
+      handle_sent(0);
+    return;
+  }
+  handle_sent(count);
 }
 
 // What is left goes out when the socket takes it again.
@@ -199,6 +206,7 @@ void Connection::transmit() noexcept {
       session_.handle_transmitted(static_cast<std::size_t>(count));
     else if (errno != EINTR)
       break;
+    if (!session_.wants_transmit()) return;
     const ByteView bytes = session_.poll_transmit(now_);
     if (bytes.empty()) return;
     count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -207,15 +215,6 @@ void Connection::transmit() noexcept {
   error_number_ = errno;
   // After these the server's last words are still to be read: a refusal, or the replies to what it took.
   if (errno != EPIPE && errno != ECONNRESET) session_.fail(Status::system_error, "send failed");
-}
-
-Connection::Received Connection::take_received(std::ptrdiff_t count) noexcept {
-  if (count <= 0) [[unlikely]]
-    return nothing_received(count);
-  now_ = read_clock();
-  last_used_ = now_;
-  session_.handle_received(static_cast<std::size_t>(count), now_);
-  return Received::bytes;
 }
 
 [[gnu::noinline]] Connection::Received Connection::nothing_received(std::ptrdiff_t count) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/random_source.hpp"
+#include "holdfast/detail/random_source.hpp"
 
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "decimal.hpp"
+#include "holdfast/proto/decimal.hpp"
 
 namespace holdfast {
 
@@ -42,14 +42,6 @@ void RandomSource::start_anew() noexcept {
   page_->id[0] = '\0';
   page_->owner = wiped ? 0 : ::getpid();
   page_->alive = 1;
-}
-
-Status RandomSource::draw(unsigned char* out, std::size_t size) noexcept {
-  if (page_->pool_left < size)
-    if (const Status status = refill(); status != Status::ok) return status;
-  std::memcpy(out, page_->pool + (entropy_pool_size - page_->pool_left), size);
-  page_->pool_left -= static_cast<std::uint32_t>(size);
-  return Status::ok;
 }
 
 Status RandomSource::draw_token(Token& token) noexcept {

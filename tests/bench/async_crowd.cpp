@@ -191,32 +191,38 @@ class Others {
     expect_ok(client_.connect(url));
     const holdfast::LockTiming timing = {.lease = std::chrono::minutes(5)};
     for (std::size_t index = 0; index < count; ++index) {
-      locks_.emplace_back(owner_, name_of("wait", index), timing);
-      expect_ok(locks_.back().try_acquire());
+      held_.emplace_back(client_, name_of("wait", index), timing);
+      expect_ok(held_.back().lock.try_acquire());
     }
-    locks_.emplace_back(owner_, name_of("one", 0), timing);
-    expect_ok(locks_.back().try_acquire());
+    held_.emplace_back(client_, name_of("one", 0), timing);
+    expect_ok(held_.back().lock.try_acquire());
   }
 
   // One after the other.
   void release_each(Crowd& crowd, std::chrono::nanoseconds pace) {
-    const std::size_t count = locks_.size() - 1;
+    const std::size_t count = held_.size() - 1;
     Clock::time_point next = Clock::now();
     for (std::size_t index = 0; index < count; ++index) {
       std::this_thread::sleep_until(next += pace);
       crowd.note_release(index);
-      expect_ok(locks_[index].release());
+      expect_ok(held_[index].lock.release());
     }
   }
   void release_one(Crowd& crowd) {
     crowd.note_release_of_one();
-    expect_ok(locks_.back().release());
+    expect_ok(held_.back().lock.release());
   }
 
  private:
+  struct Held {
+    Held(holdfast::Client& client, const std::string& name, const holdfast::LockTiming& timing)
+        : owner(client), lock(owner, name, timing) {}
+    holdfast::OwnerOf<1> owner;
+    holdfast::ReentrantLock lock;
+  };
+
   holdfast::Client client_;
-  holdfast::Owner owner_{client_};
-  std::deque<holdfast::ReentrantLock> locks_;
+  std::deque<Held> held_;
 };
 
 // What the server has of the holds.

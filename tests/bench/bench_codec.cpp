@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // How fast is the codec? Parsing stands beside a throwaway pull parser (pull_parser.hpp) and hiredis, encoding beside
-// the copy of a prepared request and hiredis' redisFormatCommandArgv.
+// the copy of a whole request and hiredis' redisFormatCommandArgv.
 //
 // Prints Google Benchmark's single figures first, then the figures that count: ratios of one run, as paired_rounds.hpp
 // explains, in which `... again` is the A/A control. Writes codec_ratios.json and codec_ratios.svg.
@@ -24,8 +24,9 @@
 #include <vector>
 
 #include "harness.hpp"
-#include "holdfast/resp_encoder.hpp"
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 #include "paired_rounds.hpp"
 #include "pull_parser.hpp"
 #include "report.hpp"
@@ -203,7 +204,6 @@ struct EncoderState {
   std::array<std::array<char, holdfast::token_text_size>, token_count> tokens{};
   std::array<char, out_size> prepared{};
   std::array<char, out_size> out{};
-  holdfast::RequestTemplate request;
 
   EncoderState() {
     for (std::size_t index = 0; index < token_count; ++index) tokens[index].fill("0123456789abcdef"[index]);
@@ -220,6 +220,8 @@ struct Command {
   std::string name;
   std::vector<std::string> arguments;
   std::size_t patched;
+  std::size_t key;
+  holdfast::Operation operation;  // Of a mutex.
 };
 
 std::vector<holdfast::Argument> argument_list(const Command& command) {
@@ -248,28 +250,31 @@ PairedRounds::Run template_memcpy(const Command& command) {
   };
 }
 
-// A request is sent from where its template lies, or written out of it.
-PairedRounds::Run request_template(const Command& command, bool copied) {
-  auto state = std::make_shared<EncoderState>();
-  const std::vector<holdfast::Argument> arguments = argument_list(command);
-  expect(state->request.prepare({arguments.data(), arguments.size()}, command.patched) == holdfast::Status::ok,
-         "a command does not fit");
-  if (copied) {
-    return [state](std::size_t count) {
-      std::size_t size = 0;
-      std::size_t room = state->out.size();  // Nor is the room in a send buffer known to the compiler.
-      for (std::size_t turn = 0; turn < count; ++turn) {
-        bench::conceal(room);
-        (void)state->request.write({state->out.data(), room}, state->token(turn), size);
-        bench::consume(*state);
-      }
-    };
-  }
-  return [state](std::size_t count) {
+// As a lock does it: the kind writes its request to where it is sent from.
+PairedRounds::Run kind_request(holdfast::Operation operation, const std::string& key) {
+  struct State {
+    EncoderState encoder;
+    std::vector<holdfast::Token> tokens;
+    std::string key;
+  };
+  auto state = std::make_shared<State>();
+  state->key = key;
+  for (std::size_t turn = 0; turn < token_count; ++turn) state->tokens.emplace_back(state->encoder.token(turn));
+  return [state, operation](std::size_t count) {
+    const holdfast::LockKind* kind = &holdfast::mutex_kind;
+    std::size_t room = state->encoder.out.size();  // Neither is known to the compiler.
     for (std::size_t turn = 0; turn < count; ++turn) {
-      state->request.patch(state->token(turn));
-      const holdfast::ByteView bytes = state->request.bytes();
-      bench::consume(bytes);
+      bench::conceal(kind);
+      bench::conceal(room);
+      holdfast::CommandLine line({state->encoder.out.data(), room});
+      kind->fill(line, *kind, operation, holdfast::RequestForm::by_sha,
+                 {.key = holdfast::Key(holdfast::ByteView(state->key)),
+                  .token = &state->tokens[turn % token_count],
+                  .lease = std::chrono::milliseconds(30000)});
+      std::size_t size = 0;
+      const holdfast::Status status = line.finish(size);
+      bench::consume(status);
+      bench::consume(size);
       bench::consume(*state);
     }
   };
@@ -317,15 +322,13 @@ Group encode_group(const Command& command) {
   return {"encode " + command.name,
           {{"template memcpy", template_memcpy(command)},
            {"template memcpy again", template_memcpy(command)},
-           {"holdfast template", request_template(command, false)},
-           {"holdfast template, written", request_template(command, true)},
+           {"holdfast lock kind", kind_request(command.operation, command.arguments[command.key])},
            {"holdfast encode_command", whole_command(command)},
            {"hiredis", hiredis_format(command)}},
           {{"template memcpy again", "template memcpy", {}},
-           {"holdfast template", "template memcpy", bench::at_most(1.5)},
-           {"holdfast template, written", "template memcpy", bench::at_most(1.5)},
+           {"holdfast lock kind", "template memcpy", {}},
            {"holdfast encode_command", "template memcpy", {}},
-           {"hiredis", "holdfast template", bench::at_least(40)}}};
+           {"hiredis", "holdfast lock kind", bench::at_least(4)}}};
 }
 
 // ---- The run -----------------------------------------------------------------------------------------------------
@@ -345,8 +348,12 @@ std::vector<Group> all_groups() {
       parse_group("nil ($-1)", nil),
       parse_group("pub/sub message", message),
       bytewise_group(std::string().append(simple).append(integer).append(bulk).append(nil).append(message)),
-      encode_group({"SET", {"SET", "orders/42", token, "NX", "PX", "30000"}, 2}),
-      encode_group({"release", {"EVALSHA", {sha.digits, sizeof sha.digits}, "1", "orders/42", token}, 4}),
+      encode_group({"SET", {"SET", "orders/42", token, "NX", "PX", "30000"}, 2, 1, holdfast::Operation::acquire}),
+      encode_group({"release",
+                    {"EVALSHA", {sha.digits, sizeof sha.digits}, "1", "orders/42", token},
+                    4,
+                    3,
+                    holdfast::Operation::release}),
   };
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cpu_time.hpp"
-#include "holdfast/derived_name.hpp"
+#include "holdfast/core/derived_name.hpp"
 #include "holdfast/holdfast.hpp"
 #include "raw_client.hpp"
 #include "scripts.hpp"

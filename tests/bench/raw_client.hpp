@@ -23,8 +23,8 @@
 
 #include "address.hpp"
 #include "holdfast/limits.hpp"
-#include "holdfast/resp_encoder.hpp"
-#include "holdfast/script.hpp"
+#include "holdfast/proto/resp_encoder.hpp"
+#include "holdfast/proto/script.hpp"
 #include "paired_rounds.hpp"
 
 namespace bench {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The codec alone, without the client: reads one reply out of memory.
-#include <holdfast/resp_parser.hpp>
+#include <holdfast/proto/resp_parser.hpp>
 
 int main() {
   static holdfast::RespParserStorage storage;

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <holdfast/asio.hpp>
+#include <stdexcept>
 #include <string_view>
 
 namespace {
@@ -19,6 +20,12 @@ asio::awaitable<void> lock_and_release(holdfast::AsyncClient& client, std::strin
   co_await lock.async_acquire(std::chrono::seconds(2), asio::use_awaitable);
   std::printf("held: %s\n", lock.held() ? "yes" : "no");
   co_await lock.async_release(asio::use_awaitable);
+  co_await lock.async_acquire(std::chrono::seconds(2), asio::use_awaitable);
+  {
+    const holdfast::AsyncScopedLock guard(lock, holdfast::adopt_hold);
+    if (!guard) throw std::runtime_error("a guard of a lock that is held says that it is not");
+  }
+  if (lock.held()) throw std::runtime_error("the lock outlived its guard");
   co_await client.async_close(asio::use_awaitable);
 }
 

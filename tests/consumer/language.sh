@@ -19,8 +19,8 @@ compile() {  # compile STANDARD HEADER COMPILER...: what the compiler says about
 }
 
 count=0
-for path in "$include"/holdfast/*.hpp; do
-  header=$(basename "$path")
+for path in "$include"/holdfast/{,*/}*.hpp; do
+  header=${path#"$include"/holdfast/}
   if grep -q '#include <asio' "$path"; then
     "$@" -std=c++20 -fsyntax-only -include asio/version.hpp -x c++ /dev/null 2>/dev/null || continue
   fi

@@ -82,7 +82,7 @@ TEST_ON_SERVER(test_replies_that_dribble_should_be_understood) {
 TEST_ON_SERVER(test_lost_reply_to_an_acquire_should_be_unknown_and_compensated) {
   Proxy proxy(proxy_path(server), server.socket_path());
   Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(proxy.url())));
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(hasty_config_for(proxy.url())));
   Mutex lock(client, "k", {.lease = 20s});
   proxy.hold(true);
   const Instant begin = Client::now();
@@ -167,7 +167,7 @@ TEST_ON_SERVER(test_unasked_reply_should_grant_no_re_entry) {
 TEST_ON_SERVER(test_lost_reply_to_a_renewal_should_keep_the_hold_until_its_bound) {
   Proxy proxy(proxy_path(server), server.socket_path());
   Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(proxy.url())));
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(hasty_config_for(proxy.url())));
   Mutex lock(client, "k", {.lease = 20s});
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   const Instant until = lock.valid_until();
@@ -185,7 +185,7 @@ TEST_ON_SERVER(test_lost_reply_to_a_renewal_should_keep_the_hold_until_its_bound
 TEST_ON_SERVER(test_lost_reply_to_a_release_should_be_unknown_and_repeated_by_token) {
   Proxy proxy(proxy_path(server), server.socket_path());
   Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(proxy.url())));
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(hasty_config_for(proxy.url())));
   Mutex lock(client, "k", {.lease = 20s});
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   proxy.hold(true);
@@ -200,8 +200,8 @@ TEST_ON_SERVER(test_lost_reply_to_a_release_should_be_unknown_and_repeated_by_to
 
 TEST_ON_SERVER(test_stalled_connection_should_be_closed_and_replaced) {
   Proxy proxy(proxy_path(server), server.socket_path());
-  ClientConfig config = config_for(proxy.url());
-  config.stall_timeout = 150ms;
+  ClientConfig config = hasty_config_for(proxy.url());
+  config.stall_timeout = 450ms;  // Longer than a request.
   Client client;
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
   Mutex lock(client, "k", {.lease = 20s});
@@ -270,7 +270,7 @@ TEST_ON_SERVER(test_client_kill_should_be_survived) {
 // The server stands still for longer than the lease: the holder knows, and the next holder is not disturbed.
 TEST_ON_SERVER(test_server_pause_beyond_the_lease_should_be_a_loss_that_touches_nobody) {
   Client client;
-  ClientConfig config = config_for(server.unix_url());
+  ClientConfig config = hasty_config_for(server.unix_url());
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
   Mutex lock(client, "k", {.lease = 150ms});
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());

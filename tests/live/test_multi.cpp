@@ -532,7 +532,7 @@ TEST_ON_SERVER(test_programs_with_names_in_opposite_order_should_not_deadlock) {
 
 // [rule 7] A lost reply is neither yes nor no: what may have been taken is taken back, from all names.
 TEST_ON_SERVER(test_lost_replies_should_be_compensated_on_every_name) {
-  Party party(server);
+  Party party(hasty_config_for(server.unix_url()));
   MultiLock lock(party.owner, {"a", "b", "c"}, {.lease = 60s});
   const auto unanswered = [&](auto&& call) {
     server.pause();

@@ -266,7 +266,7 @@ TEST_ON_NODES(test_quorum_should_not_allocate_error_paths_included, 3) {
     outcomes[0] = connect(quorum, configs);
     HeapTrap trap;
     RedlockMutex<3> mutex(quorum, "k", {.lease = 60s, .node_timeout = 1s}, {.fence = true});
-    RedlockReentrantLock<3> hash(quorum, "k", {.lease = 60s, .node_timeout = 1s}, true);
+    RedlockFencedLock<3> hash(quorum, "k", {.lease = 60s, .node_timeout = 1s});
     outcomes[1] = mutex.try_acquire();
     outcomes[2] = hash.try_acquire();
     outcomes[3] = mutex.renew();

@@ -9,7 +9,9 @@
 #include <sys/random.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <array>
+#include <deque>
 #include <utility>
 
 #include "heap_trap.hpp"
@@ -205,7 +207,7 @@ TEST_ON_SERVER(test_wait_should_live_through_a_socket_that_is_not_to_be_had) {
 TEST_ON_SERVER(test_wait_should_live_through_a_stall_before_an_unknown_script_is_asked_with_its_text) {
   const SeamScope scope;
   Client client;
-  ClientConfig config = config_for(server.unix_url());
+  ClientConfig config = hasty_config_for(server.unix_url());
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
   Owner owner(client);
   ReentrantLock lock(owner, "k");
@@ -232,6 +234,90 @@ TEST_ON_SERVER(test_short_reads_and_writes_should_be_completed) {
 }
 
 // Signals without SA_RESTART, a thousand a second.
+// It leaves in pieces, whatever the socket takes at a time; and what comes after it is not mistaken for a part of it.
+TEST_ON_SERVER(test_longest_value_should_arrive_as_a_whole) {
+  const SeamScope scope;
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(server.unix_url()));
+  const std::string resource(key_size_max, 'r');
+  std::string value(fenced_value_size_max, 'v');
+  std::uint64_t fence = 0;
+  Mutex lock(client, "behind", {.lease = 20s});
+  for (const bool one_byte : {false, true}) {
+    for (const std::size_t size : {fenced_value_size_max, fenced_value_size_max - 1, transmit_size_max}) {
+      value.resize(size, one_byte ? '1' : '0');
+      seam.one_byte = one_byte;
+      bool written = false;
+      TEST_ASSERT_EQUAL(Status::ok, fenced_set(client, Key(ByteView(resource)), ++fence, value, written));
+      TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+      TEST_ASSERT_EQUAL(Status::ok, lock.release());
+      seam.one_byte = false;
+      TEST_ASSERT_TRUE(written);
+      TEST_ASSERT_EQUAL(value, server.command({"GET", resource}));
+    }
+  }
+}
+
+// [rule 8] A part of a request that nobody finishes would swallow what comes behind it: the connection ends, and the client
+// goes on.
+TEST_ON_SERVER(test_value_that_the_socket_does_not_take_should_end_the_connection) {
+  const struct {
+    const char* name;
+    int error;
+  } rows[] = {{"send", EAGAIN}, {"send", EPIPE}, {"send", ENOBUFS}};
+  for (const auto& row : rows) {
+    const SeamScope scope;
+    Client client;
+    TEST_ASSERT_EQUAL(Status::ok, client.connect({.socket_path = server.socket_path(), .request_timeout = 500ms}));
+    Mutex held(client, "held", {.lease = 20s});
+    TEST_ASSERT_EQUAL(Status::ok, held.try_acquire());
+    seam.fail_name = row.name;
+    seam.error = row.error;
+    bool written = true;
+    const std::string value(fenced_value_size_max, 'v');
+    TEST_ASSERT_EQUAL(Status::transport_closed, fenced_set(client, Key("resource"), 1, value, written));
+    seam = Seam();
+    TEST_ASSERT_TRUE(written);
+    TEST_ASSERT_FALSE(client.connected());
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS resource"));
+    TEST_ASSERT_EQUAL(Status::ok, fenced_set(client, Key("resource"), 1, value, written));
+    TEST_ASSERT_EQUAL(value, server.command("GET resource"));
+    TEST_ASSERT_EQUAL(Status::ok, held.release());
+    server.command("DEL resource holdfast_fence:{resource}");
+  }
+}
+
+// Their requests are longer than the send buffer together, also when the server has forgotten the scripts: no hold is in doubt
+// for want of room.
+TEST_ON_SERVER(test_many_holds_of_long_names_should_be_renewed_without_a_doubt) {
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(server.unix_url()));
+  struct Hold {
+    explicit Hold(Client& its, const std::string& name) : lock(its, name, {.lease = 3s}) {
+      TEST_ASSERT_EQUAL(Status::ok,
+                        lock.keep({.keep = Keep::always,
+                                   .on_at_risk = [](void* hold) noexcept { static_cast<Hold*>(hold)->doubted = true; },
+                                   .context = this}));
+      TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+    }
+    Mutex lock;
+    bool doubted = false;
+  };
+  std::deque<Hold> holds;
+  for (std::size_t index = 0; index < in_flight_max; ++index)
+    holds.emplace_back(client, std::to_string(index) + std::string(key_size_max - 2, 'k'));
+  server.command("SCRIPT FLUSH");
+  const Instant until = Client::now() + 2500ms;
+  while (Client::now() < until) {
+    const Instant next = client.tend();
+    breathe(std::max(Duration::zero(), std::min(next, until) - Client::now()));
+  }
+  for (const Hold& hold : holds) {
+    TEST_ASSERT_FALSE(hold.doubted);
+    TEST_ASSERT_TRUE(hold.lock.remaining() > 1500ms);
+  }
+}
+
 TEST_ON_SERVER(test_signals_should_interrupt_nothing) {
   struct sigaction action {};
   action.sa_handler = [](int) {};
@@ -287,7 +373,7 @@ TEST_ON_SERVER(test_a_cancel_from_a_signal_handler_should_end_a_wait_for_a_reply
 TEST_ON_SERVER(test_nothing_should_allocate_after_connect_error_paths_included) {
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(proxy.url())));
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(hasty_config_for(proxy.url())));
   Client rival;
   TEST_ASSERT_EQUAL(Status::ok, rival.connect(config_for(server.tcp_url())));
   {
@@ -509,7 +595,7 @@ TEST_ON_SERVER(test_ipv6_literals_should_connect, "--bind", "127.0.0.1", "-::1")
 
 TEST_ON_SERVER(test_spin_should_change_nothing_but_the_waiting) {
   for (const std::string& url : {server.unix_url(), server.tcp_url()}) {
-    ClientConfig config = config_for(url);
+    ClientConfig config = hasty_config_for(url);
     config.spin = 50us;
     Client client;
     for (int round = 0; round < 50; ++round) TEST_ASSERT_TRUE(hold_once(client, config));

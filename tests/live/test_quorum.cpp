@@ -3,6 +3,7 @@
 // Redlocks on quorums of real servers, when all is well: what is on the nodes, who is told what, and who is woken.
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -302,12 +303,55 @@ TEST_ON_NODES(test_lost_reentrant_hold_should_be_unwound_before_it_is_acquired_a
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
 }
 
+TEST_ON_NODES(test_loss_that_is_forgotten_should_not_have_to_be_unwound, 3) {
+  Side<3> side(nodes.configs());
+  RedlockReentrantLock<3> lock(side.quorum, "k", calm);
+  TEST_ASSERT_EQUAL(Status::not_held, lock.forget_loss());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::already_held, lock.forget_loss());
+  await_everywhere(nodes, lock);
+  for (std::size_t node = 0; node < 3; ++node) nodes[node].command("DEL k");
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.renew());
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.forget_loss());
+  TEST_ASSERT_EQUAL(Status::not_held, lock.release());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(1U, lock.hold_count());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
+
+#ifndef HOLDFAST_TEST_ASIO  // Guards that acquire are those of the blocking client.
+TEST_ON_NODES(test_guards_should_release_on_every_node_at_the_end_of_their_scope, 3) {
+  Side<3> side(nodes.configs());
+  RedlockMutex<3> lock(side.quorum, "k", calm);
+  {
+    const holdfast::ScopedRedlock guard(lock, 1s);
+    TEST_ASSERT_TRUE(static_cast<bool>(guard));
+    await_everywhere(nodes, lock);
+  }
+  await_nothing_left(nodes, side.quorum);
+  holdfast::LockableRedlock lockable(lock);
+  {
+    const std::unique_lock guard(lockable);
+    TEST_ASSERT_TRUE(lock.held());
+    Side<3> rival(nodes.configs());
+    RedlockMutex<3> other(rival.quorum, "k", calm);
+    const holdfast::ScopedRedlock refused(other, 0s);
+    TEST_ASSERT_EQUAL(Status::lock_busy, refused.status());
+    TEST_ASSERT_FALSE(static_cast<bool>(refused));
+  }
+  TEST_ASSERT_FALSE(lock.held());
+  await_nothing_left(nodes, side.quorum);
+}
+#endif
+
 TEST_ON_NODES(test_locks_of_one_quorum_should_not_mix_up_their_replies, 3) {
   Side<3> side(nodes.configs());
   RedlockMutex<3> first(side.quorum, "k", calm);
   RedlockMutex<3> same(side.quorum, "k", calm);
   RedlockMutex<3> other(side.quorum, "other", calm, {.fence = true});
-  RedlockReentrantLock<3> hash(side.quorum, "hash", calm, true);
+  RedlockFencedLock<3> hash(side.quorum, "hash", calm);
   for (int turn = 0; turn < 5; ++turn) {
     TEST_ASSERT_EQUAL(Status::ok, first.try_acquire());
     TEST_ASSERT_EQUAL(Status::ok, other.try_acquire());
@@ -364,7 +408,7 @@ TEST_ON_NODES(test_fence_should_grow_with_every_grant_and_be_known_to_a_majority
 
 TEST_ON_NODES(test_fence_of_a_reentrant_lock_should_be_its_first_acquisitions, 3) {
   Side<3> side(nodes.configs());
-  RedlockReentrantLock<3> lock(side.quorum, "k", calm, true);
+  RedlockFencedLock<3> lock(side.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   const std::uint64_t fence = lock.fence();
   TEST_ASSERT_TRUE(fence > 0);

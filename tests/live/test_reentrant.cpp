@@ -11,20 +11,6 @@
 static void setUp() {}
 static void tearDown() {}
 
-namespace {
-
-Client& connected(Client& client, const RedisServer& server) {
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
-  return client;
-}
-
-std::string count_on(const RedisServer& server, const BlockingLock& lock) {
-  return server.command(
-      {"HGET", std::string(lock.key().bytes().string_view()), std::string(lock.token().bytes().string_view())});
-}
-
-}  // namespace
-
 TEST_ON_SERVER(test_hold_should_be_a_hash_of_owner_field_and_count) {
   Client client;
   Owner owner(connected(client, server));
@@ -126,7 +112,7 @@ TEST_ON_SERVER(test_object_that_goes_should_leave_the_others_their_hold) {
   TEST_ASSERT_EQUAL(Status::ok, third->try_acquire());
   third.reset();
   TEST_ASSERT_EQUAL(2U, second.hold_count());
-  first.reset();  // Its record goes over to the second.
+  first.reset();
   TEST_ASSERT_TRUE(second.held());
   TEST_ASSERT_EQUAL(1U, second.hold_count());
   TEST_ASSERT_EQUAL(Status::ok, second.renew());
@@ -217,6 +203,28 @@ TEST_ON_SERVER(test_reentry_after_loss_should_be_refused_until_it_is_unwound) {
   TEST_ASSERT_EQUAL(Status::not_held, lock.release());
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   TEST_ASSERT_EQUAL(1U, lock.hold_count());
+}
+
+TEST_ON_SERVER(test_loss_that_is_forgotten_should_not_have_to_be_unwound) {
+  Client client;
+  Owner owner(connected(client, server));
+  ReentrantLock lock(owner, "k", {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::not_held, lock.forget_loss());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::already_held, lock.forget_loss());
+  TEST_ASSERT_EQUAL("2", count_on(server, lock));
+  server.command("DEL k");
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.renew());
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.forget_loss());
+  TEST_ASSERT_EQUAL(Status::not_held, lock.forget_loss());
+  TEST_ASSERT_EQUAL(Status::not_held, lock.release());
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(1U, lock.hold_count());
+  TEST_ASSERT_EQUAL("1", count_on(server, lock));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
 }
 
 TEST_ON_SERVER(test_step_should_not_shorten_what_was_promised) {  // [rule 3]

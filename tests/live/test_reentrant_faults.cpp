@@ -51,8 +51,8 @@ Counts counts_of(Step step) {
 
 ClientConfig quick_config(const std::string& url) {
   ClientConfig config = config_for(url);
-  config.request_timeout = 150ms;
-  config.stall_timeout = 150ms;
+  config.request_timeout = 300ms;
+  config.stall_timeout = 300ms;
   return config;
 }
 
@@ -85,13 +85,25 @@ struct Scene {
   }
   // The server knows every script.
   void warm_up() {
-    for (int turn = 0; turn < 2; ++turn) TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
-    TEST_ASSERT_EQUAL(Status::ok, lock.renew());
-    for (int turn = 0; turn < 2; ++turn) TEST_ASSERT_EQUAL(Status::ok, lock.release());
+    acquire_once();
+    acquire_once();
+    TEST_ASSERT_EQUAL(Status::ok, eventually([&] { return lock.renew(); }, Status::ok));
+    release_once();
+    release_once();
+  }
+  // The timeouts here are short, so on a machine that stands still a moment also a call is late that nobody cuts: what it left
+  // is taken back then.
+  void acquire_once() {
+    TEST_ASSERT_EQUAL(Status::ok, eventually([&] { return lock.try_acquire(); }, Status::ok));
+  }
+  void release_once() {
+    if (const Status status = lock.release(); status == Status::timed_out)
+      settle();
+    else
+      TEST_ASSERT_EQUAL(Status::ok, status);
   }
   void prepare(Step step) {
-    for (std::uint32_t count = 0; count < counts_of(step).before; ++count)
-      TEST_ASSERT_EQUAL(Status::ok, eventually([&] { return lock.try_acquire(); }, Status::ok));
+    for (std::uint32_t count = 0; count < counts_of(step).before; ++count) acquire_once();
     TEST_ASSERT_EQUAL(counts_of(step).before, lock.hold_count());
   }
   // Until the client is through with what it has to take back.
@@ -111,7 +123,7 @@ struct Scene {
       TEST_ASSERT_FALSE(lock.held());
       TEST_ASSERT_EQUAL("1", field_of(*server, rival));
       TEST_ASSERT_EQUAL("1", server->command("HLEN k"));
-      TEST_ASSERT_EQUAL(Status::lock_busy, lock.try_acquire());
+      TEST_ASSERT_EQUAL(Status::lock_busy, eventually([&] { return lock.try_acquire(); }, Status::lock_busy));
       TEST_ASSERT_EQUAL(Status::ok, rival.release());
     }
     unwind();
@@ -125,7 +137,7 @@ struct Scene {
     for (std::uint32_t count = lock.hold_count(); count != 0; --count) {
       TEST_ASSERT_EQUAL(std::to_string(count), field_of(*server, lock));
       TEST_ASSERT_TRUE(std::stol(server->command("PTTL k")) > 1000);
-      TEST_ASSERT_EQUAL(Status::ok, lock.release());
+      release_once();
     }
   }
 

@@ -19,11 +19,6 @@ namespace {
 // Short enough to be seen running out, long enough for a busy machine.
 constexpr Duration lease = 900ms;
 
-Client& connected(Client& client, const RedisServer& server) {
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
-  return client;
-}
-
 // A client whose holds a watchdog keeps.
 struct Guarded {
   explicit Guarded(const RedisServer& server) {
@@ -93,11 +88,16 @@ TEST_ON_SERVER(test_explicit_lease_should_run_out_and_the_automatic_one_be_kept)
   Client& client = guarded.client;
   Mutex explicit_lease(client, "e", {.lease = 300ms});
   Mutex automatic(client, "a");
+  Mutex of_that_length(client, "t", {.lease = 2s, .kept = true});
   TEST_ASSERT_EQUAL(Status::ok, explicit_lease.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, automatic.try_acquire());
-  TEST_ASSERT_EQUAL(std::size_t{1}, guarded.watchdog.size());
+  TEST_ASSERT_EQUAL(Status::ok, of_that_length.try_acquire());
+  TEST_ASSERT_TRUE(std::stol(server.command("PTTL t")) <= 2000);
+  TEST_ASSERT_EQUAL(std::size_t{2}, guarded.watchdog.size());
+  const Instant first_end = of_that_length.valid_until();
   TEST_ASSERT_TRUE(comes([&] { return !explicit_lease.held(); }));
   TEST_ASSERT_TRUE(automatic.held());
+  TEST_ASSERT_TRUE(comes([&] { return of_that_length.valid_until() > first_end; }));
 }
 
 TEST_ON_SERVER(test_loss_should_be_told_once_and_be_final) {
@@ -243,7 +243,9 @@ TEST_ON_SERVER(test_full_watchdog_should_refuse_the_hold_and_let_it_go) {
 
 TEST_ON_SERVER(test_many_holds_should_be_kept_in_few_calls) {
   Client client;
-  connected(client, server);
+  ClientConfig config = config_for(server.unix_url());
+  config.request_timeout = 5s;  // Of 500 calls one may meet a machine that stalls.
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
   auto places = std::make_unique<WatchdogPlaces<500>>();
   Watchdog watchdog(places->storage());
   TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));

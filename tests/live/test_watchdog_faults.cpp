@@ -272,7 +272,7 @@ TEST_ON_SERVER(test_no_call_should_begin_after_a_release_without_a_watchdog) {
 TEST_ON_SERVER(test_tend_should_not_wait_for_the_reply_to_a_posted_release) {
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   ClientConfig config = config_for(proxy.url());
-  config.request_timeout = 100ms;
+  config.request_timeout = 500ms;
   config.stall_timeout = 60s;
   Client client;
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config));

@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "holdfast/bytes.hpp"
 #include "holdfast/limits.hpp"
+#include "holdfast/proto/bytes.hpp"
 
 // A hold that nobody renews is over by then.
 inline constexpr std::chrono::seconds longer_than_a_lease =

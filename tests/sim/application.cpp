@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -289,7 +290,7 @@ void Application::connect(std::size_t index) {
   connection.client = new (client_places_[index].bytes) Client;
   reconnect(index);
   for (int owner = 0; owner < 2; ++owner)
-    connection.owners[owner] = new (connection.owner_places[owner]) Owner(*connection.client);
+    connection.owners[owner] = std::make_unique<SimOwner>(*connection.client, slots_.size());
   connection.watched = plan.watchdog;
   if (!plan.watchdog) return;
   Watchdog*& watchdog = watchdogs_[connection.node];
@@ -818,8 +819,12 @@ void Application::write(Slot& slot) {
   // A resource that is kept on the lock's own node. What is written says who wrote it.
   const Started started = start();
   const std::string& key = world_.checkers().resource_of(slot);
-  char value[48];  // Nothing on this stack is destroyed when the process is killed.
-  const int size = std::snprintf(value, sizeof value, "%" PRIu64 " %" PRIu32, fence, number);
+  char value[fenced_value_size_max];  // Nothing on this stack is destroyed when the process is killed.
+  int size = std::snprintf(value, sizeof value, "%" PRIu64 " %" PRIu32, fence, number);
+  if (number % 4 == 0) {  // Longer than the send buffer.
+    std::memset(value + size, ' ', sizeof value - static_cast<std::size_t>(size));
+    size = sizeof value;
+  }
   bool written = false;
   Status status = Status::ok;
   {

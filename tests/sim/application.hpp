@@ -40,12 +40,26 @@ class SimMutex : public BlockingLock {
  public:
   SimMutex(Client& client, const LockKind& kind, ByteView key, const LockTiming& timing,
            const HoldRecord::Ways& ways) noexcept
-      : BlockingLock(client, kind, Key(key), timing, ways) {}
+      : BlockingLock(hold_), hold_(client, kind, Key(key), timing, ways) {}
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
+
+ private:
+  HoldRecord hold_;
+};
+// Has places for as many holds as its process has locks. A killed process leaves them as they are.
+class SimOwner : public HoldOwner {
+ public:
+  SimOwner(Client& client, std::size_t holds) : SimOwner(client, std::make_unique<Place[]>(holds), holds) {}
+
+ private:
+  SimOwner(Client& client, std::unique_ptr<Place[]> places, std::size_t holds)
+      : HoldOwner(client, places.get(), holds), places_(std::move(places)) {}
+
+  std::unique_ptr<Place[]> places_;
 };
 class SimOwned : public OwnedLock {
  public:
-  SimOwned(Owner& owner, const LockKind& kind, ByteView key, const LockTiming& timing) noexcept
+  SimOwned(SimOwner& owner, const LockKind& kind, ByteView key, const LockTiming& timing) noexcept
       : OwnedLock(owner, kind, Key(key), timing) {}
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
@@ -58,7 +72,7 @@ class SimRedlock : private QuorumVotes<quorum_nodes_max>, public QuorumLock {
         QuorumLock(quorum, kind, pointers_, quorum_nodes_max, Key(key), timing, ways) {}
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
-  static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .wait_by_push = wait_by_push};
+  static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .run_listening = run_listening};
 };
 
 // As a client is configured now.
@@ -90,6 +104,7 @@ class Application {
     const Worker* worker = nullptr;
     std::size_t node = 0;
     std::size_t name = 0;       // The plan's, in the database that its client uses.
+    Token judged;               // Of the last acquire of a Redlock.
     bool moved = false;         // Its client went elsewhere and left it held.
     bool watched = false;       // Its last hold was given to a watchdog.
     std::size_t domain = 0;     // Those of one domain exclude each other: a name on a node.
@@ -224,8 +239,7 @@ class Application {
     Timeouts timeouts_at_first;  // Its watchdog has them for ever.
     bool watched = false;        // Holds from the next one on are given to a watchdog.
     CancelWatch cancels;
-    Owner* owners[2] = {};
-    alignas(Owner) unsigned char owner_places[2][sizeof(Owner)];
+    std::unique_ptr<SimOwner> owners[2];
   };
   // A thread that cancels, and is stopped in the middle of it.
   struct Canceller {

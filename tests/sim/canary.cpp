@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "holdfast/client.hpp"
-#include "holdfast/derived_name.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/quorum_kinds.hpp"
-#include "holdfast/reentrant_kind.hpp"
-#include "holdfast/script.hpp"
+#include "holdfast/core/derived_name.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/quorum_kinds.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
+#include "holdfast/proto/script.hpp"
 #include "kind_replies.hpp"
 #include "scripts.hpp"
 #include "world.hpp"
@@ -270,19 +270,25 @@ Status draw_one_for_all(RandomSource&, Token& token) noexcept {
   return Status::ok;
 }
 
-Status wait_without_floor(HoldRecord& record, Instant deadline, Status outcome) noexcept {
+Status wait_without_floor(HoldRecord& record, NodeTask& task) noexcept {
+  const Instant deadline = task.life().deadline();
+  Status outcome = record.try_acquire();
   while (outcome == Status::lock_busy && Client::now() < deadline) outcome = record.try_acquire();
   return outcome;
 }
 
 void sleep_of(Duration length) { World::current()->sleep(length.count()); }
 
-Status wait_asleep(HoldRecord& record, Instant deadline, Status) noexcept {
+Status wait_asleep(HoldRecord& record, NodeTask& task) noexcept {
+  const Instant deadline = task.life().deadline();
+  if (const Status outcome = record.try_acquire(); outcome != Status::lock_busy) return outcome;
   while (Client::now() < deadline) sleep_of(deadline - Client::now());
   return record.try_acquire();
 }
 
-Status wait_too_long(HoldRecord& record, Instant deadline, Status outcome) noexcept {
+Status wait_too_long(HoldRecord& record, NodeTask& task) noexcept {
+  const Instant deadline = task.life().deadline();
+  Status outcome = record.try_acquire();
   const Instant late = deadline + std::chrono::seconds(60);
   while (outcome == Status::lock_busy && Client::now() < late) {
     sleep_of(std::chrono::milliseconds(50));
@@ -291,7 +297,9 @@ Status wait_too_long(HoldRecord& record, Instant deadline, Status outcome) noexc
   return outcome;
 }
 
-Status wait_without_tending(HoldRecord& record, Instant deadline, Status outcome) noexcept {
+Status wait_without_tending(HoldRecord& record, NodeTask& task) noexcept {
+  const Instant deadline = task.life().deadline();
+  Status outcome = record.try_acquire();
   while (outcome == Status::lock_busy && Client::now() < deadline) {
     sleep_of(std::min<Duration>(std::chrono::seconds(2), deadline - Client::now()));
     outcome = record.try_acquire();
@@ -300,7 +308,9 @@ Status wait_without_tending(HoldRecord& record, Instant deadline, Status outcome
 }
 
 // As one does whose subscription is refused.
-Status wait_and_dial(HoldRecord& record, Instant deadline, Status outcome) noexcept {
+Status wait_and_dial(HoldRecord& record, NodeTask& task) noexcept {
+  const Instant deadline = task.life().deadline();
+  Status outcome = record.try_acquire();
   while (outcome == Status::lock_busy && Client::now() < deadline) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -315,14 +325,16 @@ Status wait_and_dial(HoldRecord& record, Instant deadline, Status outcome) noexc
   return outcome;
 }
 
-Status wait_for_wake(HoldRecord&, Instant deadline, Status) noexcept {
+Status wait_for_wake(HoldRecord& record, NodeTask& task) noexcept {
+  if (const Status outcome = record.try_acquire(); outcome != Status::lock_busy) return outcome;
+  const Instant deadline = task.life().deadline();
   const Instant now = Client::now();
   sleep_of((deadline - now) / 2);
   return Status::ok;
 }
 
 using Draw = decltype(HoldRecord::Ways::draw_ordinal);
-using Wait = decltype(HoldRecord::Ways::wait_by_push);
+using Wait = decltype(HoldRecord::Ways::run_listening);
 
 // nullptr: it draws as the kind does.
 Draw draws_wrong(Sin sin) noexcept {
@@ -398,8 +410,8 @@ const LockKind& quorum_kind_as_canary(Sin sin, const LockKind& kind) noexcept {
 }
 
 HoldRecord::Ways ways_as_canary(Sin sin) noexcept {
-  HoldRecord::Ways ways = {.draw_ordinal = draws_wrong(sin), .wait_by_push = wait_by_push};
-  if (const Wait wait = waits_wrong(sin); wait != nullptr) ways.wait_by_push = wait;
+  HoldRecord::Ways ways = {.draw_ordinal = draws_wrong(sin), .run_listening = run_listening};
+  if (const Wait wait = waits_wrong(sin); wait != nullptr) ways.run_listening = wait;
   return ways;
 }
 

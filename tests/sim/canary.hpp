@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "holdfast/client_config.hpp"
-#include "holdfast/hold_record.hpp"
-#include "holdfast/lock_kind.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/detail/hold_record.hpp"
 #include "plan.hpp"
 
 namespace holdfast::sim {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "holdfast/derived_name.hpp"
+#include "holdfast/core/derived_name.hpp"
 #include "holdfast/fenced_set.hpp"
 #include "keeping.hpp"
 #include "world.hpp"
@@ -597,8 +597,10 @@ void Checkers::after_quorum_acquire(Process& process, Application::Slot& slot, S
   const std::uint32_t number = number_of(slot);
   if (status == Status::ok && (number == 0 || grants_[number].process != process.index))
     world_.fail("ledger", "client " + std::to_string(process.index) + " was granted what no server has set");
-  if (status == Status::ok || slot.depth != 0) return;
-  if (status == Status::invalid_argument) return;  // Nothing was asked for, and the token is an older one's.
+  const bool asked = slot.token().bytes() != slot.judged.bytes();
+  slot.judged = slot.token();
+  // Where nothing was asked for the token is an older one's.
+  if (status == Status::ok || slot.depth != 0 || !asked) return;
   slot.unclear = slot.token();
   slot.unclear_at = world_.now();
 }
@@ -613,8 +615,9 @@ void Checkers::after_quorum_release(Process& process, Application::Slot& slot, c
   for (const Node& node : world_.nodes()) {
     const std::uint32_t number = find(node.index, text_of(token));
     const View& held = view(node, slot.name);
-    // A replica that lagged may have brought back what was released.
-    if (number == 0 || grants_[number].released || !held.present || held.grant != number) ++free;
+    // A replica that lagged may have brought back what was released, and one keeps what has expired and shows it to nobody.
+    const bool expired = held.expiry_ms != no_expiry && world_.wall(node) >= held.expiry_ms * 1000;
+    if (number == 0 || grants_[number].released || !held.present || held.grant != number || expired) ++free;
   }
   if (free < majority_of(world_.nodes().size()))
     world_.fail("ledger", "a release said ok, and a majority has still what is of client " +
@@ -717,7 +720,10 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   const std::uint64_t nodes = slot.redlock == nullptr ? 1 : world_.nodes().size();
   const auto length = static_cast<std::uint64_t>(world_.now() - since);
   std::uint64_t most = (length / (2 * millisecond) * 5 + 60) * nodes;
-  if (process.plan->crowd) most += 2 * process.plan->slots.size() * (1 + length / (200 * millisecond));  // Renewals.
+  if (process.plan->crowd) {
+    // Renewals, with their text where the script is not known, and what takes back what they found lost.
+    most += 4 * process.plan->slots.size() * (1 + length / (200 * millisecond));
+  }
   const std::uint64_t sent = world_.thread().commands - commands;
   if (sent > most)
     world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");

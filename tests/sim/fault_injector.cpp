@@ -6,7 +6,7 @@
 
 #include "application.hpp"
 #include "checkers.hpp"
-#include "holdfast/derived_name.hpp"
+#include "holdfast/core/derived_name.hpp"
 #include "world.hpp"
 
 namespace holdfast::sim {

@@ -50,6 +50,14 @@ const Thread* Keeping::keeper_of(const Process& process, const Application::Slot
   return nullptr;
 }
 
+SimTime Keeping::resolver_until(const Process& process) const {
+  SimTime until = -1;
+  for (const std::size_t id : process.threads)
+    if (const Thread* const thread = world_.thread_at(id); thread != nullptr)
+      until = std::max(until, thread->resolving_since < 0 ? thread->resolved_at : world_.now());
+  return until;
+}
+
 Keeping::Way Keeping::way_of(const Process& process, const Thread& keeper, std::size_t node, SimTime since) const {
   std::size_t wanted = 0;
   for (const ConnectionPlan& connection : process.plan->connections)
@@ -81,7 +89,7 @@ void Keeping::judge(Process& process, const Application::Slot& slot, Instant unt
   const Duration lease{slot.plan->lease};
   const SimTime end = world_.true_time(process, until.nanoseconds());
   const SimTime confirmed = world_.true_time(process, (until - (lease - drift_of(lease))).nanoseconds());
-  const SimTime round_trip = 2 * world_.plan().latency_max + millisecond;
+  const SimTime round_trip = 2 * world_.latency_since(confirmed) + millisecond;
   if (2 * round_trip >= std::min(timeouts.request, timeouts.stall)) return;
 
   // Whatever was under way when the last hindrance ended is given up by its own deadline, and done once more.
@@ -103,7 +111,7 @@ void Keeping::judge(Process& process, const Application::Slot& slot, Instant unt
     // what has failed.
     const SimTime before = confirmed - late(timeouts.connect + reconnect_kept_max.count());
     const SimTime since = std::max(in_reach, lost);
-    const SimTime resolved = keeper == nullptr ? -1 : keeper->resolved_at;
+    const SimTime resolved = keeper == nullptr ? resolver_until(process) : keeper->resolved_at;
     const SimTime swallowed = keeper == nullptr || keeper->uses.empty() ? -1 : keeper->uses[slot.node].swallowed_at;
     const SimTime dialling = std::max({node.no_dialling_until, resolved, swallowed});
     const bool failed = process.application->has_silent_addresses(slot) || keeper == nullptr || keeper->uses.empty() ||
@@ -116,7 +124,9 @@ void Keeping::judge(Process& process, const Application::Slot& slot, Instant unt
   SimTime due = std::max(in_reach + again, confirmed + late(slot.plan->lease) / 3);
   if (!process.application->watched(slot)) {
     if (slot.worker->tends_since < 0 || slot.worker->tends != slot.plan->connection) return;
-    due = std::max(due, slot.worker->tends_since);
+    // Who begins to tend when a renewal is overdue reads what came to it meanwhile: it may have failed, and is put off.
+    const SimTime overdue = slot.worker->tends_since > due ? late(slot.plan->lease) / 30 : 0;
+    due = std::max(due, slot.worker->tends_since + overdue);
   }
   const auto rounds = static_cast<SimTime>(4 + process.plan->slots.size() / holds_together);
   ++judged_;

@@ -42,6 +42,8 @@ class Keeping {
   [[nodiscard]] bool is_kept(const Process& process, const Application::Slot& slot) const;
   // The thread that keeps the slot's hold. nullptr: none does.
   [[nodiscard]] const Thread* keeper_of(const Process& process, const Application::Slot& slot) const;
+  // Until when a thread of its own has asked for a name: who has not dialled yet may be waiting for the answer.
+  [[nodiscard]] SimTime resolver_until(const Process& process) const;
   [[nodiscard]] Way way_of(const Process& process, const Thread& keeper, std::size_t node, SimTime since) const;
   void judge(Process& process, const Application::Slot& slot, Instant until);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The SHA-1 of a text as forty digits, at run time: a server names scripts that it sees for the first time. What
-// include/holdfast/sha1.hpp computes at compile time, and checked against it.
+// include/holdfast/proto/sha1.hpp computes at compile time, and checked against it.
 #pragma once
 
 #include <array>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/sha1.hpp"
+#include "holdfast/proto/sha1.hpp"
 #include "model_redis.hpp"
 #include "printers.hpp"
 #include "resp_request_parser.hpp"

@@ -10,7 +10,7 @@
 #include "canary.hpp"
 #include "checkers.hpp"
 #include "fault_injector.hpp"
-#include "holdfast/assert.hpp"
+#include "holdfast/proto/assert.hpp"
 #include "keeping.hpp"
 #include "pace.hpp"
 
@@ -211,6 +211,8 @@ void World::handle(const Event& event) {
 void World::begin_liveness() {
   if (phase_ != Phase::faults) return;
   phase_ = Phase::liveness;
+  liveness_since_ = now_;
+  latency_before_ = plan_.latency_max;
   trace_.add(now_, "liveness");
   // The network is one on which the shortest lease outlives a request, and the shortest timeout its reply.
   plan_.latency_min = std::min(plan_.latency_min, 100 * microsecond);

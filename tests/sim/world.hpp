@@ -323,6 +323,10 @@ class World {
   [[nodiscard]] SimTime local_time(const Process& process) const noexcept { return local_time(process, now_); }
   [[nodiscard]] SimTime local_time(const Process& process, SimTime at) const noexcept;
   // True time at which the client's clock shows it, at the earliest.
+  // The longest latency that a message has had since then.
+  [[nodiscard]] SimTime latency_since(SimTime then) const noexcept {
+    return then < liveness_since_ ? latency_before_ : plan_.latency_max;
+  }
   [[nodiscard]] SimTime true_time(const Process& process, SimTime local) const noexcept;
   [[nodiscard]] WallMicros wall(const Node& node) const noexcept {
     return wall_base + now_ / microsecond + node.wall_offset;
@@ -448,6 +452,8 @@ class World {
   std::uint64_t events_ = 0;
   std::uint64_t numbers_ = 0;
   Phase phase_ = Phase::faults;
+  SimTime liveness_since_ = -1;
+  SimTime latency_before_ = 0;  // The longest of a message, until then.
   std::vector<Event> queue_;
   std::vector<std::function<void()>> actions_;
   std::vector<std::size_t> free_actions_;

@@ -2,9 +2,9 @@
 //
 // A Mutex on a microcontroller: session and lock machine alone, bytes and time come from elsewhere. What it carries is
 // measured by ./dev size.
-#include <holdfast/lock_machine.hpp>
-#include <holdfast/mutex_kind.hpp>
-#include <holdfast/session.hpp>
+#include <holdfast/core/lock_machine.hpp>
+#include <holdfast/core/mutex_kind.hpp>
+#include <holdfast/core/session.hpp>
 
 // The transport and the clock, which are the board's.
 extern "C" {

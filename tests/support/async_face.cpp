@@ -193,6 +193,12 @@ Status BlockingLock::post_release() {
   client_->loop().poll();
   return status;
 }
+Status BlockingLock::forget_loss() {
+  Status status = Status::ok;
+  client_->loop().call([&] { status = lock_->forget_loss(); });
+  client_->loop().poll();
+  return status;
+}
 bool BlockingLock::held() const { return lock_->held(); }
 Instant BlockingLock::valid_until() const { return lock_->valid_until(); }
 Duration BlockingLock::remaining() const { return lock_->remaining(); }

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "holdfast/client_config.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/session.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/keep_options.hpp"
 #include "holdfast/key.hpp"
-#include "holdfast/lock_machine.hpp"
 #include "holdfast/mutex.hpp"
-#include "holdfast/session.hpp"
 #include "holdfast/status.hpp"
 
 namespace asio {
@@ -122,6 +122,7 @@ class BlockingLock {
   [[nodiscard]] holdfast::Status renew(holdfast::Duration timeout);
   [[nodiscard]] holdfast::Status release();
   holdfast::Status post_release();
+  [[nodiscard]] holdfast::Status forget_loss();
   [[nodiscard]] bool held() const;
   [[nodiscard]] holdfast::Instant valid_until() const;
   [[nodiscard]] holdfast::Duration remaining() const;

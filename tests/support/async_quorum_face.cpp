@@ -107,6 +107,12 @@ Status QuorumLock::post_release() {
   quorum_->loop().poll();
   return status;
 }
+Status QuorumLock::forget_loss() {
+  Status status = Status::ok;
+  quorum_->loop().call([&] { status = lock_->forget_loss(); });
+  quorum_->loop().poll();
+  return status;
+}
 bool QuorumLock::held() const { return lock_->held(); }
 Instant QuorumLock::valid_until() const { return lock_->valid_until(); }
 Duration QuorumLock::remaining() const { return lock_->remaining(); }
@@ -137,8 +143,9 @@ QuorumLock::Make QuorumLock::mutex(ByteView key, const QuorumTiming& timing, con
 }
 template <std::size_t node_count>
 QuorumLock::Make QuorumLock::reentrant(ByteView key, const QuorumTiming& timing, bool fence) {
-  return [=](AsyncQuorum& inside) {
-    return std::make_shared<AsyncRedlockReentrantLock<node_count>>(inside, key, timing, fence);
+  return [=](AsyncQuorum& inside) -> std::shared_ptr<AsyncQuorumLock> {
+    if (fence) return std::make_shared<AsyncRedlockFencedLock<node_count>>(inside, key, timing);
+    return std::make_shared<AsyncRedlockReentrantLock<node_count>>(inside, key, timing);
   };
 }
 template <std::size_t node_count>
@@ -146,15 +153,15 @@ std::uint64_t QuorumLock::mutex_fence() const {
   return static_cast<const AsyncRedlockMutex<node_count>&>(*lock_).fence();
 }
 template <std::size_t node_count>
-std::uint64_t QuorumLock::reentrant_fence() const {
-  return static_cast<const AsyncRedlockReentrantLock<node_count>&>(*lock_).fence();
+std::uint64_t QuorumLock::fence_of_hash() const {
+  return static_cast<const AsyncRedlockFencedLock<node_count>&>(*lock_).fence();
 }
 
 #define HOLDFAST_FACE_OF(node_count)                                                                           \
   template QuorumLock::Make QuorumLock::mutex<node_count>(ByteView, const QuorumTiming&, const MutexOptions&); \
   template QuorumLock::Make QuorumLock::reentrant<node_count>(ByteView, const QuorumTiming&, bool);            \
   template std::uint64_t QuorumLock::mutex_fence<node_count>() const;                                          \
-  template std::uint64_t QuorumLock::reentrant_fence<node_count>() const;
+  template std::uint64_t QuorumLock::fence_of_hash<node_count>() const;
 HOLDFAST_FACE_OF(1)
 HOLDFAST_FACE_OF(2)
 HOLDFAST_FACE_OF(3)

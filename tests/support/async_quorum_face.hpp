@@ -10,8 +10,8 @@
 #include <string>
 
 #include "async_face.hpp"
+#include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/quorum.hpp"
-#include "holdfast/quorum_machine.hpp"
 
 namespace holdfast {
 class AsyncQuorum;
@@ -76,6 +76,7 @@ class QuorumLock {
   [[nodiscard]] holdfast::Status renew(holdfast::Duration timeout);
   [[nodiscard]] holdfast::Status release();
   holdfast::Status post_release();
+  [[nodiscard]] holdfast::Status forget_loss();
   [[nodiscard]] bool held() const;
   [[nodiscard]] holdfast::Instant valid_until() const;
   [[nodiscard]] holdfast::Duration remaining() const;
@@ -101,7 +102,7 @@ class QuorumLock {
   template <std::size_t node_count>
   [[nodiscard]] std::uint64_t mutex_fence() const;
   template <std::size_t node_count>
-  [[nodiscard]] std::uint64_t reentrant_fence() const;
+  [[nodiscard]] std::uint64_t fence_of_hash() const;
 
  private:
   QuorumClient* quorum_;
@@ -120,10 +121,16 @@ class RedlockMutex : public QuorumLock {
 template <std::size_t node_count>
 class RedlockReentrantLock : public QuorumLock {
  public:
-  RedlockReentrantLock(QuorumClient& quorum, holdfast::BytesArgument key, const holdfast::QuorumTiming& timing = {},
-                       bool fence = false)
-      : QuorumLock(quorum, reentrant<node_count>(key, timing, fence)) {}
-  [[nodiscard]] std::uint64_t fence() const { return reentrant_fence<node_count>(); }
+  RedlockReentrantLock(QuorumClient& quorum, holdfast::BytesArgument key, const holdfast::QuorumTiming& timing = {})
+      : QuorumLock(quorum, reentrant<node_count>(key, timing, false)) {}
+};
+
+template <std::size_t node_count>
+class RedlockFencedLock : public QuorumLock {
+ public:
+  RedlockFencedLock(QuorumClient& quorum, holdfast::BytesArgument key, const holdfast::QuorumTiming& timing = {})
+      : QuorumLock(quorum, reentrant<node_count>(key, timing, true)) {}
+  [[nodiscard]] std::uint64_t fence() const { return fence_of_hash<node_count>(); }
 };
 
 }  // namespace async_face

@@ -45,6 +45,18 @@ using holdfast::token_text_size;
 using holdfast::wait_forever;
 using namespace std::chrono_literals;  // NOLINT(google-global-names-in-headers): as limits.hpp has them.
 
+// A client is connected to the server where it is first named: `Owner owner(connected(client, server))`.
+inline Client& connected(Client& client, const RedisServer& server) {
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
+  return client;
+}
+
+// How often a lock of the hash kinds is held, as the server counts.
+inline std::string count_on(const RedisServer& server, const BlockingLock& lock) {
+  return server.command(
+      {"HGET", std::string(lock.key().bytes().string_view()), std::string(lock.token().bytes().string_view())});
+}
+
 // What became of a posted release. The Asio client has no such question: who wants to know waits, with async_release().
 inline void expect_post_outcome([[maybe_unused]] Status expected, [[maybe_unused]] const BlockingLock& lock) {
 #ifndef HOLDFAST_TEST_ASIO

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "heard.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/quorum_machine.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/quorum_machine.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 
@@ -48,12 +48,15 @@ struct Council {
     machine.emplace(of, places.data(), nodes);
     TEST_ASSERT_EQUAL(Status::ok, machine->configure(Key("name"), timing));
   }
+  ~Council() { DOCTEST_CHECK(machine->invariants()); }  // A destructor cannot end the test.
+  void check() const { TEST_ASSERT_TRUE(machine->invariants()); }
   QuorumMachine* operator->() { return &*machine; }
   LockMachine& node(std::size_t index) { return places[index]->machine; }
   static Token token(char digit = 'a') { return Token(ByteView(std::string(token_text_size, digit))); }
 
   // Takes every wanted request and compensation. The nodes that were asked.
   NodeSet take() {
+    check();
     NodeSet nodes = 0;
     for (std::size_t index = 0; index < count; ++index) {
       ReplyTag tag;
@@ -70,12 +73,14 @@ struct Council {
     }
     given_up = static_cast<NodeSet>(given_up | machine->poll_give_up());
     doubted = static_cast<NodeSet>(doubted | machine->poll_protocol_doubt());
+    check();
     return nodes;
   }
   void tell(std::size_t index, const Request& request, Status outcome, bool nothing_ran, const RespValue& value,
             Instant now) {
     machine->handle_reply(index, {.tag = request.tag, .outcome = outcome, .nothing_ran = nothing_ran, .value = value},
                           now);
+    check();
   }
   void answer(std::size_t index, const RespValue& value, Instant now) {
     TEST_ASSERT_TRUE(asked[index].open);
@@ -109,6 +114,7 @@ struct Council {
   std::string events() {
     static const char* const names[] = {"granted", "denied", "renewed", "doubted", "at_risk", "lost", "released"};
     std::string text;
+    check();
     for (QuorumEvent event{}; machine->poll_event(event);)
       text += (text.empty() ? "" : " ") + std::string(names[static_cast<int>(event)]);
     return text;

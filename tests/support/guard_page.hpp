@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "holdfast/bytes.hpp"
+#include "holdfast/proto/bytes.hpp"
 
 namespace holdfast::testing {
 

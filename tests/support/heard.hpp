@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 

@@ -9,33 +9,23 @@
 #include <vector>
 
 #include "heard.hpp"
-#include "holdfast/lock_kind.hpp"
+#include "holdfast/core/lock_kind.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
+#include "written_line.hpp"
 
 namespace holdfast::testing {
-
-using Words = std::vector<std::string>;
 
 inline const std::string token_text(32, 'a');
 inline constexpr char key_text[] = "name";
 
-// What fill() writes, word by word, and which of them it says is the token.
-struct Filled {
-  Words words;
-  std::size_t token_index = 0;
-};
-inline Filled fill(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text) {
+// What fill() writes, word by word.
+inline Words fill(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text) {
   const Token token{ByteView(token_text)};
-  CommandLine line;
+  WrittenLine line;
   kind.fill(line, kind, operation, form,
             {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7});
-  Filled filled;
-  filled.token_index = line.token_index();
-  for (const Argument& argument : line.view())
-    filled.words.push_back(argument.is_integer() ? std::to_string(argument.integer())
-                                                 : std::string(argument.bytes().string_view()));
-  return filled;
+  return line.words();
 }
 inline Words script_words(const Script& script, RequestForm form, const Words& rest) {
   Words words = {form == RequestForm::by_text ? "EVAL" : "EVALSHA",
@@ -151,7 +141,7 @@ inline void expect_to_do_what_it_says(const LockKind& kind, const std::string& k
     TEST_ASSERT_EQUAL(kind.tells_remaining, facts.remaining != remaining_unknown);
   }
   TEST_ASSERT_TRUE(refuses);
-  const std::string release = fill(kind, Operation::release, RequestForm::by_text, key).words.at(1);
+  const std::string release = fill(kind, Operation::release, RequestForm::by_text, key).at(1);
   const std::size_t publish = release.find("'PUBLISH'");
   TEST_ASSERT_EQUAL(kind.announcement != nullptr, publish != std::string::npos);
   if (kind.announcement == nullptr) return;

@@ -11,14 +11,24 @@
 #include "redis_server.hpp"
 #include "unity_style.hpp"
 
-// Where `url` says, with deadlines that a test can wait for.
+// Where `url` says. The deadlines are long: a machine that stands still for a moment fails no test.
 inline holdfast::ClientConfig config_for(const std::string& url) {
   holdfast::ClientConfig config;
   TEST_ASSERT_EQUAL(holdfast::Status::ok, holdfast::parse_url(holdfast::ByteView(url), config));
-  config.request_timeout = std::chrono::milliseconds(100);
-  config.connect_timeout = std::chrono::milliseconds(500);
+  config.request_timeout = std::chrono::seconds(5);
+  config.connect_timeout = std::chrono::seconds(5);
   return config;
 }
+
+// The same for a test that waits until a request's time is over.
+inline holdfast::ClientConfig hasty_config_for(const std::string& url) {
+  holdfast::ClientConfig config = config_for(url);
+  config.request_timeout = std::chrono::milliseconds(300);
+  return config;
+}
+
+// What a wait that ends in vain takes: what is tried within its last millisecond is its last attempt.
+constexpr holdfast::Duration at_least(holdfast::Duration wait) { return wait - holdfast::timeout_min; }
 
 // A test over another server is another test.
 #define TEST_NEXT_SERVER() (tearDown(), setUp())

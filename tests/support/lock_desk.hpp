@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/mutex_kind.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/mutex_kind.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 

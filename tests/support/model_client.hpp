@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/mutex_kind.hpp"
-#include "holdfast/session.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/session.hpp"
 #include "model_server.hpp"
 
 namespace holdfast::testing {
@@ -49,16 +49,6 @@ class ModelClient {
     session_.abandon(&lock, server_.now);
     std::erase_if(locks_, [&](const auto& it) { return it.get() == &lock; });
   }
-  // As the destructor of a lock object whose record others share: one of them takes the hold over.
-  Lock& replace_lock(Lock& lock) {
-    if (lock.stepping) give_up(lock);
-    Lock& heir = add_lock(lock.machine.key(), lock.machine.timing(), lock.machine.kind());
-    session_.abandon(&lock, server_.now);
-    if (lock.machine.count() != 0) heir.machine.take_over(lock.machine);
-    std::erase_if(locks_, [&](const auto& it) { return it.get() == &lock; });
-    return heir;
-  }
-
   // ---- Commands of the application
 
   // How a request goes that is sent and waited for at once. Without one it is queued, and steps move it.
@@ -191,10 +181,16 @@ class ModelClient {
 
  private:
   void ask(Lock& lock, const Course* course, Status started) {
-    if (course != nullptr && started == Status::ok && connected())
-      ask_straight(lock, *course);
-    else
-      settle(lock);
+    settle(lock);
+    if (course != nullptr && started == Status::ok) wait_for_reply(*course);
+  }
+  // As the blocking client asks: the request is sent and waited for at once.
+  void wait_for_reply(const Course& course) {
+    transmit(course.sent);
+    if (!connected() || session_.unsent()) return;
+    if (course.executed) (void)server_.execute_one(*connection_);
+    server_.now = server_.now + course.latency;
+    receive(course.received);
   }
   void submit(Lock& lock) {
     const Session::Place place = session_.open(lock.machine.request_compensated());
@@ -206,56 +202,6 @@ class ModelClient {
     lock.stepping = lock.stepping || place.request->tag.operation == Operation::step;
     place.request->tag.requester = &lock;
     session_.commit(*place.request, size, server_.now);
-  }
-  // As the blocking client asks while nothing else is in flight: the request stands in the queue only if its reply
-  // does not come at once and whole.
-  void ask_straight(Lock& lock, const Course& course) {
-    LockMachine& machine = lock.machine;
-    ByteView bytes;
-    Request* request = nullptr;
-    if (session_.quiet() && machine.straight(server_.now, Duration::zero())) {
-      const bool release = machine.wants_release();
-      if (!release) look();
-      if (session_.quiet()) {
-        request = &session_.straight_request(release);
-        bytes = machine.poll_prepared(*request);
-      }
-    }
-    if (bytes.empty()) return settle(lock);
-    request->tag.requester = &lock;
-    const Instant asked_at = server_.now;
-    const std::size_t sent = std::min(bytes.size(), course.sent);
-    misled_ |= !unasked_.empty();
-    connection_->inbound.append(bytes.data(), sent);
-    if (sent != bytes.size()) {
-      session_.commit_sent(bytes, sent, asked_at);
-      return settle(lock);
-    }
-    if (course.executed) (void)server_.execute_one(*connection_);
-    server_.now = server_.now + course.latency;
-    const MutableBytes space = session_.receive_space();
-    const std::size_t count = std::min({course.received, space.size, connection_->outbound.size()});
-    Reply reply;
-    bool whole = false;
-    if (count != 0) {
-      std::memcpy(space.data, connection_->outbound.data(), count);
-      connection_->outbound.erase(0, count);
-      session_.handle_received(count, server_.now);
-      whole = session_.parse_reply(reply.value) == ParseResult::value;
-    }
-    if (whole && session_.drained() && !reply.value.is(RespKind::error)) {
-      reply.tag = request->tag;
-      machine.handle_reply(reply, server_.now);
-      settle(lock);
-      return dispatch();
-    }
-    session_.commit_sent(bytes, bytes.size(), asked_at);
-    const RespValue value = reply.value;
-    if (whole && session_.take_reply(value, reply, server_.now)) {
-      machine.handle_reply(reply, server_.now);
-      settle(lock);
-    }
-    dispatch();
   }
   void settle(Lock& lock) {
     if (lock.machine.wants_request()) submit(lock);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 #include "resp_oracle.hpp"
 #include "resp_tree.hpp"
 

@@ -55,17 +55,17 @@ int main() {
     std::size_t size;
     std::size_t promised;
   } rows[] = {
-      {"AsyncClient, in all", client_size({}), 256 * 1024},
+      {"AsyncClient, in all", client_size({}), 64 * 1024},
       {"an operation", size_each(&AsyncLimits::operations), 304},
-      {"a request", size_each(&AsyncLimits::requests), 450},
-      {"a waiter's place", size_each(&AsyncLimits::waiters), 320},
+      {"a request", size_each(&AsyncLimits::requests), 380},
+      {"a waiter's place", size_each(&AsyncLimits::waiters), 336},
       {"a place to be kept", size_each(&AsyncLimits::kept), 116},
       {"Completion", sizeof(Completion), 304},
-      {"AsyncLock", sizeof(AsyncLock), 2432},
-      {"AsyncMutex", sizeof(AsyncMutex), 2432},
-      {"AsyncReentrantLock", sizeof(AsyncReentrantLock), 2432},
-      {"AsyncFencedLock", sizeof(AsyncFencedLock), 2432},
-      {"AsyncMultiLock", sizeof(AsyncMultiLock), 2432},
+      {"AsyncLock", sizeof(AsyncLock), 1024},
+      {"AsyncMutex", sizeof(AsyncMutex), 1024},
+      {"AsyncReentrantLock", sizeof(AsyncReentrantLock), 1024},
+      {"AsyncFencedLock", sizeof(AsyncFencedLock), 1024},
+      {"AsyncMultiLock", sizeof(AsyncMultiLock), 1024},
   };
   std::printf("%-20s %8s %8s\n", "on an Asio loop", "bytes", "promised");
   int broken = 0;

@@ -8,10 +8,10 @@
 
 #include <doctest/doctest.h>
 
-#include "holdfast/bytes.hpp"
+#include "holdfast/core/lock_machine.hpp"
 #include "holdfast/instant.hpp"
-#include "holdfast/lock_machine.hpp"
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/proto/bytes.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

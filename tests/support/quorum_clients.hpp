@@ -12,6 +12,7 @@
 using under_test::Quorum;
 using under_test::QuorumClient;
 using under_test::QuorumLock;
+using under_test::RedlockFencedLock;
 using under_test::RedlockMutex;
 using under_test::RedlockReentrantLock;
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "holdfast/limits.hpp"
-#include "holdfast/resp_parser.hpp"
+#include "holdfast/proto/resp_parser.hpp"
 #include "resp_tree.hpp"
 
 namespace holdfast::testing {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "holdfast/resp_value.hpp"
+#include "holdfast/proto/resp_value.hpp"
 
 namespace holdfast::testing {
 

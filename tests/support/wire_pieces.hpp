@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "holdfast/bytes.hpp"
 #include "holdfast/instant.hpp"
+#include "holdfast/proto/bytes.hpp"
 
 namespace holdfast::testing {
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+//
+// An Announcement is how a release is told to those who wait for it by push: over which channel, and by which messages. A
+// lock kind that has none is waited for by asking.
+#pragma once
+
+#include "holdfast/core/derived_name.hpp"
+#include "holdfast/proto/bytes.hpp"
+
+namespace holdfast {
+
+struct Announcement {
+  ByteView channel;  // What the channel's DerivedName begins with.
+  // The payloads, of one byte each, and not NUL: what a release publishes, which wakes the waiter of the channel that has
+  // waited longest; and what wakes all of them. Anything else wakes nobody.
+  char wakes_one;
+  char wakes_all;
+};
+
+// Redisson's unlock and read-unlock messages.
+inline constexpr Announcement redisson_announcement = {.channel = channel_prefix, .wakes_one = '0', .wakes_all = '1'};
+
+}  // namespace holdfast

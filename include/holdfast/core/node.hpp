@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// Node is one server without a socket: its configuration, its addresses, the attempts to connect (Dialer) and what is said on
+// the connection (Session). It reads no clock and draws no random numbers. A driver gives it bytes, time and what became of
+// its sockets.
+//
+//     off -> waiting -> resolving, dialling -> handshaking -> ready -> waiting ...
+//
+// Invariant: ready() only while the session is ready or has just failed; requests in flight are answered by poll_reply() after
+// handle_closed(). Not thread-safe: one owner. No heap.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/client_config.hpp"
+#include "holdfast/core/dialer.hpp"
+#include "holdfast/core/session.hpp"
+#include "holdfast/core/socket_address.hpp"
+#include "holdfast/core/subscriber.hpp"
+#include "holdfast/instant.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+class Arguments;
+class LockMachine;
+
+class Node {
+ public:
+  explicit Node(const Session::Storage& storage) noexcept : session_(storage) {}
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // A. Questions.
+  [[nodiscard]] const ClientConfig& config() const noexcept { return config_; }
+  [[nodiscard]] Session& session() noexcept { return session_; }
+  [[nodiscard]] const Session& session() const noexcept { return session_; }
+  [[nodiscard]] Dialer& dialer() noexcept { return dialer_; }
+  [[nodiscard]] const Dialer& dialer() const noexcept { return dialer_; }
+  // configure() was called.
+  [[nodiscard]] bool configured() const noexcept { return configured_; }
+  // The handshake is done, and handle_ready() has said so.
+  [[nodiscard]] bool ready() const noexcept { return dialer_.ready(); }
+  // There is a transport that carries the session.
+  [[nodiscard]] bool open() const noexcept { return dialer_.state() >= DialState::handshaking; }
+  [[nodiscard]] bool dialling() const noexcept { return dialer_.state() == DialState::dialling; }
+  // When the node has something to do if nothing happens.
+  [[nodiscard]] Instant timeout() const noexcept { return earlier(dialer_.poll_timeout(), session_.poll_timeout()); }
+  // Where to dial: the path of a Unix socket; or else the address in use, nullptr where none is known.
+  [[nodiscard]] bool local() const noexcept { return !config_.socket_path.empty(); }
+  [[nodiscard]] const SocketAddress* address() const noexcept {
+    return dialer_.address_count() == 0 ? nullptr : &addresses_[dialer_.address()];
+  }
+  [[nodiscard]] SubscriberSettings subscriber_settings() const noexcept;
+
+  // B. Commands.
+  // Connects by this from now on. `literal` is the host's address where it is one, or nullptr: its name is resolved.
+  // REQUIRES: the session is closed, and `config` is valid.
+  void configure(const ClientConfig& config, const SocketAddress* literal) noexcept;
+  // By the configuration and the addresses of another. REQUIRES: as above.
+  void configure_like(const Node& other) noexcept;
+  // Hands what the machine wants to the session, or tells the machine why not: too_many_requests, not_connected.
+  void submit(LockMachine& machine, void* requester, Instant now) noexcept;
+  // A question that changes nothing, answered within a request timeout. Errors: too_many_requests: there is no room.
+  [[nodiscard]] Status ask(Arguments arguments, const ReplyTag& tag, Instant now) noexcept;
+  // How many milliseconds the hold in the way of this machine has left, as PTTL says it: an integer.
+  [[nodiscard]] Status ask_remaining(const LockMachine& machine, const ReplyTag& tag, Instant now) noexcept;
+
+  // C. Inputs. `now` never goes back; `random` is drawn evenly.
+  // The answer to the dialer's question for addresses; a count of 0: none was found.
+  void handle_addresses(const SocketAddress* addresses, std::uint8_t count, Instant now, std::uint16_t random) noexcept;
+  // The transport is up: the handshake begins.
+  void handle_connected(Instant now) noexcept;
+  // After replies were polled. True if the handshake has been done since the last call.
+  bool handle_ready(Instant now) noexcept;
+  // Bytes have come.
+  void handle_used(Instant now) noexcept {
+    last_used_ = now;
+    used_ = used_ || session_.in_flight() != 0;  // What nobody asked for is no use of a connection.
+  }
+  // The transport is closed. Poll the replies: all that was in flight is answered.
+  void handle_closed(Instant now, std::uint16_t random) noexcept;
+
+ protected:
+  // Small and often used first: their offsets fit into one byte.
+  Instant last_used_;  // When the connection last carried something.
+  bool used_ = false;  // It has carried a reply since it was ready.
+  bool configured_ = false;
+  Dialer dialer_;
+  Session session_;
+  ClientConfig config_;
+
+ private:
+  Status commit(const Session::Place& place, std::size_t size, const ReplyTag& tag, Instant now) noexcept;
+  void start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept;
+
+  SocketAddress addresses_[addresses_max];  // The dialer knows how many.
+};
+
+}  // namespace holdfast

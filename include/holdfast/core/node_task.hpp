@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//
+// NodeTask is one call of a lock on one node: a LockTask that asks a LockMachine, over a Node. It does no I/O, reads no clock
+// and draws no random bytes.
+//
+// Not thread-safe: one owner. No heap.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/lock_task.hpp"
+#include "holdfast/core/node.hpp"
+
+namespace holdfast {
+
+// What a server says to the question for a lock's remaining time, in milliseconds, as a Duration: zero when the lock is free,
+// remaining_unlimited for a key without a TTL.
+[[nodiscard]] Duration remaining_of(std::int64_t milliseconds) noexcept;
+
+class NodeTask {
+ public:
+  // The machine's replies, and those to this call's questions, have this requester.
+  NodeTask(LockMachine& machine, Node& node, void* requester) noexcept
+      : machine_(machine), node_(node), requester_(requester) {}
+
+  // A. Questions.
+  [[nodiscard]] LockTask& life() noexcept { return life_; }
+  [[nodiscard]] const LockTask& life() const noexcept { return life_; }
+  // What machine and node say. Where there is room, who listens and who cancels is the driver's to add.
+  [[nodiscard]] TaskFacts facts(Instant now) const noexcept {
+    TaskFacts facts;
+    facts.now = now;
+    if (!node_.ready()) [[unlikely]] {
+      facts.link = node_.dialer().hopeful(now) ? Link::coming : Link::absent;
+      facts.link_failure = node_.dialer().failure();
+    }
+    facts.held = machine_.held(now);
+    facts.valid_until = machine_.valid_until();
+    facts.released = machine_.count() == 0;
+    if (life_.stage() == TaskStage::answer) {  // Nobody else asks for it.
+      facts.waiting = waiting();
+      facts.answer = life_.call() == Call::question ? question_outcome_ : machine_.status();
+    }
+    return facts;
+  }
+  // The answer to what was asked is to come.
+  [[nodiscard]] bool waiting() const noexcept {
+    return life_.call() == Call::question ? question_waits_ : machine_.waiting();
+  }
+  // The command that ask() gives needs a token.
+  [[nodiscard]] bool wants_token(Instant now) const noexcept {
+    return life_.call() == Call::acquire && !(machine_.kind().reentrant && machine_.held(now));
+  }
+  [[nodiscard]] const void* requester() const noexcept { return requester_; }
+  // Of the question, once it is over with ok.
+  [[nodiscard]] Duration remaining() const noexcept { return remaining_of(remaining_); }
+
+  // B. Commands.
+  void begin(Call call, Instant deadline, const TaskSettings& settings) noexcept {
+    remaining_ = remaining_unknown;
+    life_.begin(call, deadline, settings);
+  }
+  void begin_acquire(Instant now, Instant deadline, Instant end, const TaskSettings& settings) noexcept {
+    remaining_ = remaining_unknown;
+    life_.begin_acquire(now, deadline, end, settings);
+  }
+  // Gives the machine its command. Then submit(), and LockTask::handle_asked().
+  [[nodiscard]] Status ask(const Token& token, Instant now) noexcept;
+  // Hands what the machine wants to the node. With `listening`, a try that no wake-up has brought asks along how long the hold
+  // in the way has left, where a refusal does not tell: the first try after a wake-up is likely to be granted, and plan() asks
+  // if it was not.
+  void submit(bool listening, Instant now) noexcept {
+    if (!machine_.wants_request()) return;
+    const bool acquires = listening && machine_.state() == LockState::acquiring;
+    node_.submit(machine_, requester_, now);
+    if (acquires && !life_.was_woken()) [[unlikely]]
+      ask_along(now);
+  }
+  // What is to be taken back goes to the session. False: there is no place for it, and the machine keeps it.
+  [[nodiscard]] bool pay() noexcept { return pay(machine_, node_, requester_); }
+  [[nodiscard]] static bool pay(LockMachine& machine, Node& node, void* requester) noexcept;
+  // As LockTask::plan(), after an attempt that found the lock busy or the server not fit.
+  void plan(Instant now, ListenSet confirmed, std::uint16_t random) noexcept;
+  // Nobody will wake it any more.
+  void plan_to_poll(Instant now, std::uint16_t random) noexcept { life_.plan_anew(now, 0, remaining_, random); }
+
+  // C. Inputs.
+  // A reply to the requester, beside what the machine makes of it. True: it tells more of the hold in the way, and plan_anew()
+  // is to follow.
+  [[nodiscard]] bool note(const Reply& reply) noexcept;
+  void plan_anew(Instant now, ListenSet confirmed, std::uint16_t random) noexcept {
+    life_.plan_anew(now, confirmed, remaining_, random);
+  }
+
+ private:
+  [[nodiscard]] bool take_answer(const Reply& reply) noexcept;
+  void ask_along(Instant now) noexcept;
+
+  LockMachine& machine_;
+  Node& node_;
+  void* requester_;
+  std::int64_t remaining_ = remaining_unknown;  // Of the hold in the way, or what the question was answered.
+  std::uint32_t question_ = 1;  // The question's number: an odd one, as an attempt's own question has an even one.
+  bool question_waits_ = false;
+  Status question_outcome_ = Status::ok;
+  LockTask life_;
+};
+
+}  // namespace holdfast

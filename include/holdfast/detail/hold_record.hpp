@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+//
+// HoldRecord drives one LockMachine over a Client: the one place where a hold is known. A Mutex has one in itself; those of
+// the reentrant kinds are in the owner's storage, one for each kind and name. Not used by itself: see BlockingLock, whose
+// calls these are and where each is described.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/client.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/node_task.hpp"
+#include "holdfast/detail/keeper.hpp"
+#include "holdfast/detail/keeping.hpp"
+#include "holdfast/keep_options.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+class Ear;
+
+class HoldRecord {
+ public:
+  // What only some kinds need of this driver. The kind's table says when it is used, and this where it is: without such
+  // pointers every program would link it all, and one with a plain Mutex would be larger than promised. The kind's table
+  // cannot hold them, as it stands below the I/O line and knows no Client. nullptr: the kind does not need it.
+  struct Ways {
+    // The token of a kind of TokenSource::client_ordinal.
+    Status (*draw_ordinal)(RandomSource& random, Token& token) noexcept = nullptr;
+    // How a call of a kind that announces its releases runs, if it may wait.
+    Status (*run_listening)(HoldRecord& record, NodeTask& task) noexcept = nullptr;
+  };
+
+  HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, const Ways& ways) noexcept;
+  // Posts the release of a hold that is left. Does not block.
+  ~HoldRecord();
+  HoldRecord(const HoldRecord&) = delete;
+  HoldRecord& operator=(const HoldRecord&) = delete;
+
+  [[nodiscard]] Status configuration() const noexcept { return configuration_; }
+  // That of the next outermost acquisition, where nothing is held.
+  void take_timing(const LockTiming& timing) noexcept;
+  [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
+  void tick() noexcept { keeping_.tick(); }
+
+  [[nodiscard]] Status try_acquire() noexcept;
+  [[nodiscard]] Status acquire(Duration wait) noexcept;
+  [[nodiscard]] Status renew(Duration timeout) noexcept;
+  [[nodiscard]] Status release() noexcept;
+  Status post_release() noexcept;
+  [[nodiscard]] Status forget_loss() noexcept;
+  // Posts so many releases at once.
+  void post_releases(std::uint32_t count) noexcept;
+  [[nodiscard]] Status post_outcome() const noexcept { return post_outcome_; }
+
+  [[nodiscard]] bool held() const noexcept;
+  [[nodiscard]] Instant valid_until() const noexcept;
+  [[nodiscard]] Duration remaining() const noexcept;
+  [[nodiscard]] bool at_risk() const noexcept;
+
+  [[nodiscard]] Status remaining_on_server(Duration& remaining) noexcept;
+
+  [[nodiscard]] const LockMachine& machine() const noexcept { return machine_; }
+  [[nodiscard]] Client& client() const noexcept { return *client_; }
+
+ private:
+  friend class Client;
+  friend class Watchdog;
+  friend class PushEar;
+  friend Status run_listening(HoldRecord& record, NodeTask& task) noexcept;
+
+  // forked: a hold of the parent's was forgotten.
+  [[nodiscard]] Status begin() noexcept;
+  // begin() and catch_up(), for what a forgotten hold does not touch.
+  [[nodiscard]] Status begin_anew() noexcept;
+  [[nodiscard]] bool orphaned() const noexcept;
+  // Runs the task to its end. `ear` hears of releases; nullptr: nobody does.
+  [[nodiscard]] Status run(NodeTask& task, Ear* ear) noexcept;
+  [[nodiscard]] ListenSet confirmed() const noexcept;
+  [[nodiscard]] TaskFacts facts(const NodeTask& task) const noexcept;
+  void ask(NodeTask& task) noexcept;
+  void plan(NodeTask& task) noexcept;
+  // Sleeps until the task, or something that is kept, has something to do; not at all where that was not looked at before.
+  void rest(const NodeTask& task, bool& looked) noexcept;
+  void give_up(const NodeTask& task) noexcept;
+  [[nodiscard]] Status run_acquire(Instant deadline, Instant end) noexcept;
+  [[nodiscard]] Status end_acquire(Status status) noexcept;
+  [[nodiscard]] Status start_release() noexcept;
+  [[nodiscard]] Instant request_deadline() const noexcept { return client_->now_ + client_->config_.request_timeout; }
+  // What pump() waits for.
+  [[nodiscard]] bool answered() const noexcept { return calls() ? !client_->task_->waiting() : !machine_.waiting(); }
+  // The client's call in progress is this record's.
+  [[nodiscard]] bool calls() const noexcept { return client_->task_ != nullptr && client_->task_->requester() == this; }
+
+  void handle_reply(const Reply& reply, Instant now) noexcept;
+  // What time, and the keeper, have done to the hold since the last call.
+  void catch_up() noexcept {
+    if (keeper_ != nullptr) [[unlikely]]
+      keeper_->sync(*this);
+    machine_.handle_timeout(client_->now_);
+    if (machine_.has_output()) [[unlikely]]
+      settle();
+  }
+  // After every input: hands over what the machine has to say.
+  void settle() noexcept;
+  void note_post_outcome(const Reply& reply) noexcept;
+  void publish() noexcept;
+  void publish_unkept() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
+
+  // Keeping: by the watchdog or by the client's own tend().
+  void choose_keeping() noexcept;
+  // A record that tend() keeps stays in its list between holds.
+  [[nodiscard]] bool keeping_as_before() const noexcept {
+    return !watched_ && (!kept_ || (tended_ && client_->keeper_ == nullptr));
+  }
+  // After a grant, unless keeping_as_before(). Errors: as Keeper::enter(); the hold is let go of then.
+  [[nodiscard]] Status start_keeping() noexcept;
+  void leave_keeper() noexcept;
+  [[nodiscard]] bool may_renew(Instant now) const noexcept { return keeping_.may_renew(now); }
+  void join_tended() noexcept;
+  void leave_tended() noexcept;
+  // Calls what is to be called, once. Only where the client's own state may change: at the end of a call.
+  void tell() noexcept {
+    if (keeping_.has_news()) [[unlikely]]
+      tell_now();
+  }
+  void tell_now() noexcept;
+
+  Client* client_;
+  const Ways* ways_;
+  LockMachine machine_;
+  // What other threads read. Written by the client's thread, or by the watchdog's under its lock.
+  Keeping keeping_;
+  Keeper* keeper_ = nullptr;           // Where the present hold is registered.
+  void* place_ = nullptr;              // The keeper's own.
+  HoldRecord* tended_next_ = nullptr;  // The client's list of holds that tend() keeps.
+  HoldRecord* tended_previous_ = nullptr;
+  bool tended_ = false;
+  bool kept_ = false;     // To be renewed by the keeper or by tend().
+  bool watched_ = false;  // There is more to a hold than its renewal: somebody to tell, or an end to it.
+  bool automatic_lease_ = false;
+  Status configuration_ = Status::ok;
+  Status post_outcome_ = Status::ok;
+  std::uint32_t posted_generation_ = 0;  // Whose post_outcome_ that is.
+  std::uint32_t incarnation_ = 0;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+//
+// Keeping is what a hold comes with beside the lock itself: whether it is renewed, for how long and on what sign of life;
+// whom to tell of a doubt and of a loss, each once; and what any thread may ask. Every lock of every driver has one.
+//
+// Thread rule: A from any thread, B from the owner's, C from whoever keeps the hold.   No heap.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/clock.hpp"
+#include "holdfast/detail/shared_tick.hpp"
+#include "holdfast/detail/shared_value.hpp"
+#include "holdfast/keep_options.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+class Keeping {
+ public:
+  enum class News : std::uint8_t { none, at_risk, lost };
+  using Callback = void (*)(void* context) noexcept;
+
+  // A. Questions.
+  [[nodiscard]] Instant valid_until() const noexcept { return Instant::from_nanoseconds(valid_until_.load()); }
+  [[nodiscard]] bool held() const noexcept {
+    const Instant until = valid_until();
+    return until != Instant() && read_clock() < until;
+  }
+  [[nodiscard]] Duration remaining() const noexcept {
+    const Instant until = valid_until();
+    const Instant now = read_clock();
+    return now < until ? until - now : Duration::zero();
+  }
+  [[nodiscard]] bool at_risk() const noexcept {
+    const Instant now = read_clock();
+    return now < valid_until() && now.nanoseconds() >= risky_from_.load();
+  }
+  // The application is alive.
+  void tick() noexcept { ticked_at_.set(read_clock()); }
+
+  // B. The owner's.
+  [[nodiscard]] const KeepOptions& options() const noexcept { return options_; }
+  // Of holds from the next one on. Errors: invalid_argument; already_held.
+  [[nodiscard]] Status set_options(const KeepOptions& options, bool held) noexcept {
+    if (!options.valid()) return Status::invalid_argument;
+    if (held) return Status::already_held;
+    options_ = options;
+    return Status::ok;
+  }
+  // To be renewed by somebody; `automatic`: the lease is.
+  [[nodiscard]] bool kept(bool automatic) const noexcept {
+    return options_.keep == Keep::always || (options_.keep == Keep::automatic && automatic);
+  }
+  // There is more to a hold than its renewal: somebody to tell, or an end to it.
+  [[nodiscard]] bool watched() const noexcept {
+    return tells() || options_.max_hold != max_hold_unlimited || options_.liveness != liveness_off;
+  }
+  [[nodiscard]] bool tells() const noexcept { return options_.on_lost != nullptr || options_.on_at_risk != nullptr; }
+  void begin_hold(Instant granted_at) noexcept {
+    granted_at_ = granted_at;
+    ticked_at_.set(granted_at);
+    risk_told_.store(false);
+    loss_told_.store(false);
+    news_ = News::none;
+  }
+  // A release has begun: the hold is over for whoever asks, is renewed no more, and nobody is told anything of it.
+  void begin_release() noexcept {
+    letting_go_ = true;
+    news_ = News::none;
+    valid_until_.store(0);
+  }
+  // Asked for, or refused: what is published counts again.
+  void end_release() noexcept { letting_go_ = false; }
+  [[nodiscard]] bool letting_go() const noexcept { return letting_go_; }
+  // What the machine says.
+  void publish(Instant valid_until, Instant risky_from) noexcept {
+    risky_from_.store(risky_from.nanoseconds());
+    valid_until_.store(letting_go_ ? 0 : valid_until.nanoseconds());
+  }
+  // Nothing is held, whatever was published.
+  void withdraw() noexcept { valid_until_.store(0); }
+
+  // A loss is the last news of a hold.
+  void note(News news) noexcept {
+    if (letting_go_ || (news == News::at_risk && news_ != News::none)) return;
+    news_ = news;
+  }
+  void doubt_is_over() noexcept {
+    if (news_ == News::at_risk) news_ = News::none;
+  }
+  void forget_news() noexcept { news_ = News::none; }
+  [[nodiscard]] News news() const noexcept { return news_; }
+  [[nodiscard]] bool has_news() const noexcept { return news_ != News::none; }
+  // The news, unless somebody has told it already; `call` is whom to tell, or nullptr. What comes next is news again.
+  [[nodiscard]] News take_news(Callback& call) noexcept {
+    const News news = news_;
+    news_ = News::none;
+    return news != News::none && claim(news, call) ? news : News::none;
+  }
+
+  // C. Who keeps the hold.
+  // May it be renewed: not beyond max_hold, nor after more than `liveness` without a tick?
+  [[nodiscard]] bool may_renew(Instant now) const noexcept { return !letting_go_ && !too_old(now) && alive(now); }
+  [[nodiscard]] bool too_old(Instant now) const noexcept {
+    return options_.max_hold != max_hold_unlimited && now - granted_at_ >= options_.max_hold;
+  }
+  [[nodiscard]] bool alive(Instant now) const noexcept {
+    return options_.liveness == liveness_off || ticked_at_.since(now) < options_.liveness;
+  }
+  void doubt() noexcept { risky_from_.store(0); }
+  // True for the first who asks for this hold and this news: it is the caller's to tell.
+  [[nodiscard]] bool claim(News news, Callback& call) noexcept {
+    call = news == News::lost ? options_.on_lost : options_.on_at_risk;
+    return !(news == News::lost ? loss_told_ : risk_told_).exchange(true);
+  }
+
+ private:
+  SharedValue<std::int64_t> valid_until_;
+  SharedValue<std::int64_t> risky_from_;
+  KeepOptions options_;
+  Instant granted_at_;
+  SharedTick ticked_at_;
+  SharedValue<bool> risk_told_;
+  SharedValue<bool> loss_told_;
+  News news_ = News::none;
+  bool letting_go_ = false;
+};
+
+}  // namespace holdfast

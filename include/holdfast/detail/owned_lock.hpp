@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// OwnedLock is what the reentrant kinds have in common: a handle of the one hold that its owner has of a kind and a name,
+// with a timing of its own for the holds that begin through it. Use the kinds: ReentrantLock, FencedLock, MultiLock.
+#pragma once
+
+#include "holdfast/detail/blocking_lock.hpp"
+
+namespace holdfast {
+
+class OwnedLock : public BlockingLock {
+ protected:
+  OwnedLock(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing) noexcept;
+  // Posts the release of what was acquired through this object and is left; what the owner's other objects acquired stays
+  // theirs. Does not block.
+  ~OwnedLock();
+
+ private:
+  static const HoldRecord::Ways ways;
+  static Status draw_ordinal(RandomSource& random, Token& token) noexcept;
+
+  Handle own_handle_;
+};
+static_assert(sizeof(OwnedLock) <= 64, "promised: a handle of a hold");
+
+}  // namespace holdfast

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/core/lock_task.hpp"
+
+#include "holdfast/proto/assert.hpp"
+#include "task_transitions.hpp"
+
+namespace holdfast {
+
+// ---- Commands ----------------------------------------------------------------------------------------------------
+
+void LockTask::begin_acquire(Instant now, Instant deadline, Instant end, const TaskSettings& settings) noexcept {
+  begin(Call::acquire, deadline, settings);
+  end_ = end;
+  only_ = now + timeout_min > deadline;
+  last_ = only_;
+  spread_ = retry_delay_min;
+  if (!only_)
+    plan_.begin({.deadline = deadline,
+                 .max_poll = settings.max_poll,
+                 .unknown_poll = settings.unknown_poll,
+                 .spread = settings.spread});
+}
+
+void LockTask::begin(Call call, Instant deadline, const TaskSettings& settings) noexcept {
+  HOLDFAST_ASSERT(over());
+  call_ = call;
+  stage_ = call == Call::acquire ? TaskStage::attempt : TaskStage::link;
+  settings_ = &settings;
+  deadline_ = end_ = deadline;
+  until_ = Instant();
+  only_ = last_ = true;
+  asked_again_ = woken_ = false;
+  refused_ = kept_ = busy_ = planned_ = given_up_ = compensated_ = deleted_ = false;
+}
+
+Instant LockTask::poll_timeout(bool woken, ListenSet confirmed) const noexcept {
+  switch (stage_) {
+    case TaskStage::idle:
+    case TaskStage::attempt:
+    case TaskStage::asking: return Instant::max();
+    case TaskStage::link:
+    case TaskStage::room:
+    case TaskStage::answer:
+    case TaskStage::compensation: return until_;
+    case TaskStage::retry: return planned_ ? plan_.next(woken, confirmed) : Instant::max();
+  }
+  return Instant::max();
+}
+
+// ---- Stages ------------------------------------------------------------------------------------------------------
+
+TaskAct LockTask::step(const TaskFacts& facts) noexcept {
+  for (;;) {
+    TaskInput input = TaskInput::none;
+    switch (stage_) {
+      // The plain way, from stage to stage.
+      case TaskStage::attempt: {
+        input = read_attempt(facts);
+        if (input != TaskInput::go) break;
+        const TaskAct act = go_from<TaskStage::attempt>();
+        if (facts.listening) return act;  // Otherwise there is nothing to settle.
+        [[fallthrough]];
+      }
+      case TaskStage::link:
+        input = read_link(facts);
+        if (input != TaskInput::go) break;
+        (void)go_from<TaskStage::link>();
+        [[fallthrough]];
+      case TaskStage::room:
+        input = read_room(facts);
+        if (input != TaskInput::go) break;
+        return go_from<TaskStage::room>();
+      case TaskStage::answer: input = read_answer(facts); break;
+      default: input = read(facts);
+    }
+    const TaskTransitionTable::Cell cell =
+        task_transition_table.cells[static_cast<int>(stage_)][static_cast<int>(input)];
+    HOLDFAST_ASSERT(cell.legal);
+    const bool stays = cell.to == stage_;
+    if (!stays) enter(cell.to);
+    if (cell.act != TaskAct::sleep || stays) return cell.act;
+  }
+}
+
+// The table says where to, and the compiler looks it up.
+template <TaskStage stage>
+[[gnu::always_inline]] inline TaskAct LockTask::go_from() noexcept {
+  constexpr TaskTransitionTable::Cell cell =
+      task_transition_table.cells[static_cast<int>(stage)][static_cast<int>(TaskInput::go)];
+  static_assert(cell.legal && cell.to != stage);
+  enter(cell.to);
+  return cell.act;
+}
+
+inline void LockTask::enter(TaskStage stage) noexcept {
+  stage_ = stage;
+  switch (stage) {
+    case TaskStage::idle: status_ = outcome_; break;
+    case TaskStage::attempt:
+    case TaskStage::answer: break;
+    case TaskStage::link:
+    case TaskStage::room: until_ = Instant(); break;
+    case TaskStage::asking: refused_ = given_up_ = false; break;
+    case TaskStage::retry: planned_ = false; break;
+    case TaskStage::compensation:
+      compensated_ = deleted_ = false;
+      until_ = deadline_;
+      break;
+  }
+}
+
+[[gnu::noinline]] bool LockTask::late(const TaskFacts& facts) noexcept {
+  const Instant now = facts.now;
+  if (until_ == Instant()) {
+    if (stage_ == TaskStage::link) {
+      until_ = earlier(limit(facts), now + settings_->connect_timeout);
+    } else {
+      until_ = call_ == Call::release ? facts.valid_until : limit(facts);
+      if (call_ == Call::acquire && last_) until_ = earlier(until_, now + settings_->request_timeout);
+      until_ = earlier(until_, now + settings_->room_timeout);
+    }
+  }
+  return now >= until_;
+}
+
+// How long the call waits for a connection, and for room.
+Instant LockTask::limit(const TaskFacts& facts) const noexcept {
+  if (call_ == Call::acquire) return last_ ? end_ : deadline_;
+  return call_ == Call::renew ? earlier(deadline_, facts.valid_until) : deadline_;
+}
+
+// What the facts mean where the call stands.
+inline TaskInput LockTask::read(const TaskFacts& facts) noexcept {
+  const Instant now = facts.now;
+  switch (stage_) {
+    case TaskStage::idle:
+    case TaskStage::attempt:  // step() reads these by themselves.
+    case TaskStage::link:
+    case TaskStage::room:
+    case TaskStage::answer: return TaskInput::none;
+    case TaskStage::asking: return refused_ ? conclude(outcome_, facts) : TaskInput::none;
+    case TaskStage::retry:
+      if (facts.cancelled) return end(Status::cancelled);
+      if (facts.link == Link::gone) return TaskInput::end;
+      if (!planned_) return TaskInput::none;
+      plan_.forget(static_cast<ListenSet>(~facts.confirmed));
+      return plan_.due(now, facts.woken, facts.confirmed) ? TaskInput::go : TaskInput::none;
+    case TaskStage::compensation:
+      if (compensated_ && deleted_) return end(Status::ok);
+      if (facts.cancelled) return end(Status::cancelled);
+      return compensated_ || now >= until_ || facts.link >= Link::absent ? TaskInput::end : TaskInput::none;
+  }
+  return TaskInput::none;
+}
+
+inline TaskInput LockTask::read_attempt(const TaskFacts& facts) noexcept {
+  const Instant now = facts.now;
+  if (facts.cancelled) return end(Status::cancelled);
+  if (now == Instant::max()) return end(Status::system_error);  // The clock cannot be read.
+  last_ = only_ || plan_.last(now);
+  asked_again_ = kept_ = false;
+  woken_ = facts.woken;
+  attempt_at_ = now;
+  if (!only_) plan_.begin_attempt(now, facts.confirmed);
+  return TaskInput::go;
+}
+
+inline TaskInput LockTask::read_link(const TaskFacts& facts) noexcept {
+  const bool holds = call_ == Call::renew || call_ == Call::release;
+  if (holds && !facts.held) return TaskInput::skip;  // Refused without a word to the server, connected or not.
+  if (facts.cancelled) [[unlikely]]
+    return cancel();
+  if (facts.link == Link::ready) [[likely]]
+    return TaskInput::go;
+  if (facts.link == Link::coming && !late(facts)) return TaskInput::none;
+  if (call_ == Call::release) return TaskInput::skip;  // Its compensation waits for the next connection.
+  return conclude(facts.link_failure == Status::ok ? Status::not_connected : facts.link_failure, facts);
+}
+
+inline TaskInput LockTask::read_room(const TaskFacts& facts) noexcept {
+  const bool holds = call_ == Call::renew || call_ == Call::release;
+  if (holds && !facts.held) return TaskInput::skip;
+  if (facts.cancelled) return cancel();
+  if (facts.link != Link::ready) return TaskInput::again;
+  if (facts.room) [[likely]]
+    return TaskInput::go;
+  if (!late(facts)) return TaskInput::none;
+  if (call_ == Call::release || settings_->room_timeout != Duration::max()) return TaskInput::skip;
+  return conclude(Status::too_many_requests, facts);
+}
+
+inline TaskInput LockTask::read_answer(const TaskFacts& facts) noexcept {
+  if (refused_) return conclude(outcome_, facts);  // By handle_kept().
+  if (given_up_ && facts.waiting) return conclude(outcome_, facts);
+  if (!facts.waiting) {
+    if (facts.answer != Status::ok || facts.cancelled) [[unlikely]]
+      return conclude(facts.answer, facts);
+    outcome_ = Status::ok;
+    return call_ != Call::acquire || kept_ || facts.kept ? TaskInput::end : TaskInput::granted;
+  }
+  if (!facts.cancelled && facts.now < until_) return TaskInput::none;
+  outcome_ = facts.cancelled ? Status::cancelled : Status::timed_out;
+  given_up_ = true;
+  return TaskInput::unwanted;
+}
+
+// Nothing is on its way. What is to be released is let go of all the same.
+TaskInput LockTask::cancel() noexcept {
+  outcome_ = Status::cancelled;
+  return call_ == Call::release ? TaskInput::let_go : TaskInput::end;
+}
+
+TaskInput LockTask::end(Status status) noexcept {
+  outcome_ = status;
+  return TaskInput::end;
+}
+
+// The call's request, or its attempt, has this outcome.
+[[gnu::noinline]] TaskInput LockTask::conclude(Status status, const TaskFacts& facts) noexcept {
+  outcome_ = status;
+  const bool asked = stage_ == TaskStage::asking || stage_ == TaskStage::answer;
+  // It had not left: once more, on the next connection, or when what filled the send buffer has left. What the keeper refuses
+  // was granted.
+  const bool answered = stage_ == TaskStage::answer;
+  const bool unsent = answered ? !refused_ && (status == Status::not_connected || status == Status::too_many_requests)
+                               : status == Status::not_connected;
+  const bool may_ask_again =
+      asked && settings_->one_node && unsent && !asked_again_ && facts.link < Link::absent && !facts.cancelled;
+  switch (call_) {
+    case Call::none:
+    case Call::question: return TaskInput::end;
+    case Call::renew:
+      if (!may_ask_again) return TaskInput::end;
+      asked_again_ = true;
+      return TaskInput::again;
+    case Call::release: {
+      // The compensation is the first thing on the next connection: the server's word is worth waiting for. A key that was
+      // still there and ours makes it a plain release.
+      const bool gone = status == Status::not_connected || status == Status::transport_closed;
+      return settings_->one_node && asked && gone && facts.released && facts.link != Link::gone ? TaskInput::await
+                                                                                                : TaskInput::end;
+    }
+    case Call::acquire: break;
+  }
+  if (facts.cancelled) {
+    outcome_ = Status::cancelled;
+    // What was granted when the cancel came is wanted by nobody any more.
+    return status == Status::ok ? TaskInput::let_go : TaskInput::end;
+  }
+  if (may_ask_again) {
+    asked_again_ = true;
+    return TaskInput::again;
+  }
+  // An attempt that was on its way when the wait was over was the last one.
+  if (last_ || facts.now >= deadline_ || facts.link == Link::gone || !worth_waiting(status)) return TaskInput::end;
+  busy_ = status == Status::lock_busy;
+  return TaskInput::retry;
+}
+
+// ---- Inputs ------------------------------------------------------------------------------------------------------
+
+void LockTask::handle_asked(Status status, Instant until) noexcept {
+  HOLDFAST_ASSERT(stage_ == TaskStage::asking);
+  refused_ = status != Status::ok;
+  until_ = until;
+  if (refused_)
+    outcome_ = status;
+  else
+    stage_ = task_transition_table.cells[static_cast<int>(TaskStage::asking)][static_cast<int>(TaskInput::go)].to;
+}
+
+void LockTask::handle_kept(Status status) noexcept {
+  HOLDFAST_ASSERT(stage_ == TaskStage::answer);
+  kept_ = true;
+  refused_ = status != Status::ok;
+  if (refused_) outcome_ = status;
+}
+
+void LockTask::plan(Instant now, ListenSet confirmed, std::int64_t remaining, bool alone,
+                    std::uint16_t random) noexcept {
+  if (stage_ != TaskStage::retry) return;
+  if (settings_->spread == WaitSpread::whole) plan_.set_floor(attempt_at_ + drawn(retry_delay_min, random));
+  // The next try is delayed at random and more and more, so that those who split the votes between them do not do so for ever.
+  if (!alone) {
+    spread_ = retry_delay_min;
+  } else {
+    spread_ = spread_ * 2 < retry_delay_max ? spread_ * 2 : retry_delay_max;
+    plan_.set_floor(now + drawn(spread_, random));
+  }
+  plan_.plan(now, busy_, confirmed, remaining, random);
+  planned_ = true;
+}
+
+void LockTask::bound_floor() noexcept {
+  plan_.set_floor(earlier(plan_.floor(), later(deadline_, attempt_at_ + retry_delay_min)));
+}
+
+void LockTask::plan_anew(Instant now, ListenSet confirmed, std::int64_t remaining, std::uint16_t random) noexcept {
+  if (stage_ == TaskStage::retry && planned_) plan_.plan(now, busy_, confirmed, remaining, random);
+}
+
+void LockTask::handle_compensated(bool deleted) noexcept {
+  if (stage_ != TaskStage::compensation) return;
+  compensated_ = true;
+  deleted_ = deleted;
+}
+
+Duration LockTask::drawn(Duration most, std::uint16_t random) noexcept {
+  return retry_delay_min + most * random / UINT16_MAX;
+}
+
+void LockTask::abandon(Status status) noexcept {
+  if (!over()) status_ = outcome_ = status;
+  stage_ = TaskStage::idle;
+}
+
+bool LockTask::invariants() const noexcept {
+  if (stage_ == TaskStage::idle) return true;
+  const bool acquires = call_ == Call::acquire;
+  if (call_ == Call::none) return false;
+  if ((stage_ == TaskStage::attempt || stage_ == TaskStage::retry) && !acquires) return false;
+  if (stage_ == TaskStage::retry && (only_ || last_)) return false;
+  if (stage_ == TaskStage::compensation && call_ != Call::release) return false;
+  if (end_ < deadline_) return false;
+  return acquires || (only_ && last_);
+}
+
+}  // namespace holdfast

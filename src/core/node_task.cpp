@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/core/node_task.hpp"
+
+namespace holdfast {
+
+Duration remaining_of(std::int64_t milliseconds) noexcept {
+  constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
+  if (milliseconds == -1 || milliseconds > milliseconds_max) return remaining_unlimited;
+  return milliseconds <= 0 ? Duration::zero() : std::chrono::milliseconds(milliseconds);
+}
+
+Status NodeTask::ask(const Token& token, Instant now) noexcept {
+  const Instant deadline = life_.request_deadline(now);
+  switch (life_.call()) {
+    case Call::none: break;
+    case Call::acquire:
+      remaining_ = remaining_unknown;  // Of whoever is in the way now.
+      if (machine_.kind().reentrant && machine_.held(now)) return machine_.reenter(now, deadline);
+      return machine_.acquire(token, now, deadline);
+    case Call::renew: return machine_.renew(now, deadline);
+    case Call::release:
+      if (machine_.count() > 1) return machine_.step_down(false, now, deadline);
+      return machine_.release(node_.session().identity().native_delete, false, now, deadline);
+    case Call::question: {
+      question_ += 2;
+      const Status status = node_.ask_remaining(machine_, {.requester = requester_, .generation = question_}, now);
+      question_waits_ = status == Status::ok;
+      return status;
+    }
+  }
+  return Status::ok;
+}
+
+// How long the hold in the way has left, where a refusal does not tell.
+void NodeTask::ask_along(Instant now) noexcept {
+  if (machine_.kind().tells_remaining) return;
+  (void)node_.ask_remaining(machine_, {.requester = requester_, .generation = 2 * machine_.generation()}, now);
+}
+
+bool NodeTask::pay(LockMachine& machine, Node& node, void* requester) noexcept {
+  if (!machine.wants_compensation()) return true;
+  if (!node.session().may_compensate()) return false;
+  ReplyTag tag;
+  Compensation compensation;
+  (void)machine.poll_compensation(tag, compensation);
+  tag.requester = requester;
+  if (node.session().compensate(tag, compensation) == Status::ok) return true;
+  machine.put_back_compensation();
+  return false;
+}
+
+void NodeTask::plan(Instant now, ListenSet confirmed, std::uint16_t random) noexcept {
+  if (machine_.kind().tells_remaining) remaining_ = machine_.busy_for();
+  if (life_.busy() && life_.was_woken()) ask_along(now);
+  life_.plan(now, confirmed, remaining_, false, random);
+}
+
+bool NodeTask::note(const Reply& reply) noexcept {
+  if (reply.tag.operation == Operation::query) return take_answer(reply);
+  // That of an earlier hold says nothing of this one.
+  if (reply.tag.operation == Operation::compensate && reply.tag.generation == machine_.generation())
+    life_.handle_compensated(reply.outcome == Status::ok && reply.value.is_integer(1));
+  return false;
+}
+
+bool NodeTask::take_answer(const Reply& reply) noexcept {
+  const bool told = reply.outcome == Status::ok && reply.value.is(RespKind::integer);
+  if (question_waits_ && reply.tag.generation == question_) {
+    question_waits_ = false;
+    question_outcome_ = reply.outcome;
+    if (told) remaining_ = reply.value.integer();
+    if (told || reply.outcome != Status::ok) return false;
+    question_outcome_ = Status::protocol_error;
+    node_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
+    return false;
+  }
+  // Of an attempt whose refusal did not tell the remaining time.
+  if (!told || reply.tag.generation != 2 * machine_.generation()) return false;
+  remaining_ = reply.value.integer();
+  return true;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT
+//
+// One call's life: what is asked of the driver, until when, and how it ends.
+#include "holdfast/core/lock_task.hpp"
+
+#include <chrono>
+#include <random>
+
+#include "printers.hpp"
+#include "task_transitions.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
+constexpr TaskSettings settings = {.request_timeout = 1s, .max_poll = 10s};
+constexpr std::uint16_t middle = UINT16_MAX / 2;
+
+// A driver without a server: what it sees, and what it was told to do.
+struct Desk {
+  LockTask task;
+  TaskFacts facts;
+
+  Desk() { facts.now = start; }
+  void acquire(Duration wait) { task.begin_acquire(start, start + wait, start + wait + 1s, settings); }
+  void renew(Duration timeout) {
+    hold();
+    task.begin(Call::renew, start + timeout, settings);
+  }
+  void release() {
+    hold();
+    task.begin(Call::release, start + 1s, settings);
+  }
+  void hold() {
+    facts.held = true;
+    facts.valid_until = start + 30s;
+  }
+  TaskAct step() {
+    const TaskAct act = task.step(facts);
+    TEST_ASSERT_TRUE(task.invariants());
+    return act;
+  }
+  void pass(Duration time) { facts.now = facts.now + time; }
+  // The machine takes the command, and answers.
+  void answer(Status status) {
+    TEST_ASSERT_EQUAL(TaskAct::ask, step());
+    task.handle_asked(Status::ok);
+    facts.waiting = true;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, step());
+    facts.waiting = false;
+    facts.answer = status;
+  }
+  void expect_over(Status status) {
+    TEST_ASSERT_EQUAL(TaskAct::over, step());
+    TEST_ASSERT_TRUE(task.over());
+    TEST_ASSERT_EQUAL(status, task.status());
+  }
+  void plan(std::int64_t remaining = remaining_unknown, bool alone = false) {
+    TEST_ASSERT_EQUAL(TaskAct::listen, step());
+    task.plan(facts.now, facts.confirmed, remaining, alone, middle);
+  }
+  [[nodiscard]] Instant timeout() const { return task.poll_timeout(facts.woken, facts.confirmed); }
+};
+
+}  // namespace
+
+TEST(test_acquire_should_ask_and_be_kept_once_it_is_granted) {
+  Desk desk;
+  desk.acquire(0s);
+  desk.answer(Status::ok);
+  TEST_ASSERT_EQUAL(TaskAct::keep, desk.step());
+  desk.task.handle_kept(Status::ok);
+  desk.expect_over(Status::ok);
+}
+
+TEST(test_a_grant_that_nobody_need_keep_should_end_the_call_at_once) {
+  Desk desk;
+  desk.facts.kept = true;
+  desk.acquire(0s);
+  desk.answer(Status::ok);
+  desk.expect_over(Status::ok);
+}
+
+TEST(test_acquire_that_may_not_wait_should_end_with_its_only_attempt) {
+  Desk desk;
+  desk.acquire(0s);
+  desk.answer(Status::lock_busy);
+  desk.expect_over(Status::lock_busy);
+}
+
+TEST(test_acquire_should_wait_for_a_connection_until_its_end) {
+  Desk desk;
+  desk.facts.link = Link::coming;
+  desk.acquire(0s);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(start + 1s, desk.timeout());
+  desk.pass(1s);
+  desk.facts.link_failure = Status::connect_failed;
+  desk.expect_over(Status::connect_failed);
+}
+
+TEST(test_an_attempt_should_wait_no_longer_for_a_connection_than_it_is_told) {
+  Desk desk;
+  desk.facts.link = Link::coming;
+  TaskSettings impatient = settings;
+  impatient.connect_timeout = 100ms;
+  desk.task.begin_acquire(start, start + 10s, start + 11s, impatient);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(start + 100ms, desk.timeout());
+  desk.pass(100ms);
+  desk.plan();
+  TEST_ASSERT_FALSE(desk.task.busy());
+}
+
+TEST(test_acquire_should_wait_for_room_and_say_so_when_there_is_none) {
+  Desk desk;
+  desk.facts.room = false;
+  desk.acquire(0s);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(TaskStage::room, desk.task.stage());
+  desk.pass(1s);
+  desk.expect_over(Status::too_many_requests);
+}
+
+TEST(test_who_waited_for_room_long_enough_should_ask_without_where_that_is_allowed) {
+  Desk desk;
+  desk.facts.room = false;
+  TaskSettings several = settings;
+  several.room_timeout = 50ms;
+  desk.task.begin_acquire(start, start + 10s, start + 11s, several);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(start + 50ms, desk.timeout());
+  desk.pass(50ms);
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+}
+
+TEST(test_who_waits_for_room_should_go_back_to_the_connection_that_was_lost) {
+  Desk desk;
+  desk.facts.room = false;
+  desk.acquire(10s);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  desk.facts.link = Link::coming;
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(TaskStage::link, desk.task.stage());
+}
+
+TEST(test_a_busy_lock_should_be_tried_again_when_a_message_comes) {
+  Desk desk;
+  desk.acquire(100s);
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  TEST_ASSERT_TRUE(desk.task.busy());
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  desk.facts.listening = true;
+  desk.facts.woken = true;
+  desk.pass(retry_delay_min);
+  TEST_ASSERT_EQUAL(TaskAct::attempt, desk.step());
+  TEST_ASSERT_TRUE(desk.task.was_woken());
+  desk.facts.woken = false;
+  desk.answer(Status::ok);
+}
+
+TEST(test_the_last_attempt_should_be_made_at_the_deadline) {
+  Desk desk;
+  desk.acquire(1s);
+  for (int attempts = 0; attempts < 1000; ++attempts) {
+    desk.answer(Status::lock_busy);
+    if (desk.facts.now >= start + 1s) return desk.expect_over(Status::lock_busy);
+    desk.plan();
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    TEST_ASSERT_TRUE(desk.timeout() <= start + 1s);
+    desk.facts.now = desk.timeout();
+  }
+  TEST_ASSERT_TRUE(desk.task.over());
+}
+
+TEST(test_an_outcome_that_waiting_cannot_mend_should_end_the_call) {
+  Desk desk;
+  desk.acquire(100s);
+  desk.answer(Status::wrong_type);
+  desk.expect_over(Status::wrong_type);
+}
+
+TEST(test_nobody_should_be_waited_for_after_the_client_was_closed) {
+  Desk desk;
+  desk.acquire(100s);
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  desk.facts.link = Link::gone;
+  desk.expect_over(Status::lock_busy);
+}
+
+TEST(test_what_had_not_left_should_be_asked_once_more_and_no_more) {
+  Desk desk;
+  desk.acquire(0s);
+  desk.answer(Status::not_connected);
+  desk.facts.link = Link::coming;
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(TaskStage::link, desk.task.stage());
+  desk.facts.link = Link::ready;
+  desk.answer(Status::not_connected);
+  desk.expect_over(Status::not_connected);
+}
+
+TEST(test_what_found_no_room_behind_a_reply_should_be_asked_once_more_and_no_more) {
+  Desk desk;
+  desk.acquire(0s);
+  desk.answer(Status::too_many_requests);
+  desk.answer(Status::too_many_requests);
+  desk.expect_over(Status::too_many_requests);
+}
+
+TEST(test_a_lost_reply_should_not_be_asked_again) {
+  Desk desk;
+  desk.renew(1s);
+  desk.answer(Status::transport_closed);
+  desk.expect_over(Status::transport_closed);
+}
+
+TEST(test_a_hold_without_a_keeper_should_be_another_reason_to_wait) {
+  Desk desk;
+  desk.acquire(100s);
+  desk.answer(Status::ok);
+  TEST_ASSERT_EQUAL(TaskAct::keep, desk.step());
+  desk.task.handle_kept(Status::too_many_requests);
+  desk.plan();
+  TEST_ASSERT_FALSE(desk.task.busy());
+}
+
+// Whatever the keeper says: the grant was answered, and was let go of. It is no request that had not left.
+TEST(test_what_its_keeper_refused_should_not_be_asked_again_at_once) {
+  for (const Status refusal : {Status::not_connected, Status::too_many_requests}) {
+    Desk desk;
+    desk.acquire(0s);
+    desk.answer(Status::ok);
+    TEST_ASSERT_EQUAL(TaskAct::keep, desk.step());
+    desk.task.handle_kept(refusal);
+    desk.expect_over(refusal);
+  }
+}
+
+TEST(test_renewal_should_not_wait_longer_than_its_hold_lasts) {
+  Desk desk;
+  desk.facts.link = Link::coming;
+  desk.renew(1000s);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(start + 30s, desk.timeout());
+  desk.pass(30s);
+  desk.facts.held = false;
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());  // The machine says that it is lost.
+  desk.task.handle_asked(Status::lock_lost);
+  desk.expect_over(Status::lock_lost);
+}
+
+TEST(test_release_should_be_asked_for_without_a_connection_when_there_is_none) {
+  Desk desk;
+  desk.facts.link = Link::absent;
+  desk.release();
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+}
+
+TEST(test_release_should_wait_for_the_word_of_its_compensation) {
+  for (const bool deleted : {true, false}) {
+    Desk desk;
+    desk.release();
+    desk.answer(Status::transport_closed);
+    desk.facts.released = true;
+    desk.facts.link = Link::coming;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    TEST_ASSERT_EQUAL(TaskStage::compensation, desk.task.stage());
+    TEST_ASSERT_EQUAL(start + 1s, desk.timeout());
+    desk.task.handle_compensated(deleted);
+    desk.expect_over(deleted ? Status::ok : Status::transport_closed);
+  }
+}
+
+TEST(test_release_should_not_wait_for_a_server_that_cannot_be_reached) {
+  Desk desk;
+  desk.release();
+  desk.answer(Status::transport_closed);
+  desk.facts.released = true;
+  desk.facts.link = Link::absent;
+  desk.expect_over(Status::transport_closed);
+}
+
+TEST(test_a_cancelled_wait_should_end_at_once) {
+  Desk desk;
+  desk.acquire(100s);
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  desk.facts.cancelled = true;
+  desk.expect_over(Status::cancelled);
+}
+
+TEST(test_a_cancelled_acquire_should_give_up_its_answer) {
+  Desk desk;
+  desk.acquire(100s);
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+  desk.task.handle_asked(Status::ok);
+  desk.facts.waiting = true;
+  desk.facts.cancelled = true;
+  TEST_ASSERT_EQUAL(TaskAct::give_up, desk.step());
+  TEST_ASSERT_EQUAL(Status::cancelled, desk.task.why_given_up());
+  desk.facts.waiting = false;
+  desk.facts.answer = Status::cancelled;
+  desk.expect_over(Status::cancelled);
+}
+
+TEST(test_what_was_granted_when_the_cancel_came_should_be_let_go) {
+  Desk desk;
+  desk.acquire(100s);
+  desk.answer(Status::ok);
+  desk.facts.cancelled = true;
+  TEST_ASSERT_EQUAL(TaskAct::let_go, desk.step());
+  desk.expect_over(Status::cancelled);
+}
+
+TEST(test_a_renewal_that_was_answered_should_keep_its_answer) {
+  Desk desk;
+  desk.renew(1s);
+  desk.answer(Status::ok);
+  desk.facts.cancelled = true;
+  desk.expect_over(Status::ok);
+}
+
+TEST(test_a_cancelled_release_should_let_go_all_the_same) {
+  Desk desk;
+  desk.facts.link = Link::coming;
+  desk.release();
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  desk.facts.cancelled = true;
+  TEST_ASSERT_EQUAL(TaskAct::let_go, desk.step());
+  desk.expect_over(Status::cancelled);
+}
+
+TEST(test_an_answer_that_is_too_late_should_be_given_up) {
+  Desk desk;
+  desk.release();
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+  desk.task.handle_asked(Status::ok, start + 1s);
+  desk.facts.waiting = true;
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(start + 1s, desk.timeout());
+  desk.pass(1s);
+  TEST_ASSERT_EQUAL(TaskAct::give_up, desk.step());
+  TEST_ASSERT_EQUAL(Status::timed_out, desk.task.why_given_up());
+  desk.expect_over(Status::timed_out);
+}
+
+TEST(test_without_a_clock_nothing_should_be_attempted) {
+  Desk desk;
+  desk.facts.now = Instant::max();
+  desk.acquire(0s);
+  desk.expect_over(Status::system_error);
+}
+
+TEST(test_who_split_the_votes_should_wait_longer_and_longer) {
+  Desk desk;
+  TaskSettings several = settings;
+  several.spread = WaitSpread::whole;
+  desk.task.begin_acquire(start, start + 1000s, start + 1001s, several);
+  Duration waited = 0s;
+  desk.facts.woken = true;  // By what the node that granted alone has released.
+  for (int round = 0; round < 4; ++round) {
+    desk.answer(Status::no_quorum);
+    desk.plan(remaining_unknown, true);
+    const Duration wait = desk.timeout() - desk.facts.now;
+    TEST_ASSERT_TRUE(wait > waited);
+    waited = wait;
+    desk.facts.now = desk.timeout();
+  }
+}
+
+// Whatever is seen and said: the table is never left, the call ends, and a cancelled one asks for nothing any more.
+TEST(test_every_call_should_end_whatever_is_seen) {
+  for (unsigned seed = 1; seed <= 20'000; ++seed) {
+    std::mt19937 random(seed);
+    const auto chance = [&](unsigned of) { return random() % of == 0; };
+    LockTask task;
+    TaskFacts facts;
+    facts.now = start;
+    TaskSettings drawn = settings;
+    if (chance(2))
+      drawn = {.connect_timeout = 50ms, .spread = WaitSpread::whole, .room_timeout = 20ms, .one_node = false};
+    const auto call = static_cast<Call>(1 + random() % 4);
+    if (call == Call::acquire)
+      task.begin_acquire(start, start + Duration(random() % 3'000'000'000), start + 4s, drawn);
+    else
+      task.begin(call, start + 1s, drawn);
+    int steps = 0;
+    for (;; ++steps) {
+      TEST_ASSERT_TRUE(steps < 5000);
+      facts.link = static_cast<Link>(random() % 4);
+      facts.room = chance(2);
+      facts.held = chance(2);
+      facts.waiting = chance(2);
+      facts.woken = chance(8);
+      facts.confirmed = static_cast<ListenSet>(random() % 2);
+      facts.listening = facts.confirmed != 0;
+      facts.released = chance(2);
+      facts.kept = chance(2);
+      facts.cancelled = facts.cancelled || chance(200);
+      facts.valid_until = start + 2s;
+      facts.answer = static_cast<Status>(random() % status_count);
+      const TaskAct act = task.step(facts);
+      TEST_ASSERT_TRUE(task.invariants());
+      if (act == TaskAct::over) break;
+      if (act == TaskAct::ask) {
+        TEST_ASSERT_FALSE(facts.cancelled && call != Call::release && call != Call::renew);
+        task.handle_asked(chance(4) ? static_cast<Status>(random() % status_count) : Status::ok,
+                          chance(2) ? facts.now + 100ms : facts.now + 10s);
+      }
+      if (act == TaskAct::keep) task.handle_kept(chance(4) ? Status::too_many_requests : Status::ok);
+      if (act == TaskAct::listen)
+        task.plan(facts.now, facts.confirmed, static_cast<std::int64_t>(random() % 100), chance(2),
+                  static_cast<std::uint16_t>(random()));
+      if (chance(8)) task.handle_compensated(chance(2));
+      if (act != TaskAct::sleep) continue;
+      const Instant until = task.poll_timeout(facts.woken, facts.confirmed);
+      TEST_ASSERT_TRUE(until != Instant::max());
+      facts.now = chance(2) ? later(facts.now, until) : facts.now + Duration(random() % 50'000'000);
+    }
+    TEST_ASSERT_TRUE(task.over());
+  }
+}

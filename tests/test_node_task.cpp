@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+//
+// One call of a lock on one server, without a socket: what is asked of the machine and of the server.
+#include "holdfast/core/node_task.hpp"
+
+#include <string>
+#include <string_view>
+
+#include "holdfast/core/mutex_options.hpp"
+#include "node_desk.hpp"
+#include "printers.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+const TaskSettings settings = {.request_timeout = 500ms, .max_poll = 10s};
+const std::string granted = "+OK\r\n";
+const std::string busy = "$-1\r\n";
+
+// A driver of one call. Its lock announces its releases, and a refusal of it does not tell the remaining time.
+struct CallDesk : NodeDesk {
+  CallDesk() {
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key(ByteView("k")), {.lease = 10s}));
+    connect();
+    transmit();
+    sent.clear();
+  }
+  TaskAct step() {
+    TaskFacts facts = task.facts(now);
+    facts.kept = true;
+    facts.listening = listening;
+    facts.woken = woken;
+    facts.confirmed = listening ? 1 : 0;
+    return task.life().step(facts);
+  }
+  void acquire(Duration wait) { task.begin_acquire(now, now + wait, now + wait + 500ms, settings); }
+  // As far as the reply to what is asked.
+  void ask() {
+    TaskAct act = step();
+    if (act == TaskAct::attempt) {
+      woken = false;
+      act = step();
+    }
+    TEST_ASSERT_EQUAL(TaskAct::ask, act);
+    const Status status = task.ask(Token(ByteView(std::string(32, 't'))), now);
+    task.submit(listening, now);
+    task.life().handle_asked(status);
+    transmit();
+  }
+  // Replies are the machine's, and the task's.
+  void answer(std::string_view bytes) {
+    receive(bytes);
+    for (const Reply& reply : heard) {
+      told_more = task.note(reply);
+      if (reply.tag.operation != Operation::query) machine.handle_reply(reply, now);
+      (void)machine.only_said_what_was_asked();
+    }
+    heard.clear();
+  }
+  void plan() {
+    TEST_ASSERT_EQUAL(TaskAct::listen, step());
+    listening = true;
+    task.plan(now, 1, least);
+    transmit();
+  }
+  // After the answer has been dealt with: how long it sleeps if nobody wakes it.
+  Duration sleeps() {
+    TEST_ASSERT_EQUAL(TaskAct::sleep, step());
+    return task.life().poll_timeout(woken, 1) - now;
+  }
+  bool asks_remaining() const { return sent.find("PTTL") != std::string::npos; }
+
+  LockMachine machine{kind_of(MutexOptions{.announce = true})};
+  NodeTask task{machine, *node, &machine};
+  bool listening = false;
+  bool woken = false;
+  bool told_more = false;
+};
+
+}  // namespace
+
+TEST(test_acquire_should_be_over_when_the_server_has_granted_it) {
+  CallDesk desk;
+  desk.acquire(0s);
+  desk.ask();
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  desk.answer(granted);
+  TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.life().status());
+  TEST_ASSERT_TRUE(desk.machine.held(desk.now));
+}
+
+TEST(test_a_try_that_nobody_has_woken_should_ask_along_what_is_left) {
+  CallDesk desk;
+  desk.acquire(100s);
+  desk.ask();
+  TEST_ASSERT_FALSE(desk.asks_remaining());  // It does not listen yet.
+  desk.answer(busy);
+  desk.plan();
+  desk.now = desk.now + 1s;
+  desk.sent.clear();
+  desk.ask();
+  TEST_ASSERT_TRUE(desk.asks_remaining());
+  desk.answer(busy + ":300\r\n");
+  TEST_ASSERT_TRUE(desk.told_more);
+  desk.plan();
+  TEST_ASSERT_TRUE(desk.sleeps() < 400ms);
+}
+
+TEST(test_a_woken_try_should_ask_what_is_left_only_if_it_was_refused) {
+  CallDesk desk;
+  desk.acquire(100s);
+  desk.listening = true;
+  desk.ask();
+  desk.answer(busy + ":-1\r\n");
+  desk.plan();
+  TEST_ASSERT_TRUE(desk.sleeps() == 10s);  // max_poll.
+  desk.woken = true;
+  desk.now = desk.now + 1s;
+  desk.sent.clear();
+  desk.ask();
+  TEST_ASSERT_FALSE(desk.asks_remaining());
+  desk.answer(busy);
+  desk.plan();
+  TEST_ASSERT_TRUE(desk.asks_remaining());
+  TEST_ASSERT_TRUE(desk.sleeps() == 10s);
+  desk.answer(":300\r\n");
+  TEST_ASSERT_TRUE(desk.told_more);
+  desk.task.plan_anew(desk.now, 1, least);
+  TEST_ASSERT_TRUE(desk.sleeps() < 400ms);
+}
+
+TEST(test_what_was_left_of_one_hold_should_not_be_taken_for_the_next) {
+  CallDesk desk;
+  desk.acquire(100s);
+  desk.ask();
+  desk.answer(busy);
+  desk.plan();
+  desk.now = desk.now + 10s;
+  desk.ask();
+  desk.answer(busy + ":300\r\n");
+  desk.plan();
+  desk.now = desk.now + 1s;
+  desk.ask();
+  desk.answer(busy);  // The answer to the question is still on its way.
+  desk.plan();
+  TEST_ASSERT_TRUE(desk.sleeps() == 10s);
+}
+
+TEST(test_a_question_should_have_the_answer_as_a_duration) {
+  const struct {
+    const char* reply;
+    Duration remaining;
+  } cases[] = {{":1500\r\n", 1500ms}, {":-1\r\n", remaining_unlimited}, {":-2\r\n", 0s}, {":0\r\n", 0s}};
+  for (const auto& [reply, remaining] : cases) {
+    CallDesk desk;
+    desk.task.begin(Call::question, desk.now + 500ms, settings);
+    desk.ask();
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    desk.answer(reply);
+    TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
+    TEST_ASSERT_EQUAL(Status::ok, desk.task.life().status());
+    TEST_ASSERT_TRUE(remaining == desk.task.remaining());
+  }
+}
+
+TEST(test_an_answer_of_another_shape_should_end_the_question_and_the_connection) {
+  CallDesk desk;
+  desk.task.begin(Call::question, desk.now + 500ms, settings);
+  desk.ask();
+  desk.answer("+OK\r\n");
+  TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.task.life().status());
+  TEST_ASSERT_TRUE(desk.node->session().state() == SessionState::failed);
+}
