@@ -19,8 +19,8 @@ static void tearDown() {}
 
 namespace {
 
-constexpr Duration woken_within = 2s;
-constexpr Duration bound = 20s;  // Of waiting for what must come. No test waits for it unless it fails.
+constexpr Duration woken_within = 8s;  // Far below every lease here, after which they would ask anyway.
+constexpr Duration bound = 20s;        // Of waiting for what must come. No test waits for it unless it fails.
 
 void connect(Client& client, const RedisServer& server) {
   const Status status = client.connect(ByteView(server.tcp_url()));
@@ -334,14 +334,14 @@ TEST_ON_SERVER(test_what_we_lock_twice_should_be_ours_until_we_release_twice) {
 }
 
 TEST_ON_SERVER(test_their_watchdog_should_keep_us_out_for_as_long_as_they_live) {
-  Peer peer(server.port(), {"watchdog-timeout 2000"});
+  Peer peer(server.port(), {"watchdog-timeout 6000"});
   Client client;
   connect(client, server);
   Owner owner(client);
   ReentrantLock lock(owner, "k", {.lease = 20s});
   TEST_ASSERT_EQUAL("granted", peer.ask("lock k watchdog 0"));
-  TEST_ASSERT_TRUE(std::stol(server.command("PTTL k")) <= 2000);
-  TEST_ASSERT_EQUAL(Status::lock_busy, lock.acquire(3500ms));
+  TEST_ASSERT_TRUE(std::stol(server.command("PTTL k")) <= 6000);
+  TEST_ASSERT_EQUAL(Status::lock_busy, lock.acquire(7s));
   TEST_ASSERT_EQUAL("yes", peer.ask("is-held k"));
   peer.kill();
   // No message comes from the dead: the lease's end is what is waited for.
@@ -358,10 +358,10 @@ TEST_ON_SERVER(test_our_watchdog_should_keep_them_out) {
   Watchdog watchdog(places.storage());
   TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
   Owner owner(client);
-  ReentrantLock lock(owner, "k", {.lease = 1500ms});
+  ReentrantLock lock(owner, "k", {.lease = 6s});
   TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
-  TEST_ASSERT_EQUAL("busy", peer.ask("lock k 20000 3500"));
+  TEST_ASSERT_EQUAL("busy", peer.ask("lock k 20000 7000"));
   TEST_ASSERT_TRUE(lock.held());
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
   TEST_ASSERT_EQUAL("granted", peer.ask("lock k 20000 0"));
@@ -374,10 +374,10 @@ TEST_ON_SERVER(test_tending_our_hold_should_keep_them_out) {
   Client client;
   connect(client, server);
   Owner owner(client);
-  ReentrantLock lock(owner, "k", {.lease = 1500ms});
+  ReentrantLock lock(owner, "k", {.lease = 6s});
   TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
-  TEST_ASSERT_EQUAL("waiting", peer.ask("start-lock k 20000 3500"));
+  TEST_ASSERT_EQUAL("waiting", peer.ask("start-lock k 20000 7000"));
   Duration until_next{};
   do {
     until_next = client.tend() - Client::now();
@@ -395,7 +395,7 @@ TEST_ON_SERVER(test_our_hold_should_pass_to_them_when_nobody_keeps_it) {
   Client client;
   connect(client, server);
   Owner owner(client);
-  ReentrantLock lock(owner, "k", {.lease = 500ms});
+  ReentrantLock lock(owner, "k", {.lease = 3s});
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   TEST_ASSERT_EQUAL("granted", peer.ask("lock k 20000 20000"));
   TEST_ASSERT_FALSE(lock.held());
@@ -411,7 +411,8 @@ TEST_ON_SERVER(test_their_late_unlock_should_leave_our_hold_alone) {
   connect(client, server);
   Owner owner(client);
   ReentrantLock lock(owner, "k", {.lease = 20s});
-  TEST_ASSERT_EQUAL("granted", peer.ask("lock k 300 0"));
+  TEST_ASSERT_EQUAL("granted", peer.ask("lock k 20000 0"));
+  TEST_ASSERT_EQUAL("1", server.command("PEXPIRE k 1"));  // As the server does once their lease is over.
   TEST_ASSERT_EQUAL(Status::ok, lock.acquire(bound));
   TEST_ASSERT_EQUAL("lost", peer.ask("unlock k"));
   TEST_ASSERT_TRUE(lock.held());
