@@ -23,6 +23,9 @@
   ENTRY(already_held,\
         "This object holds the lock, or does what is asked for, already.",\
         "Release it first, or wait until the other call has ended.") \
+  ENTRY(upgrade_refused,\
+        "The write lock is asked for under the own read lock.",\
+        "Release the read lock first, and check again what was read.") \
   ENTRY(buffer_too_small,\
         "The output does not fit into its buffer.",\
         "Pass a larger one.") \

@@ -10,6 +10,7 @@
 #include "holdfast/asio/async_mutex.hpp"
 #include "holdfast/asio/async_quorum.hpp"
 #include "holdfast/asio/async_quorum_lock.hpp"
+#include "holdfast/asio/async_read_write_lock.hpp"
 #include "holdfast/asio/async_redlock.hpp"
 #include "holdfast/asio/async_reentrant_lock.hpp"
 #include "holdfast/asio/async_scoped_lock.hpp"

@@ -11,6 +11,7 @@
 #include "holdfast/lockable.hpp"
 #include "holdfast/multi_lock.hpp"
 #include "holdfast/mutex.hpp"
+#include "holdfast/read_write_lock.hpp"
 #include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/scoped_lock.hpp"

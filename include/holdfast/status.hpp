@@ -21,7 +21,8 @@ enum class Status : std::uint8_t {
   not_held,          // Release or renewal of a lock that this object does not hold.
   already_held,  // Not while this object has it: an acquire or keep() of a lock that is held, a set that has taken locks,
                  // a second connect, close or wait for a loss that is in progress, a watchdog that runs.
-  buffer_too_small,   // The output does not fit; the buffer is untouched.
+  upgrade_refused,   // A write lock is asked for while this object's read lock is held. Waiting for it would never end.
+  buffer_too_small,  // The output does not fit; the buffer is untouched.
   too_many_requests,  // Every place of a fixed table is taken. Nothing was sent.
   cancelled,          // cancel() was called while the call waited.
   forked,             // The client belongs to the parent of this process.

@@ -48,6 +48,7 @@ int exit_code_of(Status status, int not_acquired) noexcept {
     case Status::ok:
     case Status::not_held:
     case Status::already_held:
+    case Status::upgrade_refused:
     case Status::buffer_too_small:
     case Status::too_many_requests:
     case Status::cancelled:
@@ -87,6 +88,7 @@ bool heals(Status status) noexcept {
     case Status::invalid_argument:
     case Status::not_held:
     case Status::already_held:
+    case Status::upgrade_refused:
     case Status::buffer_too_small:
     case Status::forked:
     case Status::protocol_error:

@@ -61,6 +61,13 @@ inline void LockMachine::raise(Instant asked_at) noexcept {
   events_ = static_cast<std::uint16_t>(events_ & ~event_bit(LockEvent::at_risk));  // The doubt is over.
 }
 
+ByteView LockMachine::partner_token() const noexcept {
+  if (partner_distance_ == 0) return {};
+  const auto* const partner =
+      reinterpret_cast<const LockMachine*>(reinterpret_cast<const char*>(this) + partner_distance_);
+  return partner->held(asked_at_) ? partner->token_.bytes() : ByteView();
+}
+
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
 Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
@@ -267,7 +274,7 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
         push_event(LockEvent::granted);
         return;
       }
-      case Verdict::busy: deny(Status::lock_busy); return;
+      case Verdict::busy: deny(facts_.refusal); return;
       case Verdict::not_ours:
       case Verdict::refused:
       case Verdict::unexpected:
@@ -501,7 +508,8 @@ Status LockMachine::poll_request(MutableBytes space, Request& request, std::size
                .token = &token_,
                .lease = std::chrono::milliseconds(compensation_.lease_milliseconds),  // The same.
                .count = step_target_,
-               .fence = facts_.fence});
+               .fence = facts_.fence,
+               .machine = this});
   if (const Status status = line.finish(size); status != Status::ok) return status;
   describe(request, operation);
   if (operation == Operation::renew) {

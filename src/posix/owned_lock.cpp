@@ -58,4 +58,20 @@ OwnedLock::~OwnedLock() {
   if (own_handle_.refusal == Status::ok) own_handle_.owner->leave(hold(), settle());
 }
 
+void OwnedLock::pair(OwnedLock& one, OwnedLock& other) noexcept {
+  if (one.own_handle_.refusal != Status::ok)
+    other.refuse(one.own_handle_.refusal);
+  else if (other.own_handle_.refusal != Status::ok)
+    one.refuse(other.own_handle_.refusal);
+  else
+    HoldRecord::pair(one.hold(), other.hold());
+}
+
+// REQUIRES: nothing was acquired through it.
+void OwnedLock::refuse(Status why) noexcept {
+  if (own_handle_.refusal == Status::ok) own_handle_.owner->leave(hold(), 0);
+  own_handle_.refusal = why;
+  attach(nullptr);
+}
+
 }  // namespace holdfast

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // AsyncLock is what all locks of an AsyncClient have in common: acquire, renew, release, and to be told of a loss. One
-// operation at a time, beside async_wait_lost(). Its kinds are AsyncMutex, AsyncReentrantLock, AsyncFencedLock and
-// AsyncMultiLock.
+// operation at a time, beside async_wait_lost(). Its kinds are AsyncMutex, AsyncReentrantLock, AsyncFencedLock,
+// AsyncMultiLock and the sides of AsyncReadWriteLock.
 //
 // Thread rule and heap: as AsyncClient's. Its whole memory is sizeof(AsyncLock), and a place of AsyncLimits::kept.
 #pragma once
@@ -52,6 +52,9 @@ class AsyncLock : public AsyncHold {
   AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing);
   // Posts the release of a hold that is left, and completes what waits with Status::cancelled.
   ~AsyncLock() override;
+
+  // As LockMachine's.
+  static void pair(AsyncLock& one, AsyncLock& other) noexcept { LockMachine::pair(one.machine_, other.machine_); }
 
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return machine_.fence(); }
 

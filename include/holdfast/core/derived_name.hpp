@@ -15,6 +15,8 @@ namespace holdfast {
 
 // The channel that announces releases.
 inline constexpr ByteView channel_prefix("redisson_lock__channel");
+// The same of a read/write lock.
+inline constexpr ByteView read_write_channel_prefix("redisson_rwlock");
 // The counter that fences come from.
 inline constexpr ByteView fence_prefix("redisson_lock_token");
 

@@ -16,6 +16,8 @@
 
 namespace holdfast {
 
+class LockMachine;
+
 // In which shape a request goes out.
 enum class RequestForm : std::uint8_t {
   by_sha,   // EVALSHA, or the plain command where the kind has one.
@@ -78,8 +80,9 @@ struct HoldView {
   Key key;
   const Token* token = nullptr;
   std::chrono::milliseconds lease{};
-  std::uint32_t count = 1;  // Of a step: how often it is held from then on.
-  std::uint64_t fence = 0;  // Of a renewal that writes the quorum's fence back; 0: it has none.
+  std::uint32_t count = 1;               // Of a step: how often it is held from then on.
+  std::uint64_t fence = 0;               // Of a renewal that writes the quorum's fence back; 0: it has none.
+  const LockMachine* machine = nullptr;  // Whose hold it is, of what a machine asks for itself.
 };
 
 // What a reply to an acquire says beside its verdict. Untouched where it does not.
@@ -87,7 +90,8 @@ inline constexpr std::int64_t remaining_unknown = INT64_MIN;
 struct LockFacts {
   std::int64_t remaining = remaining_unknown;  // Of the hold in the way, in milliseconds; -1: it has no TTL.
   std::uint64_t fence = 0;                     // Of the grant; 0: it has none.
-  std::uint8_t place = 0;  // Of a kind of several names: of the one in the way, as name_at() counts.
+  std::uint8_t place = 0;              // Of a kind of several names: of the one in the way, as name_at() counts.
+  Status refusal = Status::lock_busy;  // What a busy lock is told as.
 };
 
 // Where the token of an outermost acquisition comes from. Both are the driver's to draw.

@@ -16,6 +16,7 @@
 // counted from before the request left, less drift.   Not thread-safe: one owner.   No heap.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "holdfast/core/lock_kind.hpp"
@@ -88,6 +89,15 @@ class LockMachine {
   // Errors: invalid_argument (the machine stays as it was), already_held while state() is not idle.
   [[nodiscard]] Status configure(Key key, const LockTiming& timing) noexcept;
 
+  // The two sides of one lock: what the one asks for tells the server of the other's hold. REQUIRES: both stand in one object or
+  // one array, and neither moves.
+  static void pair(LockMachine& one, LockMachine& other) noexcept {
+    const std::ptrdiff_t distance = reinterpret_cast<const char*>(&other) - reinterpret_cast<const char*>(&one);
+    one.partner_distance_ = static_cast<std::int32_t>(distance);
+    other.partner_distance_ = static_cast<std::int32_t>(-distance);
+    HOLDFAST_ASSERT(one.partner_distance_ == distance && distance != 0);
+  }
+
   // A. Questions. Never change state.
   [[nodiscard]] bool held(Instant now) const noexcept { return now < valid_until_; }
   [[nodiscard]] LockState state() const noexcept { return state_; }
@@ -145,6 +155,9 @@ class LockMachine {
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] Key key() const noexcept { return Key({key_, key_size_}); }
   [[nodiscard]] const Token& token() const noexcept { return token_; }
+  // The token of the other side's hold; empty where there is no other side, or it was not held when the request in progress was
+  // made.
+  [[nodiscard]] ByteView partner_token() const noexcept;
   // As configured, with the lease and the drift that it comes to.
   [[nodiscard]] LockTiming timing() const noexcept { return {.lease = lease_, .drift = lease_ - validity_}; }
   [[nodiscard]] const LockKind& kind() const noexcept { return *kind_; }
@@ -274,8 +287,9 @@ class LockMachine {
   std::uint16_t events_ = 0;  // As event_bit().
   char key_[key_size_max];
   Token token_;
-  LockFacts facts_;            // Far from what is used often, whose offsets fit into one byte.
-  Compensation compensation_;  // Of the present hold: views key_ and token_.
+  std::int32_t partner_distance_ = 0;  // In bytes, from here to there; 0: there is none. A pointer would not fit in.
+  LockFacts facts_;                    // Far from what is used often, whose offsets fit into one byte.
+  Compensation compensation_;          // Of the present hold: views key_ and token_.
 };
 
 static_assert(sizeof(LockMachine) <= 480, "promised: a lock without its driver");

@@ -37,6 +37,9 @@ class HoldRecord {
   HoldRecord(const HoldRecord&) = delete;
   HoldRecord& operator=(const HoldRecord&) = delete;
 
+  // As LockMachine's.
+  static void pair(HoldRecord& one, HoldRecord& other) noexcept { LockMachine::pair(one.machine_, other.machine_); }
+
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
   // That of the next outermost acquisition, where nothing is held.
   void take_timing(const LockTiming& timing) noexcept;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // OwnedLock is what the reentrant kinds have in common: a handle of the one hold that its owner has of a kind and a name,
-// with a timing of its own for the holds that begin through it. Use the kinds: ReentrantLock, FencedLock, MultiLock.
+// with a timing of its own for the holds that begin through it. Use the kinds: ReentrantLock, FencedLock, MultiLock, and
+// ReadWriteLock, which has two.
 #pragma once
 
 #include "holdfast/detail/blocking_lock.hpp"
@@ -15,7 +16,12 @@ class OwnedLock : public BlockingLock {
   // theirs. Does not block.
   ~OwnedLock();
 
+  // The two sides of one lock, of one owner: what the one asks for tells the server of the other's hold. If one of them was
+  // refused, both are: a hold that has another side has it for as long as it stands.
+  static void pair(OwnedLock& one, OwnedLock& other) noexcept;
+
  private:
+  void refuse(Status why) noexcept;
   static const HoldRecord::Ways ways;
   static Status draw_ordinal(RandomSource& random, Token& token) noexcept;
 

@@ -1,0 +1,32 @@
+-- Deletes our hold. Readers that are left keep the lock, and when a writer goes its other side may be one of them; where none
+-- is left whose own time runs, the lock goes. A reader that goes wakes one waiter of every client, a writer wakes all:
+-- Redisson's and ours. Needs no memory. A count beyond 100 is believed unseen.
+-- KEYS[1] lock, ARGV[1] token, ARGV[2] channel. Returns 1, or 0 if it is not ours.
+local lock, call, mode, message = KEYS[1], redis.call, 'read', '0'
+local tag = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+if call('HDEL', lock, ARGV[1]) == 1 then
+call('DEL', tag .. ':' .. ARGV[1] .. ':rwlock_timeout:1')
+elseif call('HDEL', lock, ARGV[1] .. ':write') == 1 then
+mode, message = 'write', '1'
+else
+return 0
+end
+if call('HGET', lock, 'mode') ~= mode then
+return 1
+end
+local fields = call('HGETALL', lock)
+for index = 1, #fields, 2 do
+local count = tonumber(fields[index + 1]) or 0
+for place = 1, math.min(count, 100) do
+if count > 100 or call('PTTL', tag .. ':' .. fields[index] .. ':rwlock_timeout:' .. place) ~= -2 then
+if mode == 'write' then
+call('HSET', lock, 'mode', 'read')
+redis.pcall('PUBLISH', ARGV[2], message)
+end
+return 1
+end
+end
+end
+call('DEL', lock)
+redis.pcall('PUBLISH', ARGV[2], message)
+return 1

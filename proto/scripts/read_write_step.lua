@@ -1,0 +1,19 @@
+-- Sets how often a read or a write lock is held, if it is ours: an absolute number, so that saying it twice changes nothing.
+-- Never creates a lock, never shortens. PEXPIRE comes first, so that it passes when memory is full.
+-- KEYS[1] lock, ARGV[1] token, ARGV[2] count, ARGV[3] lease in milliseconds. Returns 1, or 0 if it is not ours.
+local lock, field, lease = KEYS[1], ARGV[1], tonumber(ARGV[3])
+local tag = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+local own = tag .. ':' .. field .. ':rwlock_timeout:1'
+if redis.call('HEXISTS', lock, field) == 0 then
+field, own = field .. ':write', nil
+if redis.call('HEXISTS', lock, field) == 0 then
+return 0
+end
+end
+local left = redis.call('PTTL', lock)
+redis.call('PEXPIRE', lock, left > lease and left or lease)
+if own and redis.call('PEXPIRE', own, lease) == 0 then
+redis.call('SET', own, '1', 'PX', lease)
+end
+redis.call('HSET', lock, field, ARGV[2])
+return 1
