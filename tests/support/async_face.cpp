@@ -246,6 +246,18 @@ MultiLock::MultiLock(Owner& owner, const ByteView* names, std::size_t count, con
       }) {}
 ByteView MultiLock::name(std::size_t index) const { return static_cast<const AsyncMultiLock&>(*lock_).name(index); }
 
+// The side that is destroyed last destroys the lock.
+ReadWriteLock::ReadWriteLock(Owner& owner, BytesArgument key, const ReadWriteTiming& timing)
+    : read_(owner.client(),
+            [&](AsyncClient& inside) {
+              lock_ = std::make_shared<AsyncReadWriteLock>(inside, key, timing);
+              return std::shared_ptr<AsyncLock>(lock_, &lock_->read());
+            }),
+      write_(owner.client(), [&](AsyncClient&) {
+        AsyncLock& side = lock_->write();
+        return std::shared_ptr<AsyncLock>(std::move(lock_), &side);
+      }) {}
+
 // ---- The watchdog ------------------------------------------------------------------------------------------------
 
 void Client::attach(Watchdog* watchdog) {

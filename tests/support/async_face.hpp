@@ -16,6 +16,7 @@
 
 #include "holdfast/client_config.hpp"
 #include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/read_write_kind.hpp"
 #include "holdfast/core/session.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/keep_options.hpp"
@@ -29,6 +30,7 @@ class io_context;
 namespace holdfast {
 class AsyncClient;
 class AsyncLock;
+class AsyncReadWriteLock;
 }  // namespace holdfast
 
 namespace async_face {
@@ -172,6 +174,23 @@ class MultiLock : public BlockingLock {
   MultiLock(Owner& owner, Text (&names)[count], const holdfast::LockTiming& timing = {})
       : MultiLock(owner, std::vector<holdfast::ByteView>(names, names + count).data(), count, timing) {}
   [[nodiscard]] holdfast::ByteView name(std::size_t index) const;
+};
+
+class ReadWriteLock {
+ public:
+  class Side : public BlockingLock {
+   private:
+    friend class ReadWriteLock;
+    using BlockingLock::BlockingLock;
+  };
+  ReadWriteLock(Owner& owner, holdfast::BytesArgument key, const holdfast::ReadWriteTiming& timing = {});
+  [[nodiscard]] Side& read() { return read_; }
+  [[nodiscard]] Side& write() { return write_; }
+
+ private:
+  std::shared_ptr<holdfast::AsyncReadWriteLock> lock_;  // Until a side has it.
+  Side read_;
+  Side write_;
 };
 
 // A thread for the loop of each client. How many holds a client keeps is its own affair.

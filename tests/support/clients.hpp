@@ -19,6 +19,7 @@ using under_test::FencedLock;
 using under_test::MultiLock;
 using under_test::Mutex;
 using under_test::Owner;
+using under_test::ReadWriteLock;
 using under_test::ReentrantLock;
 using under_test::Watchdog;
 using under_test::WatchdogPlaces;
