@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/quorum_kinds.hpp"
 #include "holdfast/core/reentrant_kind.hpp"
@@ -31,10 +32,12 @@ constexpr Operation operations[] = {Operation::acquire, Operation::renew,      O
 Words words_of(const LockKind& kind, Operation operation, RequestForm form, std::uint64_t fence,
                const std::string& key) {
   const Token token{ByteView(token_text)};
+  LockMachine machine(kind);
+  machine.set_fence(fence);
   WrittenLine line;
   kind.fill(
       line, kind, operation, form,
-      {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7, .fence = fence});
+      {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7, .machine = &machine});
   return line.words();
 }
 Words renewal(const LockKind& kind, RequestForm form, std::uint64_t fence, const std::string& key = "name") {
@@ -93,12 +96,14 @@ TEST(test_the_write_back_of_the_longest_key_should_fit_into_half_a_send_buffer) 
   const std::string key(key_size_max, 'k');
   const Token token{ByteView(std::string(token_size_max, 'a'))};
   for (const Pair& pair : pairs) {
+    LockMachine machine(*pair.quorum);
+    machine.set_fence(INT64_MAX);
     WrittenLine line;
     pair.quorum->fill(line, *pair.quorum, Operation::renew, RequestForm::by_text,
                       {.key = Key(ByteView(key)),
                        .token = &token,
                        .lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_max),
-                       .fence = INT64_MAX});
+                       .machine = &machine});
     TEST_ASSERT_EQUAL(Status::ok, line.finish());
   }
 }

@@ -28,7 +28,7 @@ class ReadWriteLock {
    private:
     friend class ReadWriteLock;
     Side(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing) noexcept
-        : OwnedLock(owner, kind, key, timing) {}
+        : OwnedLock(owner, kind, key, timing, of_pair) {}
     ~Side() = default;
   };
 

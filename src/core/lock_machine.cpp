@@ -508,7 +508,6 @@ Status LockMachine::poll_request(MutableBytes space, Request& request, std::size
                .token = &token_,
                .lease = std::chrono::milliseconds(compensation_.lease_milliseconds),  // The same.
                .count = step_target_,
-               .fence = facts_.fence,
                .machine = this});
   if (const Status status = line.finish(size); status != Status::ok) return status;
   describe(request, operation);

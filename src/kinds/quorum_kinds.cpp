@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/quorum_kinds.hpp"
 
+#include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/reentrant_kind.hpp"
 #include "kind_replies.hpp"
@@ -13,12 +14,13 @@ namespace {
 // Everything but a renewal that has a fence to write is as on one node.
 template <const LockKind& single>
 void fill(CommandLine& line, const LockKind&, Operation operation, RequestForm form, const HoldView& hold) noexcept {
-  if (operation != Operation::renew || hold.fence == 0) {
+  const std::uint64_t fence = operation == Operation::renew ? hold.machine->fence() : 0;
+  if (fence == 0) {
     single.fill(line, single, operation, form, hold);
     return;
   }
   line.add_script(scripts::quorum_renew, form).add(two_keys).add(hold.key.bytes()).add_derived(fence_prefix, hold.key);
-  line.add_token(*hold.token).add(hold.lease.count()).add(static_cast<std::int64_t>(hold.fence));
+  line.add_token(*hold.token).add(hold.lease.count()).add(static_cast<std::int64_t>(fence));
 }
 
 template <const LockKind& single>

@@ -39,11 +39,29 @@ void HoldOwner::leave(OwnedHold& hold, std::uint32_t acquired) noexcept {
 
 // ---- Its handles ---------------------------------------------------------------------------------------------------
 
-constinit const HoldRecord::Ways OwnedLock::ways = {.draw_ordinal = draw_ordinal, .run_listening = run_listening};
+constinit const HoldRecord::Ways OwnedLock::alone = {.draw_ordinal = HoldRecord::draw_ordinal,
+                                                     .run_listening = run_listening};
+constinit const HoldRecord::Ways OwnedLock::of_pair = {.draw_ordinal = HoldRecord::draw_ordinal_of_pair,
+                                                       .run_listening = run_listening};
 
-Status OwnedLock::draw_ordinal(RandomSource& random, Token& token) noexcept { return random.draw_ordinal(token); }
+Status HoldRecord::draw_ordinal(HoldRecord& record, Token& token) noexcept {
+  return record.client_->random_source_.draw_ordinal(token);
+}
 
-OwnedLock::OwnedLock(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing) noexcept
+// Both sides stand at the same place of their records.
+Status HoldRecord::draw_ordinal_of_pair(HoldRecord& record, Token& token) noexcept {
+  if (const std::ptrdiff_t distance = record.machine_.partner_distance(); distance != 0) {
+    auto* const other = reinterpret_cast<HoldRecord*>(reinterpret_cast<char*>(&record) + distance);
+    if (other->orphaned())
+      (void)other->begin_anew();  // The parent's hold gives its child no right to anything.
+    else if (other->keeper_ != nullptr)
+      other->keeper_->sync(*other);
+  }
+  return draw_ordinal(record, token);
+}
+
+OwnedLock::OwnedLock(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing,
+                     const HoldRecord::Ways& ways) noexcept
     : BlockingLock(&own_handle_), own_handle_{.owner = &owner, .timing = timing} {
   if (!key.valid() || !timing.valid()) {
     own_handle_.refusal = Status::invalid_argument;

@@ -88,6 +88,14 @@ TEST_ON_SERVER(test_minimal_should_hold_and_release) {
   TEST_ASSERT_EQUAL("0", server.command("EXISTS holdfast/example"));
 }
 
+// ---- read_write --------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_read_write_should_read_write_and_read_again) {
+  use("read_write");
+  TEST_ASSERT_TRUE(contains(output_of("", {server.unix_url()}, 0), "read what was changed, beside others: ok"));
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+}
+
 // ---- poll_loop ---------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_poll_loop_should_keep_three_locks_and_refuse_a_second_one) {

@@ -253,6 +253,28 @@ TEST_ON_SERVER(test_destructors_in_a_child_should_leave_the_parents_hold) {
   TEST_ASSERT_EQUAL("0", server.command("EXISTS k m"));
 }
 
+TEST_ON_SERVER(test_a_side_that_the_parent_holds_should_give_its_child_no_right_to_the_other) {
+  for (const bool writes : {true, false}) {
+    Client client;
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(calm_config(server.unix_url())));
+    Owner owner(client);
+    ReadWriteLock lock(owner, "k", {.read = {.lease = 20s}, .write = {.lease = 20s}});
+    auto& held = writes ? lock.write() : lock.read();
+    auto& asked = writes ? lock.read() : lock.write();
+    TEST_ASSERT_EQUAL(Status::ok, held.try_acquire());
+    Child forked([&](Child& child) {
+      WRONG_UNLESS(asked.try_acquire() == Status::lock_busy);
+      WRONG_UNLESS(!held.held());
+      return 0;
+    });
+    TEST_ASSERT_EQUAL("", forked.hear());
+    TEST_ASSERT_EQUAL(0, forked.join());
+    TEST_ASSERT_TRUE(held.held());
+    TEST_ASSERT_EQUAL(Status::ok, held.release());
+    TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+  }
+}
+
 // The fork comes while another thread waits for a lock, and while the watchdog is at work.
 TEST_ON_SERVER(test_fork_in_the_middle_of_a_wait_should_leave_a_client_that_works) {
   Client client;

@@ -220,9 +220,10 @@ void fill_wrong(CommandLine& line, const LockKind& kind, Operation operation, Re
       return;
     }
     case Sin::fence_not_written: {
-      if (operation != Operation::renew || hold.fence == 0) break;
+      if (operation != Operation::renew || hold.machine->fence() == 0) break;
+      const LockMachine fenceless(right);
       HoldView plain = hold;
-      plain.fence = 0;
+      plain.machine = &fenceless;
       right.fill(line, right, operation, form, plain);
       return;
     }

@@ -80,9 +80,9 @@ struct HoldView {
   Key key;
   const Token* token = nullptr;
   std::chrono::milliseconds lease{};
-  std::uint32_t count = 1;               // Of a step: how often it is held from then on.
-  std::uint64_t fence = 0;               // Of a renewal that writes the quorum's fence back; 0: it has none.
-  const LockMachine* machine = nullptr;  // Whose hold it is, of what a machine asks for itself.
+  std::uint32_t count = 1;  // Of a step: how often it is held from then on.
+  const LockMachine* machine =
+      nullptr;  // Whose hold it is; nullptr: of a compensation, which may come after its machine.
 };
 
 // What a reply to an acquire says beside its verdict. Untouched where it does not.

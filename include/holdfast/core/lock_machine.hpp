@@ -97,6 +97,8 @@ class LockMachine {
     other.partner_distance_ = static_cast<std::int32_t>(-distance);
     HOLDFAST_ASSERT(one.partner_distance_ == distance && distance != 0);
   }
+  // From here to the other side; 0: there is none.
+  [[nodiscard]] std::ptrdiff_t partner_distance() const noexcept { return partner_distance_; }
 
   // A. Questions. Never change state.
   [[nodiscard]] bool held(Instant now) const noexcept { return now < valid_until_; }

@@ -26,7 +26,7 @@ class HoldRecord {
   // cannot hold them, as it stands below the I/O line and knows no Client. nullptr: the kind does not need it.
   struct Ways {
     // The token of a kind of TokenSource::client_ordinal.
-    Status (*draw_ordinal)(RandomSource& random, Token& token) noexcept = nullptr;
+    Status (*draw_ordinal)(HoldRecord& record, Token& token) noexcept = nullptr;
     // How a call of a kind that announces its releases runs, if it may wait.
     Status (*run_listening)(HoldRecord& record, NodeTask& task) noexcept = nullptr;
   };
@@ -71,6 +71,7 @@ class HoldRecord {
   friend class Watchdog;
   friend class PushEar;
   friend Status run_listening(HoldRecord& record, NodeTask& task) noexcept;
+  friend class OwnedLock;
 
   // forked: a hold of the parent's was forgotten.
   [[nodiscard]] Status begin() noexcept;
@@ -104,6 +105,11 @@ class HoldRecord {
     if (machine_.has_output()) [[unlikely]]
       settle();
   }
+  // The token of an owner's hold, which is about to ask for the lock.
+  static Status draw_ordinal(HoldRecord& record, Token& token) noexcept;
+  // The same of one of two sides. What it asks for depends on the other's hold, of which a keeper may know better than its
+  // machine does.
+  static Status draw_ordinal_of_pair(HoldRecord& record, Token& token) noexcept;
   // After every input: hands over what the machine has to say.
   void settle() noexcept;
   void note_post_outcome(const Reply& reply) noexcept;

@@ -11,7 +11,11 @@ namespace holdfast {
 
 class OwnedLock : public BlockingLock {
  protected:
-  OwnedLock(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing) noexcept;
+  static const HoldRecord::Ways alone;    // Of a lock with one side,
+  static const HoldRecord::Ways of_pair;  // and with two.
+
+  OwnedLock(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing,
+            const HoldRecord::Ways& ways = alone) noexcept;
   // Posts the release of what was acquired through this object and is left; what the owner's other objects acquired stays
   // theirs. Does not block.
   ~OwnedLock();
@@ -22,8 +26,6 @@ class OwnedLock : public BlockingLock {
 
  private:
   void refuse(Status why) noexcept;
-  static const HoldRecord::Ways ways;
-  static Status draw_ordinal(RandomSource& random, Token& token) noexcept;
 
   Handle own_handle_;
 };
