@@ -12,23 +12,25 @@
 namespace holdfast {
 
 enum class LockForm : std::uint8_t {
-  free,        // There is no such key.
-  mutex,       // A string: a Mutex, redis-py, redsync, node-redlock. Or a string that is no lock: a type does not tell.
-  reentrant,   // A hash: ReentrantLock, FencedLock, Redisson's plain, fenced and fair locks.
-  read_write,  // Redisson's read/write lock.
-  other,       // No lock that holdfast knows.
+  free,       // There is no such key.
+  mutex,      // A string: a Mutex, redis-py, redsync, node-redlock. Or a string that is no lock: a type does not tell.
+  reentrant,  // A hash: ReentrantLock, FencedLock, Redisson's plain, fenced and fair locks.
+  read,       // A hash with a mode: a ReadWriteLock or Redisson's that is read,
+  write,      // or written. Its writer may read as well.
+  other,      // No lock that holdfast knows.
 };
-// "free", "mutex", "reentrant", "read/write", "other".
+// "free", "mutex", "reentrant", "read", "write", "other".
 [[nodiscard]] const char* to_string(LockForm form) noexcept;
 
 inline constexpr std::size_t owner_text_size_max = 128;
 
 struct LockInfo {
   LockForm form = LockForm::free;
-  // The token, or the owner field (Redisson: `uuid:thread`); of several holders one of them. Any bytes; cut at the limit.
+  // The token, or the owner field (Redisson: `uuid:thread`), a writer's without its `:write`; of several readers one of them.
+  // Any bytes; cut at the limit.
   BoundedText<owner_text_size_max> owner{};
-  std::uint64_t count = 0;                // How often that owner holds it.
-  std::uint64_t owners = 0;               // More than one: a read lock.
+  std::uint64_t count = 0;   // How often that owner holds it.
+  std::uint64_t owners = 0;  // More than one: readers. Who has died counts until the last of them has left.
   Duration remaining = Duration::zero();  // Duration::max(): the key has no TTL.
   std::uint64_t fence = 0;                // The last one given out; 0: none.
 };

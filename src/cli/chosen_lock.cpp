@@ -7,6 +7,7 @@
 #include "exit_codes.hpp"
 #include "failure_text.hpp"
 #include "holdfast/limits.hpp"
+#include "holdfast/proto/assert.hpp"
 
 namespace holdfast::cli {
 
@@ -36,6 +37,12 @@ void ChosenLock::make_lock(OneServer& one) {
     case Kind::mutex: lock_ = &one.place.emplace<Mutex>(one.client, name, timing, mutex_options); break;
     case Kind::reentrant: lock_ = &one.place.emplace<ReentrantLock>(one.owner, name, timing); break;
     case Kind::fenced: lock_ = &one.place.emplace<FencedLock>(one.owner, name, timing); break;
+    case Kind::read:
+      lock_ = &one.place.emplace<ReadWriteLock>(one.owner, name, ReadWriteTiming{.read = timing}).read();
+      break;
+    case Kind::write:
+      lock_ = &one.place.emplace<ReadWriteLock>(one.owner, name, ReadWriteTiming{.write = timing}).write();
+      break;
   }
 }
 
@@ -53,6 +60,8 @@ void ChosenLock::make_lock(SeveralServers& several) {
     case Kind::fenced:
       redlock_ = &several.place.emplace<RedlockFencedLock<nodes_max>>(several.quorum, name, timing);
       break;
+    case Kind::read:
+    case Kind::write: HOLDFAST_ASSERT(false);  // options.cpp refuses them on several servers.
   }
 }
 

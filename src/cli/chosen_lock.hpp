@@ -16,6 +16,7 @@
 #include "holdfast/instant.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/owner.hpp"
+#include "holdfast/read_write_lock.hpp"
 #include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
 #include "lock_choice.hpp"
@@ -71,8 +72,8 @@ class ChosenLock {
  private:
   struct OneServer {
     Client client;
-    OwnerOf<1> owner{client};  // Before the lock, which must go first.
-    std::variant<std::monostate, Mutex, ReentrantLock, FencedLock> place;
+    OwnerOf<2> owner{client};  // Before the lock, which must go first; a read/write lock takes two places.
+    std::variant<std::monostate, Mutex, ReentrantLock, FencedLock, ReadWriteLock> place;
   };
   struct SeveralServers {
     Quorum<nodes_max> quorum;

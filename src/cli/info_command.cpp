@@ -29,7 +29,8 @@ const char* state_text(LockForm form) noexcept {
     case LockForm::other: return "no lock";
     case LockForm::mutex:
     case LockForm::reentrant:
-    case LockForm::read_write: return "held";
+    case LockForm::read:
+    case LockForm::write: return "held";
   }
   return "invalid";
 }
@@ -40,7 +41,8 @@ int exit_code_for(LockForm form) noexcept {
     case LockForm::other: return exit_no_lock;
     case LockForm::mutex:
     case LockForm::reentrant:
-    case LockForm::read_write: return exit_ok;
+    case LockForm::read:
+    case LockForm::write: return exit_ok;
   }
   return exit_software;
 }

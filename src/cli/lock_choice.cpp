@@ -8,12 +8,14 @@ const char* to_string(Kind kind) noexcept {
     case Kind::mutex: return "mutex";
     case Kind::reentrant: return "reentrant";
     case Kind::fenced: return "fenced";
+    case Kind::read: return "read";
+    case Kind::write: return "write";
   }
   return "invalid";
 }
 
 std::optional<Kind> kind_named(std::string_view name) noexcept {
-  for (const Kind kind : {Kind::mutex, Kind::reentrant, Kind::fenced})
+  for (const Kind kind : {Kind::mutex, Kind::reentrant, Kind::fenced, Kind::read, Kind::write})
     if (name == to_string(kind)) return kind;
   return std::nullopt;
 }

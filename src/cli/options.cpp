@@ -124,15 +124,17 @@ LockChoice choice_from(const Texts& texts, std::size_t server_count) {
   LockChoice choice = {.fence = texts.fence};
   if (texts.kind) {
     const std::optional<Kind> kind = kind_named(*texts.kind);
-    if (!kind && server_count > 1 && needs_one_server(*texts.kind))
+    if (server_count > 1 && needs_one_server(*texts.kind))
       throw UsageError{"--kind: there is no '" + *texts.kind +
                        "' on several servers: its order and its counts are one server's, and several do not agree on " +
-                       "them; there are " + kind_names};
-    if (!kind) throw UsageError{"--kind: '" + escaped(*texts.kind) + "' is no kind of lock; there are " + kind_names};
+                       "them; there are " + quorum_kind_names};
+    const char* const names = server_count > 1 ? quorum_kind_names : kind_names;
+    if (!kind) throw UsageError{"--kind: '" + escaped(*texts.kind) + "' is no kind of lock; there are " + names};
     choice.kind = *kind;
   }
-  if (choice.kind == Kind::reentrant && choice.fence)
-    throw UsageError{"--fence: a reentrant lock has no fence; --kind fenced is one that has"};
+  if (choice.kind != Kind::mutex && choice.kind != Kind::fenced && choice.fence)
+    throw UsageError{std::string("--fence: a ") + to_string(choice.kind) +
+                     " lock has no fence; --kind fenced is one that has"};
   if (choice.kind == Kind::fenced) choice.fence = true;
   return choice;
 }
@@ -163,6 +165,14 @@ Duration lease_from(const char* option, const std::string& text) {
     throw UsageError{std::string(option) + ": a lease has whole milliseconds, from " + seconds_text(lease_min) +
                      " to " + seconds_text(lease_max) + " seconds; '" + escaped(text) + "' has not"};
   return lease;
+}
+
+// What read_timing() would refuse, said while it can still be mended.
+void check_read_lease(Duration lease) {
+  if (lease > read_lease_max)
+    throw UsageError{"-l: a read lock has a lease of at most " + seconds_text(read_lease_max) + " seconds, and " +
+                     seconds_text(lease) + " are more: a Redisson that reads, too, gives the whole lock its own " +
+                     seconds_text(read_lease_max) + " seconds whenever it renews, and would cut ours short"};
 }
 
 // Long enough for a command to tidy up, and short beside the lease, so that a renewal may fail a few times first.
@@ -360,6 +370,7 @@ Invocation read_run(const Texts& texts, SplitArguments& split, const Environment
   if (texts.no_wait) options.wait = no_wait;
   if (texts.wait) options.wait = seconds_of("-w", *texts.wait);
   if (texts.lease) options.lease = lease_from("-l", *texts.lease);
+  if (options.choice.kind == Kind::read) check_read_lease(options.lease);
   options.grace = texts.grace ? grace_from(*texts.grace, options.lease) : default_grace(options.lease);
   if (texts.exit_code) options.not_acquired = exit_code_from(*texts.exit_code);
   read_quorum(options, texts);

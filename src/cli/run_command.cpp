@@ -117,7 +117,9 @@ int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay,
 int run(RunOptions& options) {
   const RunList outer = RunList::inherited();
   const std::string name = escaped(options.name);
-  if (options.wait != no_wait && is_own_lock(options, outer)) return tell_own_lock(options);
+  // A reader is let in beside an outer run that reads. Where that writes, the server's answer tells.
+  const bool may_join = options.choice.kind == Kind::read;
+  if (options.wait != no_wait && !may_join && is_own_lock(options, outer)) return tell_own_lock(options);
   SignalRelay relay;
   if (!relay.opened()) {
     say("cannot open a pipe: " + system_text(errno));

@@ -14,13 +14,15 @@ namespace {
 constexpr std::uint32_t info_fields = 7;
 static_assert(info_fields + 1 <= client_elements_max);
 static_assert(scripts::lock_info.text.size() + key_size_max + derived_name_size_max + 128 < transmit_size_max &&
-              scripts::force_release.text.size() + key_size_max + derived_name_size_max + 128 < transmit_size_max);
+              scripts::force_release.text.size() + key_size_max + 2 * derived_name_size_max + 128 < transmit_size_max);
 
 LockForm form_of(ByteView type, ByteView mode) noexcept {
   if (type == ByteView("none")) return LockForm::free;
   if (type == ByteView("string")) return LockForm::mutex;
   if (type != ByteView("hash")) return LockForm::other;
-  return mode.empty() ? LockForm::reentrant : LockForm::read_write;
+  if (mode == ByteView("read")) return LockForm::read;
+  if (mode == ByteView("write")) return LockForm::write;
+  return mode.empty() ? LockForm::reentrant : LockForm::other;
 }
 
 // True if that is the reply of lock_info.lua.
@@ -41,7 +43,9 @@ bool decode_info(const RespValue& reply, void* out) noexcept {
   // Whatever another client wrote there: what is no number counts as none.
   (void)read_decimal(texts[3], UINT64_MAX / 2, info.count);
   (void)read_decimal(texts[6], UINT64_MAX / 2, info.fence);
-  info.owners = static_cast<std::uint64_t>(fields.integer()) - (info.form == LockForm::read_write ? 1 : 0);
+  info.owners = static_cast<std::uint64_t>(fields.integer());
+  if (info.form == LockForm::read) --info.owners;     // The mode.
+  if (info.form == LockForm::write) info.owners = 1;  // What is beside the writer is its other side.
   constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
   if (remaining.integer() == -1 || remaining.integer() > milliseconds_max)
     info.remaining = Duration::max();
@@ -63,7 +67,8 @@ const char* to_string(LockForm form) noexcept {
     case LockForm::free: return "free";
     case LockForm::mutex: return "mutex";
     case LockForm::reentrant: return "reentrant";
-    case LockForm::read_write: return "read/write";
+    case LockForm::read: return "read";
+    case LockForm::write: return "write";
     case LockForm::other: return "other";
   }
   return "invalid";
@@ -78,8 +83,10 @@ Status inspect(Client& client, Key key, LockInfo& info) noexcept {
 Status force_release(Client& client, Key key, bool& released) noexcept {
   if (!key.valid()) return Status::invalid_argument;
   const DerivedName channel(channel_prefix, key);
-  return client.query({{"EVAL", scripts::force_release.text, "1", key.bytes(), channel.bytes()}}, decode_released,
-                      &released);
+  const DerivedName read_write_channel(read_write_channel_prefix, key);
+  return client.query(
+      {{"EVAL", scripts::force_release.text, "1", key.bytes(), channel.bytes(), read_write_channel.bytes()}},
+      decode_released, &released);
 }
 
 }  // namespace holdfast

@@ -25,6 +25,17 @@
 //     fence NAME                          TOKEN                 the counter's present value
 //     force-unlock | is-locked | is-held NAME      yes | no
 //     hold-count | remaining NAME         NUMBER                of the thread that locked it last; milliseconds
+//
+// and of the sides of a read/write lock, as lock, start-lock, unlock and so on are of a lock:
+//
+//     read-lock | start-read-lock NAME LEASE WAIT
+//     unlock-read | force-unlock-read | is-locked-read | is-held-read | hold-count-read NAME
+//     write-lock ... hold-count-write, start-write-count
+//
+//     await-waiters NAME                  ok                    those that were started in the background sleep
+//
+// What is started in the background belongs to an owner of its own. The others are of one owner, which may have both sides; but
+// what is asked of a side is asked of the owner that locked this side last.
 #pragma once
 
 #include <fcntl.h>

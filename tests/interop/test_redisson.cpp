@@ -4,13 +4,11 @@
 //
 // Leases are long where a hand-off is timed: who is served within two seconds was woken by a message, not by the end of
 // a lease or by a poll.
-#include "live_fixture.hpp"
-
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "peer.hpp"
+#include "redisson_fixture.hpp"
 
 using namespace holdfast;
 
@@ -18,73 +16,6 @@ static void setUp() {}
 static void tearDown() {}
 
 namespace {
-
-constexpr Duration woken_within = 8s;  // Far below every lease here, after which they would ask anyway.
-constexpr Duration bound = 20s;        // Of waiting for what must come. No test waits for it unless it fails.
-
-void connect(Client& client, const RedisServer& server) {
-  const Status status = client.connect(ByteView(server.tcp_url()));
-  TEST_MESSAGE("error text: " << std::string(client.error_text().string_view()));
-  TEST_ASSERT_EQUAL(Status::ok, status);
-}
-
-// The server has no event for what others do: asked again after a breath.
-template <typename Condition>
-bool comes_true(Condition&& condition) {
-  const Instant limit = Client::now() + bound;
-  while (!condition()) {
-    if (Client::now() >= limit) return false;
-    ::poll(nullptr, 0, 2);
-  }
-  return true;
-}
-
-// As Redisson derives it, spelt out once more: a test must not take the name from what it tests.
-std::string derived(const std::string& prefix, const std::string& name) {
-  return name.find('{') == std::string::npos ? prefix + ":{" + name + "}" : prefix + ":" + name;
-}
-
-long subscribers_of(const RedisServer& server, const std::string& name) {
-  const std::string channel = derived("redisson_lock__channel", name);
-  const std::string answer = server.command(std::vector<std::string>{"PUBSUB", "NUMSUB", channel});
-  return std::stol(answer.substr(answer.rfind(' ') + 1));
-}
-
-void await_subscribers(const RedisServer& server, const std::string& name, long count) {
-  TEST_ASSERT_TRUE(comes_true([&] { return subscribers_of(server, name) == count; }));
-}
-
-// Who waits has been refused, has subscribed, and has been refused once more: from then on only a message wakes it.
-// Both sides' scripts ask for the remaining time when they refuse.
-class Refusals {
- public:
-  explicit Refusals(const RedisServer& server) : server_(server), before_(count()) {}
-  // For so many waiters since it was made, on so many connections.
-  void await_waiting(const std::string& name, long waiters = 1, long connections = 1) const {
-    TEST_ASSERT_TRUE(comes_true([&] { return count() >= before_ + 2 * waiters; }));
-    await_subscribers(server_, name, connections);
-  }
-
- private:
-  long count() const {
-    const std::string stats = server_.command("INFO commandstats");
-    const std::string wanted = "cmdstat_pttl:calls=";
-    const std::size_t at = stats.find(wanted);
-    return at == std::string::npos ? 0 : std::stol(stats.substr(at + wanted.size()));
-  }
-
-  const RedisServer& server_;
-  long before_;
-};
-
-// Redisson deletes its latches behind the caller's back, and unsubscribes there, too.
-void expect_nothing_left(const RedisServer& server, const std::string& keys_wanted = "") {
-  std::string keys;
-  const bool swept = comes_true([&] { return (keys = server.command("KEYS *")) == keys_wanted; });
-  TEST_MESSAGE("keys: " << keys);
-  TEST_ASSERT_TRUE(swept);
-  TEST_ASSERT_TRUE(comes_true([&] { return server.command("PUBSUB CHANNELS redisson_lock__channel*").empty(); }));
-}
 
 std::uint64_t count_by_inspection(Client& client, const std::string& name) {
   LockInfo info;
@@ -128,16 +59,6 @@ class Waiter {
   std::thread thread_;
 };
 
-// Expects that somebody of theirs was granted the lock that soon after `event`. Returns the token of a fenced one.
-std::string expect_granted_after(Peer& peer, const std::string& name, Instant event) {
-  const std::vector<std::string> granted = peer.event();
-  const Duration taken = Client::now() - event;
-  TEST_ASSERT_EQUAL("granted", granted.at(0));
-  TEST_ASSERT_EQUAL(Peer::word_of(name), granted.at(1));
-  TEST_ASSERT_TRUE(taken < woken_within);
-  return granted.size() > 3 ? granted[3] : "";
-}
-
 // What the two kinds have in common.
 struct Plain {
   using Lock = ReentrantLock;
@@ -152,8 +73,6 @@ struct Fenced {
   // The counter stays: a fence that starts anew would be none.
   static std::string left_behind(const std::string& name) { return derived("redisson_lock_token", name); }
 };
-
-bool is_granted(const std::string& answer) { return answer.rfind("granted", 0) == 0; }
 
 template <typename Kind>
 void exclude_each_other(const RedisServer& server) {
@@ -225,15 +144,6 @@ void wake_ours(const RedisServer& server, const std::string& name) {
   }
   expect_nothing_left(server, Kind::left_behind(name));
 }
-
-// Names whose channel is derived in each of its ways, and whose bytes are not all plain.
-const std::string names[] = {"orders/42",
-                             "two words",
-                             "Gr\xc3\xbc\xc3\x9f"
-                             "e \xf0\x9f\x94\x92",
-                             "{tag}rest",
-                             "a{b}c",
-                             "100%+"};
 
 }  // namespace
 

@@ -26,13 +26,17 @@ static void tearDown() {}
 
 namespace {
 
-constexpr const char* kinds[] = {"mutex", "reentrant", "fenced"};
+constexpr const char* kinds[] = {"mutex", "reentrant", "fenced", "read", "write"};
 constexpr char channel[] = "redisson_lock__channel:{lock}";
+constexpr char read_write_channel[] = "redisson_rwlock:{lock}";
+
+bool is_read_write(const std::string& kind) { return kind == "read" || kind == "write"; }
+const char* channel_of(const std::string& kind) { return is_read_write(kind) ? read_write_channel : channel; }
 
 // Until so many wait for `lock` by push.
-void await_subscribers(const RedisServer& server, int count) {
-  const std::string expected = std::string(channel) + " " + std::to_string(count);
-  TEST_ASSERT_TRUE(eventually([&] { return server.command(std::string("PUBSUB NUMSUB ") + channel) == expected; }));
+void await_subscribers(const RedisServer& server, int count, const std::string& on = channel) {
+  const std::string expected = on + " " + std::to_string(count);
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("PUBSUB NUMSUB " + on) == expected; }));
 }
 
 }  // namespace
@@ -125,21 +129,71 @@ TEST_ON_SERVER(test_closed_standard_descriptors_should_not_become_our_socket) {
 // ---- Kinds -------------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_each_kind_should_have_its_type_and_exclude_every_kind) {
-  const std::pair<const char*, const char*> types[] = {{"mutex", "string"}, {"reentrant", "hash"}, {"fenced", "hash"}};
-  for (const auto& [kind, type] : types) {
+  struct Case {
+    const char* kind;
+    const char* type;
+    const char* question;
+    const char* before_token;
+    const char* behind_token;
+  };
+  const Case cases[] = {{"mutex", "string", "GET lock", "", ""},
+                        {"reentrant", "hash", "HKEYS lock", "", ""},
+                        {"fenced", "hash", "HKEYS lock", "", ""},
+                        {"read", "hash", "HKEYS lock", "mode ", ""},
+                        {"write", "hash", "HKEYS lock", "mode ", ":write"}};
+  for (const auto& [kind, type, question, before_token, behind_token] : cases) {
     Running command(server.unix_url(),
                     run_script({"--kind", kind}, "echo $HOLDFAST_KIND; echo $HOLDFAST_TOKEN; exec sleep 100"));
     TEST_ASSERT_EQUAL(std::string(kind), command.line());
     const std::string token = command.line();
     TEST_ASSERT_EQUAL(std::string(type), server.command("TYPE lock"));
-    TEST_ASSERT_EQUAL(token, server.command(type == std::string("string") ? "GET lock" : "HKEYS lock"));
-    for (const char* const other : kinds)
-      TEST_ASSERT_EQUAL(exit_not_acquired,
+    TEST_ASSERT_EQUAL(before_token + token + behind_token, server.command(question));
+    for (const char* const other : kinds) {
+      const bool readers = kind == std::string("read") && other == std::string("read");
+      TEST_ASSERT_EQUAL(readers ? 1 : exit_not_acquired,
                         run_to_end(server.unix_url(), run_script({"-n", "--kind", other}, "exit 1")));
+    }
     command.signal(SIGTERM);
     TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
     TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
   }
+}
+
+TEST_ON_SERVER(test_readers_should_run_beside_each_other_and_a_writer_after_the_last_of_them) {
+  const std::string go_on = "echo up; exec sleep 100";
+  Running first(server.unix_url(), run_script({"--kind", "read"}, go_on));
+  Running second(server.unix_url(), run_script({"--kind", "read"}, go_on));
+  TEST_ASSERT_EQUAL("up", first.line());
+  TEST_ASSERT_EQUAL("up", second.line());
+  TEST_ASSERT_TRUE(contains(output_of(server.unix_url(), {"info", "lock"}, 0), "\nkind: read\n"));
+  TEST_ASSERT_TRUE(contains(output_of(server.unix_url(), {"info", "lock"}, 0), "\nowners: 2\n"));
+  Running writer(server.unix_url(), run_script({"--kind", "write"}, go_on));
+  await_subscribers(server, 1, read_write_channel);
+  first.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, first.wait());
+  TEST_ASSERT_EQUAL("read", server.command("HGET lock mode"));
+  const Instant begin = Client::now();
+  second.signal(SIGTERM);
+  TEST_ASSERT_EQUAL("up", writer.line());
+  TEST_ASSERT_TRUE(Client::now() - begin < 5s);  // Half of what a waiter sleeps when nobody wakes it.
+  TEST_ASSERT_EQUAL(128 + SIGTERM, second.wait());
+  TEST_ASSERT_EQUAL("write", server.command("HGET lock mode"));
+  TEST_ASSERT_TRUE(contains(output_of(server.unix_url(), {"info", "lock"}, 0), "\nkind: write\n"));
+  // One message for both, and both run at once.
+  Running third(server.unix_url(), run_script({"--kind", "read"}, go_on));
+  Running fourth(server.unix_url(), run_script({"--kind", "read"}, go_on));
+  await_subscribers(server, 2, read_write_channel);
+  const Instant let_go = Client::now();
+  writer.signal(SIGTERM);
+  TEST_ASSERT_EQUAL("up", third.line());
+  TEST_ASSERT_EQUAL("up", fourth.line());
+  TEST_ASSERT_TRUE(Client::now() - let_go < 5s);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, writer.wait());
+  for (Running* const reader : {&third, &fourth}) {
+    reader->signal(SIGTERM);
+    TEST_ASSERT_EQUAL(128 + SIGTERM, reader->wait());
+  }
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
 
 TEST_ON_SERVER(test_without_a_kind_the_lock_should_be_a_mutex) {
@@ -164,7 +218,7 @@ TEST_ON_SERVER(test_fence_should_grow_from_run_to_run) {
 
 TEST_ON_SERVER(test_an_inherited_fence_should_never_pass_for_ours) {
   const std::string tell = "echo ${HOLDFAST_FENCE-none}";
-  for (const char* const kind : {"mutex", "reentrant"}) {
+  for (const char* const kind : {"mutex", "reentrant", "read", "write"}) {
     const Words inner = {command_path(), "run", "--kind", kind, "lock", "--", "sh", "-c", tell};
     Words words = {"run", "--kind", "fenced", "outer", "--", "sh", "-c", tell + "; \"$@\"", "sh"};
     words.insert(words.end(), inner.begin(), inner.end());
@@ -219,7 +273,7 @@ TEST_ON_SERVER(test_a_signal_while_waiting_should_end_the_wait_and_leave_nothing
   for (const char* const kind : kinds)
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
       Running command(server.unix_url(), run_script({"--kind", kind}, "exit 1"));
-      await_subscribers(server, 1);
+      await_subscribers(server, 1, channel_of(kind));
       command.signal(number);
       TEST_ASSERT_EQUAL(128 + number, command.wait());
       TEST_ASSERT_TRUE(eventually([&] { return !contains(server.command("CLIENT LIST"), "name=holdfast"); }));
@@ -230,7 +284,7 @@ TEST_ON_SERVER(test_a_signal_while_waiting_should_end_the_wait_and_leave_nothing
 TEST_ON_SERVER(test_a_signal_at_any_instant_should_leave_no_lock_and_no_process) {
   // The instants are spread over connecting, acquiring, forking and running.
   for (int step = 0; step < 30; ++step) {
-    Running command(server.unix_url(), run_script({"-n", "--kind", kinds[step % 3]}, "sleep 1000"));
+    Running command(server.unix_url(), run_script({"-n", "--kind", kinds[step % 5]}, "sleep 1000"));
     const timespec delay = {.tv_sec = 0, .tv_nsec = step * 300'000};
     ::nanosleep(&delay, nullptr);
     command.signal(SIGTERM);
@@ -243,20 +297,23 @@ TEST_ON_SERVER(test_a_signal_at_any_instant_should_leave_no_lock_and_no_process)
 
 TEST_ON_SERVER(test_a_waiter_of_any_kind_should_be_woken_by_a_release) {
   for (const char* const kind : kinds) {
+    const std::string heard_on = channel_of(kind);
     RawConnection listener(server.socket_path());
-    TEST_ASSERT_EQUAL(std::string("subscribe ") + channel + " 1",
-                      listener.command(std::string("SUBSCRIBE ") + channel));
-    Running first(server.unix_url(), run_script({"--kind", kind, "-l", "3600"}, "echo up; exec sleep 100"));
+    TEST_ASSERT_EQUAL("subscribe " + heard_on + " 1", listener.command("SUBSCRIBE " + heard_on));
+    const bool reads = kind == std::string("read");  // It has no longer lease, and waits for none of its kind.
+    Running first(server.unix_url(),
+                  run_script({"--kind", kind, "-l", reads ? "30" : "3600"}, "echo up; exec sleep 100"));
     TEST_ASSERT_EQUAL("up", first.line());
-    Running second(server.unix_url(), run_script({"--kind", kind}, "echo late"));
-    await_subscribers(server, 2);
+    Running second(server.unix_url(), run_script({"--kind", reads ? "write" : kind}, "echo late"));
+    await_subscribers(server, 2, heard_on);
     first.signal(SIGTERM);
     const Instant begin = Client::now();
     TEST_ASSERT_EQUAL("late", second.line());
     TEST_ASSERT_TRUE(Client::now() - begin < 5s);  // Half of what a waiter of a hash kind sleeps when nobody wakes it.
     TEST_ASSERT_EQUAL(0, second.wait());
     // A mutex asks by itself so often that only the message tells.
-    TEST_ASSERT_EQUAL(std::string("message ") + channel + " 0", listener.command("PING"));
+    const std::string message = kind == std::string("write") ? "1" : "0";
+    TEST_ASSERT_EQUAL("message " + heard_on + " " + message, listener.command("PING"));
   }
 }
 
@@ -536,8 +593,14 @@ TEST_ON_SERVER(test_info_should_tell_who_holds_a_lock_of_any_client) {
   const std::pair<Words, const char*> cases[] = {
       {{"SET", "lock", "foreign"}, "kind: mutex\nowner: foreign\ncount: 1\nremaining: no expiry\n"},
       {{"HSET", "lock", "uuid:1", "3"}, "kind: reentrant\nowner: uuid:1\ncount: 3\nremaining: no expiry\n"},
+      {{"HSET", "lock", "mode", "read", "uuid:1", "2"}, "kind: read\nowner: uuid:1\ncount: 2\nremaining: no expiry\n"},
       {{"HSET", "lock", "mode", "read", "uuid:1", "2", "uuid:2", "2"},
-       "kind: read/write\nowner: uuid:1\ncount: 2\nowners: 2\nremaining: no expiry\n"},
+       "kind: read\nowner: uuid:1\ncount: 2\nowners: 2\nremaining: no expiry\n"},
+      {{"HSET", "lock", "mode", "write", "uuid:1:write", "3"},
+       "kind: write\nowner: uuid:1\ncount: 3\nremaining: no expiry\n"},
+      // A writer that reads.
+      {{"HSET", "lock", "uuid:1", "7", "mode", "write", "uuid:1:write", "3"},
+       "kind: write\nowner: uuid:1\ncount: 3\nremaining: no expiry\n"},
       {{"SET", "lock", ""}, "kind: mutex\ncount: 1\nremaining: no expiry\n"},
       {{"HSET", "lock", "f", "no number"}, "kind: reentrant\nowner: f\ncount: 0\nremaining: no expiry\n"},
   };
@@ -557,6 +620,8 @@ TEST_ON_SERVER(test_info_should_tell_of_a_run) {
     const std::string fence = command.line();
     const std::string text = output_of(server.unix_url(), {"info", "lock"}, 0);
     TEST_ASSERT_TRUE(contains(text, "\nowner: " + token + "\ncount: 1\nremaining: "));
+    const bool alike = kind == std::string("fenced");
+    TEST_ASSERT_TRUE(contains(text, std::string("\nkind: ") + (alike ? "reentrant" : kind) + "\n"));
     TEST_ASSERT_TRUE(contains(text, " seconds\n"));
     TEST_ASSERT_EQUAL(!fence.empty(), contains(text, "\nfence: " + fence + "\n"));
     command.signal(SIGTERM);
@@ -610,7 +675,9 @@ TEST_ON_SERVER(test_info_and_release_on_a_silent_server_should_end_soon) {
 // ---- release -----------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_forced_release_should_free_a_lock_of_any_client) {
-  for (const Words& command : {Words{"SET", "lock", "foreign"}, Words{"HSET", "lock", "uuid:1", "3"}}) {
+  for (const Words& command : {Words{"SET", "lock", "foreign"}, Words{"HSET", "lock", "uuid:1", "3"},
+                               Words{"HSET", "lock", "mode", "read", "uuid:1", "1", "uuid:2", "1"},
+                               Words{"HSET", "lock", "mode", "write", "uuid:1:write", "1"}}) {
     server.command(command);
     std::string errors;
     TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), {"release", "--force", "lock"}, &errors));
@@ -630,7 +697,7 @@ TEST_ON_SERVER(test_release_without_force_should_touch_nothing) {
 }
 
 TEST_ON_SERVER(test_forced_release_should_not_touch_what_is_no_lock) {
-  for (const Words& command : {Words{"RPUSH", "lock", "a"}, Words{"HSET", "lock", "mode", "read", "uuid:1", "1"}}) {
+  for (const Words& command : {Words{"RPUSH", "lock", "a"}, Words{"HSET", "lock", "mode", "other", "uuid:1", "1"}}) {
     server.command(command);
     std::string errors;
     TEST_ASSERT_EQUAL(exit_no_lock, run_to_end(server.unix_url(), {"release", "--force", "lock"}, &errors));
@@ -641,14 +708,20 @@ TEST_ON_SERVER(test_forced_release_should_not_touch_what_is_no_lock) {
 }
 
 TEST_ON_SERVER(test_forced_release_should_wake_a_waiting_run) {
-  for (const char* const kind : kinds) {
-    server.command("SET lock foreign");
+  for (const std::string kind : kinds) {
+    const char* const mode = kind == "read" ? "write" : "read";
+    server.command(is_read_write(kind) ? Words{"HSET", "lock", "mode", mode, "foreign", "1"}
+                                       : Words{"SET", "lock", "foreign"});
+    const std::string heard_on = channel_of(kind);
+    RawConnection listener(server.socket_path());
+    TEST_ASSERT_EQUAL("subscribe " + heard_on + " 1", listener.command("SUBSCRIBE " + heard_on));
     Running waiter(server.unix_url(), run_script({"--kind", kind}, "echo late"));
-    await_subscribers(server, 1);
+    await_subscribers(server, 2, heard_on);
     const Instant begin = Client::now();
     TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), {"release", "--force", "lock"}));
     TEST_ASSERT_EQUAL("late", waiter.line());
     TEST_ASSERT_TRUE(Client::now() - begin < 5s);  // See above.
+    TEST_ASSERT_EQUAL("message " + heard_on + (kind == "read" ? " 1" : " 0"), listener.command("PING"));
     TEST_ASSERT_EQUAL(0, waiter.wait());
   }
 }
@@ -713,11 +786,15 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"run", "-E", "0x1", "lock", "--", "true"}, "is no exit code"},
       {{"run", "-E", "", "lock", "--", "true"}, "is no exit code"},
       {{"run", "--kind", "fair", "lock", "--", "true"},
-       "'fair' is no kind of lock; there are mutex, reentrant and fenced"},
+       "'fair' is no kind of lock; there are mutex, reentrant, fenced, read and write"},
       {{"run", "--kind", "", "lock", "--", "true"}, "'' is no kind of lock"},
       {{"run", "--kind", "Mutex", "lock", "--", "true"}, "'Mutex' is no kind of lock"},
       {{"run", "--kind", "\x1b[31m", "lock", "--", "true"}, "'\\x1b[31m' is no kind of lock"},
       {{"run", "--kind", "reentrant", "--fence", "lock", "--", "true"}, "has no fence"},
+      {{"run", "--kind", "read", "--fence", "lock", "--", "true"}, "a read lock has no fence"},
+      {{"run", "--kind", "write", "--fence", "lock", "--", "true"}, "a write lock has no fence"},
+      {{"run", "--kind", "read", "-l", "30.001", "lock", "--", "true"},
+       "-l: a read lock has a lease of at most 30 seconds, and 30.001 are more: a Redisson that reads, too"},
       {{"run", "--force", "lock", "--", "true"}, "not expected"},
       {{"info"}, "NAME is missing"},
       {{"info", "--"}, "NAME is missing"},

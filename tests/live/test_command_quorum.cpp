@@ -350,8 +350,8 @@ TEST(test_hostile_command_lines_of_a_quorum_should_end_in_a_usage_error_with_a_c
   const std::pair<Words, const char*> cases[] = {
       {{"--kind", "fair", "lock", "--", "true"}, "'fair' on several servers: its order and its counts"},
       {{"--kind", "semaphore", "lock", "--", "true"}, "'semaphore' on several servers"},
-      {{"--kind", "read", "lock", "--", "true"}, "'read' on several servers"},
-      {{"--kind", "write", "lock", "--", "true"}, "'write' on several servers"},
+      {{"--kind", "read", "lock", "--", "true"}, "there is no 'read' on several servers: its order and its counts"},
+      {{"--kind", "write", "lock", "--", "true"}, "do not agree on them; there are mutex, reentrant and fenced"},
       {{"--kind", "frob", "lock", "--", "true"}, "'frob' is no kind of lock"},
       {{"--kind", "reentrant", "--fence", "lock", "--", "true"}, "has no fence"},
       {{"-l", "31", "lock", "--", "true"}, "longer than --max-lease, 30 seconds"},

@@ -504,7 +504,9 @@ TEST_ON_SERVER(test_a_refusal_should_say_who_holds_the_lock) {
       {{"SET", "lock", "foreign", "PX", "60000"}, "it is held by foreign, for 59."},
       {{"SET", "lock", "for\n\x1b[31meign"}, "it is held by for\\x0a\\x1b[31meign, without an expiry"},
       {{"HSET", "lock", "uuid:1", "3"}, "it is held by uuid:1, without an expiry"},
-      {{"HSET", "lock", "mode", "read", "uuid:1", "2", "uuid:2", "2"}, "and 1 more"},
+      {{"HSET", "lock", "mode", "read", "uuid:1", "2", "uuid:2", "2"},
+       "it is held by uuid:1 and 1 more, without an expiry"},
+      {{"HSET", "lock", "mode", "write", "uuid:1:write", "2"}, "it is held by uuid:1, without an expiry"},
   };
   for (const auto& [holder, text] : cases) {
     server.command(holder);
@@ -591,6 +593,18 @@ TEST_ON_SERVER(test_a_run_inside_of_the_run_that_holds_its_lock_should_find_it_b
   TEST_ASSERT_TRUE(contains(errors, "the run that this one is inside of holds it"));
 }
 
+TEST_ON_SERVER(test_a_reader_inside_of_a_run_should_be_let_in_beside_a_reader_and_refused_beside_a_writer) {
+  const std::string read = command_path() + " run --kind read lock -- sh -c \"exit 5\"";
+  const std::string write = command_path() + " run --kind write lock -- true";
+  TEST_ASSERT_EQUAL(5, run_to_end(server.unix_url(), run_script({"--kind", "read"}, read)));
+  const std::pair<const char*, std::string> refused[] = {{"write", read}, {"write", write}, {"read", write}};
+  for (const auto& [kind, inner] : refused) {
+    std::string errors;
+    TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(), run_script({"--kind", kind}, inner), &errors));
+    TEST_ASSERT_TRUE(contains(errors, "did not wait for the lock lock: the run that this one is inside of holds it"));
+  }
+}
+
 TEST_ON_SERVER(test_a_lock_of_the_same_name_elsewhere_should_not_be_refused) {
   RedisServer other(server.binary());
   const std::string inner = command_path() + " run --url " + other.unix_url() + " lock -- sh -c \"exit 5\"";
@@ -606,7 +620,7 @@ TEST_ON_SERVER(test_a_lock_of_the_same_name_elsewhere_should_not_be_refused) {
 TEST_ON_SERVER(test_a_run_that_ends_without_the_lock_should_not_leave_its_key) {
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   int cut = 0;
-  for (const char* const kind : {"mutex", "reentrant"})
+  for (const char* const kind : {"mutex", "reentrant", "read", "write"})
     for (std::int64_t bytes = 120; bytes <= 330; bytes += 3) {
       proxy.cut_after(bytes);
       Running command(proxy.url(), run_script({"-n", "--kind", kind}, "exit 0"));

@@ -55,6 +55,81 @@ TEST_ON_SERVER(test_info_should_name_owner_count_and_remaining_time) {
   TEST_ASSERT_EQUAL(std::uint64_t{0}, info.fence);
 }
 
+#ifndef HOLDFAST_TEST_ASIO  // ReadWriteLock is the blocking client's.
+TEST_ON_SERVER(test_info_should_tell_readers_from_a_writer) {
+  Client client;
+  connected(client, server);
+  holdfast::OwnerOf<2> first(client);
+  holdfast::OwnerOf<2> second(client);
+  holdfast::ReadWriteLock lock(first, "k", {.write = {.lease = 60s}});
+  holdfast::ReadWriteLock other(second, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.read().try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.read().try_acquire());
+  LockInfo info = info_of(client, "k");
+  TEST_ASSERT_TRUE(info.form == LockForm::read);
+  TEST_ASSERT_EQUAL(lock.read().token().bytes(), info.owner.view());
+  TEST_ASSERT_EQUAL(std::uint64_t{2}, info.count);
+  TEST_ASSERT_EQUAL(std::uint64_t{1}, info.owners);
+  TEST_ASSERT_EQUAL(Status::ok, other.read().try_acquire());
+  info = info_of(client, "k");
+  TEST_ASSERT_EQUAL(std::uint64_t{2}, info.owners);
+  TEST_ASSERT_TRUE(info.remaining > 10s);
+  TEST_ASSERT_TRUE(info.remaining <= 30s);
+  TEST_ASSERT_EQUAL(Status::ok, other.read().release());
+  TEST_ASSERT_EQUAL(Status::ok, lock.read().release());
+  TEST_ASSERT_EQUAL(Status::ok, lock.read().release());
+  TEST_ASSERT_EQUAL(Status::ok, lock.write().try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.read().try_acquire());
+  info = info_of(client, "k");
+  TEST_ASSERT_TRUE(info.form == LockForm::write);
+  TEST_ASSERT_EQUAL(lock.write().token().bytes(), info.owner.view());
+  TEST_ASSERT_EQUAL(std::uint64_t{1}, info.count);
+  TEST_ASSERT_EQUAL(std::uint64_t{1}, info.owners);
+  TEST_ASSERT_TRUE(info.remaining > 40s);
+  TEST_ASSERT_EQUAL(Status::ok, lock.write().release());
+  TEST_ASSERT_TRUE(info_of(client, "k").form == LockForm::read);
+  TEST_ASSERT_EQUAL(Status::ok, lock.read().release());
+}
+
+// Readers who wait for a writer are let in together: of each client all are woken. Of those who wait for readers one is.
+TEST_ON_SERVER(test_forced_release_of_either_side_should_wake_as_its_own_release_does) {
+  Client client;
+  connected(client, server);
+  for (const std::string name : {"k", "{k}", "a{b}c", "two words"}) {
+    const std::string channel = "redisson_rwlock:" + (name.find('{') == std::string::npos ? "{" + name + "}" : name);
+    for (const bool writes : {false, true}) {
+      RawConnection listener(server.socket_path());
+      listener.command({"SUBSCRIBE", channel});
+      holdfast::OwnerOf<2> owner(client);
+      holdfast::ReadWriteLock lock(owner, ByteView(name));
+      TEST_ASSERT_EQUAL(Status::ok, writes ? lock.write().try_acquire() : lock.read().try_acquire());
+      Status outcome = Status::outcome_unknown;
+      std::thread waiter([&] {
+        Client own;
+        (void)own.connect(config_for(server.unix_url()));
+        holdfast::OwnerOf<2> me(own);
+        holdfast::ReadWriteLock mine(me, ByteView(name));
+        outcome = writes ? mine.read().acquire(20s) : mine.write().acquire(20s);
+        if (outcome == Status::ok) outcome = writes ? mine.read().release() : mine.write().release();
+      });
+      const auto subscribers = [&] { return server.command({"PUBSUB", "NUMSUB", channel}); };
+      for (int turns = 0; turns < 5000 && subscribers() != channel + " 2"; ++turns) ::poll(nullptr, 0, 1);
+      const Instant start = Client::now();
+      bool released = false;
+      const Status forced = force_release(client, Key(ByteView(name)), released);
+      waiter.join();
+      const Duration taken = Client::now() - start;
+      TEST_ASSERT_EQUAL(Status::ok, forced);
+      TEST_ASSERT_TRUE(released);
+      TEST_ASSERT_EQUAL(Status::ok, outcome);
+      TEST_ASSERT_TRUE(taken < 5s);
+      TEST_ASSERT_EQUAL("message " + channel + (writes ? " 1" : " 0"), listener.command("PING"));
+      TEST_ASSERT_EQUAL(Status::lock_lost, writes ? lock.write().release() : lock.read().release());
+    }
+  }
+}
+#endif
+
 #ifndef HOLDFAST_TEST_ASIO  // Nobody locks.
 TEST_ON_SERVER(test_info_should_survive_what_is_no_lock) {
   holdfast::Client client;
@@ -69,10 +144,12 @@ TEST_ON_SERVER(test_info_should_survive_what_is_no_lock) {
   TEST_ASSERT_EQUAL(std::uint64_t{0}, info_of(client, "hash").count);
   for (int field = 0; field < 200; ++field) server.command("HSET large " + std::to_string(field) + " 1");
   TEST_ASSERT_EQUAL(std::uint64_t{200}, info_of(client, "large").owners);
-  server.command("HSET rw mode read uuid:1 2");
-  TEST_ASSERT_TRUE(info_of(client, "rw").form == LockForm::read_write);
-  TEST_ASSERT_EQUAL(ByteView("uuid:1"), info_of(client, "rw").owner.view());
-  TEST_ASSERT_EQUAL(std::uint64_t{1}, info_of(client, "rw").owners);
+  server.command("HSET mode mode other uuid:1 2");
+  TEST_ASSERT_TRUE(info_of(client, "mode").form == LockForm::other);
+  server.command("HSET writer mode write uuid:1 2");  // Nobody writes.
+  TEST_ASSERT_TRUE(info_of(client, "writer").form == LockForm::write);
+  TEST_ASSERT_EQUAL(std::uint64_t{0}, info_of(client, "writer").count);
+  TEST_ASSERT_TRUE(info_of(client, "writer").owner.empty());
   server.command("RPUSH redisson_lock_token:{hash} a");
   TEST_ASSERT_EQUAL(std::uint64_t{0}, info_of(client, "hash").fence);
   LockInfo untouched;
@@ -114,7 +191,7 @@ TEST_ON_SERVER(test_forced_release_should_refuse_what_is_no_lock) {
   TEST_ASSERT_EQUAL(Status::wrong_type, force_release(client, Key(ByteView("k")), released));
   TEST_ASSERT_TRUE(released);  // Untouched.
   server.command("DEL k");
-  server.command("HSET k mode write uuid:1:write 1");
+  server.command("HSET k mode other uuid:1 1");
   TEST_ASSERT_EQUAL(Status::wrong_type, force_release(client, Key(ByteView("k")), released));
   TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
 }

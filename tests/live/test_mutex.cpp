@@ -34,7 +34,9 @@ TEST_ON_SERVER(test_script_load_should_agree_with_every_embedded_sha) {
                                   scripts::mutex_renew,       scripts::mutex_renew_batch,
                                   scripts::reentrant_acquire, scripts::reentrant_release,
                                   scripts::reentrant_renew,   scripts::reentrant_step,
-                                  scripts::server_identity};
+                                  scripts::read_acquire,      scripts::read_write_release,
+                                  scripts::read_write_renew,  scripts::read_write_step,
+                                  scripts::write_acquire,     scripts::server_identity};
   for (const holdfast::Script& script : all) {
     const std::string text(script.text.string_view());
     TEST_ASSERT_EQUAL(script.sha.bytes(), ByteView(server.command({"SCRIPT", "LOAD", text})));

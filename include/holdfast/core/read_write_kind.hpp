@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The two sides of a read/write lock: a hash with the mode, and of each hold a field and its count; beside it, of each reader, a
-// key with its own time. They share Redisson's getReadWriteLock() of the same name, and each wakes the other's waiters. A hold's
-// field is its token, a writer's with `:write` behind it. proto/interop.md has the names.
+// The two sides of a read/write lock: a hash with the mode, and of each hold a field and its count; beside it, of each
+// reader, a key with its own time. They share Redisson's getReadWriteLock() of the same name, and each wakes the other's
+// waiters. A hold's field is its token, a writer's with `:write` behind it. proto/interop.md has the names.
 #pragma once
 
 #include "holdfast/core/lock_machine.hpp"
@@ -19,8 +19,8 @@ extern const LockKind write_kind;
 
 // How long, for either side.
 struct ReadWriteTiming {
-  LockTiming read;  // A lease of read_lease_max at most, which is also the automatic one.
-  LockTiming write;
+  LockTiming read{};  // A lease of read_lease_max at most, which is also the automatic one.
+  LockTiming write{};
 };
 
 // When Redisson renews one reader it gives the whole lock its own lease, and cuts a longer one of another reader's short. So no

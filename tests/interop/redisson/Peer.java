@@ -3,7 +3,8 @@
 // Redisson as a peer: takes locks when told so on standard input. ../peer.hpp has the protocol.
 //
 // Redisson's owner of a lock is a thread. What is locked in the background is owned by a thread of its own, and
-// everything that is asked about a name runs on the thread that locked it last.
+// everything that is asked about a name runs on the thread that locked it last. Of a read/write lock that is the last one that
+// locked this side of it: who locks both sides in the foreground is one owner of both.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -28,7 +29,10 @@ public final class Peer {
   private record Hold(RLock lock, ExecutorService owner) {}
 
   private static final ExecutorService foreground = newOwner();
+  // By the name, as it came; of a side of a read/write lock with "read " or "write " in front of it.
   private static final Map<String, Hold> holds = new ConcurrentHashMap<>();
+  // Who is at work in the background, by thread.
+  private static final Map<Thread, String> atWork = new ConcurrentHashMap<>();
   private static RedissonClient client;
   private static long watchdogTimeout = 30_000;
 
@@ -58,35 +62,37 @@ public final class Peer {
       case "connect":
         connect(words[1]);
         return "ok";
-      case "lock", "fenced-lock": {
+      case "lock", "fenced-lock", "read-lock", "write-lock": {
         Hold hold = lookUp(words, foreground);
         String answer = hold.owner.submit(() -> acquire(hold.lock, words[2], words[3])).get();
-        if (answer.startsWith("granted")) holds.put(words[1], hold);
+        if (answer.startsWith("granted")) holds.put(keyOf(words), hold);
         return answer;
       }
-      case "start-lock", "start-fenced-lock":
+      case "start-lock", "start-fenced-lock", "start-read-lock", "start-write-lock":
         startLock(words);
         return "waiting";
-      case "unlock":
+      case "unlock", "unlock-read", "unlock-write":
         return onOwner(words, lock -> {
           lock.unlock();
           return "ok";
         });
-      case "force-unlock":
+      case "force-unlock", "force-unlock-read", "force-unlock-write":
         return onOwner(words, lock -> yesOrNo(lock.forceUnlock()));
-      case "hold-count":
+      case "hold-count", "hold-count-read", "hold-count-write":
         return onOwner(words, lock -> Integer.toString(lock.getHoldCount()));
-      case "is-held":
+      case "is-held", "is-held-read", "is-held-write":
         return onOwner(words, lock -> yesOrNo(lock.isHeldByCurrentThread()));
-      case "is-locked":
+      case "is-locked", "is-locked-read", "is-locked-write":
         return onOwner(words, lock -> yesOrNo(lock.isLocked()));
       case "remaining":
         return onOwner(words, lock -> Long.toString(lock.remainTimeToLive()));
       case "fence":
         return String.valueOf(client.getFencedLock(decode(words[1])).getToken());
-      case "start-count":
+      case "start-count", "start-write-count":
         startCount(words);
         return "counting";
+      case "await-waiters":
+        return awaitWaiters(words[1]);
       case "quit":
         return "bye";
       default:
@@ -109,13 +115,24 @@ public final class Peer {
     client = Redisson.create(config);
   }
 
+  // Which lock the command is about, of a name.
+  private static RLock newLock(String[] words) {
+    String name = decode(words[1]);
+    if (words[0].contains("fenced")) return client.getFencedLock(name);
+    if (words[0].contains("read")) return client.getReadWriteLock(name).readLock();
+    if (words[0].contains("write")) return client.getReadWriteLock(name).writeLock();
+    return client.getLock(name);
+  }
+  private static String keyOf(String[] words) {
+    String side = words[0].contains("read") ? "read " : words[0].contains("write") ? "write " : "";
+    return side + words[1];
+  }
+
   // The lock object of the last hold of that name, which may be a second hold of the same thread; else a new one.
   private static Hold lookUp(String[] words, ExecutorService owner) {
-    boolean fenced = words[0].contains("fenced");
-    Hold hold = holds.get(words[1]);
-    if (hold != null && hold.lock instanceof RFencedLock == fenced) return hold;
-    String name = decode(words[1]);
-    return new Hold(fenced ? client.getFencedLock(name) : client.getLock(name), owner);
+    Hold hold = holds.get(keyOf(words));
+    if (hold != null && hold.lock instanceof RFencedLock == words[0].contains("fenced")) return hold;
+    return new Hold(newLock(words), owner);
   }
 
   // "granted", with the token of a fenced lock behind it, or "busy".
@@ -141,19 +158,17 @@ public final class Peer {
   }
 
   private static void startLock(String[] words) {
-    boolean fenced = words[0].contains("fenced");
-    String name = decode(words[1]);
-    Hold hold = new Hold(fenced ? client.getFencedLock(name) : client.getLock(name), newOwner());
+    Hold hold = new Hold(newLock(words), newOwner());
     inBackground(hold.owner, words[1], () -> {
       String answer = acquire(hold.lock, words[2], words[3]);
-      if (answer.startsWith("granted")) holds.put(words[1], hold);
+      if (answer.startsWith("granted")) holds.put(keyOf(words), hold);
       return answer;
     });
   }
 
   // Adds one to a counter, `rounds` times, in two steps that only the lock makes one.
   private static void startCount(String[] words) {
-    RLock lock = client.getLock(decode(words[1]));
+    RLock lock = newLock(words);
     RBucket<Object> bucket = client.getBucket(decode(words[2]), LongCodec.INSTANCE);
     int rounds = Integer.parseInt(words[3]);
     inBackground(newOwner(), words[2], () -> {
@@ -174,12 +189,15 @@ public final class Peer {
   private static void inBackground(ExecutorService owner, String name, Callable<String> work) {
     long begin = System.nanoTime();
     owner.execute(() -> {
+      atWork.put(Thread.currentThread(), name);
       String answer;
       try {
         answer = work.call();
       } catch (Exception error) {
         say("* error " + name + " " + text(error));
         return;
+      } finally {
+        atWork.remove(Thread.currentThread());
       }
       String[] words = answer.split(" ", 2);
       String rest = words.length == 2 ? " " + words[1] : "";
@@ -187,13 +205,32 @@ public final class Peer {
     });
   }
 
+  // Redisson wakes the readers that have gone to sleep, and not one that was refused and is about to: what a writer says in
+  // this instant is lost to it. So it matters when a reader sleeps, which is in a Semaphore.
+  private static String awaitWaiters(String name) throws InterruptedException {
+    for (long end = System.nanoTime() + 20_000_000_000L; System.nanoTime() < end; Thread.sleep(2)) {
+      boolean allSleep = true;
+      for (Map.Entry<Thread, String> work : atWork.entrySet())
+        if (work.getValue().equals(name) && !sleepsInSemaphore(work.getKey())) allSleep = false;
+      if (allSleep) return "ok";
+    }
+    return "error they are awake";
+  }
+  private static boolean sleepsInSemaphore(Thread thread) {
+    Thread.State state = thread.getState();
+    if (state != Thread.State.WAITING && state != Thread.State.TIMED_WAITING) return false;
+    for (StackTraceElement frame : thread.getStackTrace())
+      if (frame.getClassName().equals("java.util.concurrent.Semaphore")) return true;
+    return false;
+  }
+
   private interface Question {
     String ask(RLock lock) throws Exception;
   }
 
   private static String onOwner(String[] words, Question question) throws Exception {
-    Hold hold = holds.get(words[1]);
-    if (hold == null) hold = new Hold(client.getLock(decode(words[1])), foreground);
+    Hold hold = holds.get(keyOf(words));
+    if (hold == null) hold = new Hold(newLock(words), foreground);
     RLock lock = hold.lock;
     try {
       return hold.owner.submit(() -> question.ask(lock)).get();
