@@ -26,6 +26,8 @@ const LockKind& kind_of(KindOfLock kind) noexcept {
     case KindOfLock::announced_fenced: return announced_fenced_mutex_kind;
     case KindOfLock::reentrant: return reentrant_kind;
     case KindOfLock::fenced: return fenced_kind;
+    case KindOfLock::read: return read_kind;
+    case KindOfLock::write: return write_kind;
   }
   return mutex_kind;
 }
@@ -37,7 +39,9 @@ const LockKind& quorum_kind_of(KindOfLock kind) noexcept {
     case KindOfLock::fenced: return quorum_fenced_kind;
     case KindOfLock::mutex:
     case KindOfLock::announced:
-    case KindOfLock::reentrant: break;
+    case KindOfLock::reentrant:
+    case KindOfLock::read:
+    case KindOfLock::write: break;
   }
   return kind_of(kind);
 }
@@ -411,13 +415,22 @@ void Application::note_lost(void* context) noexcept {
 }
 
 void Application::make(Slot& slot) {
-  const SlotPlan& plan = *slot.plan;
+  if (slot.exists()) return;  // It came with its other side.
   if (quorum_ == nullptr) settle_in(slot);
   if (quorum_ != nullptr) {
     make_redlock(slot);
+  } else if (slot.of_two_sides()) {
+    settle_in(other_side(slot));
+    make_sides(slot);
+    keep(other_side(slot));
   } else {
     make_lock(slot);
   }
+  keep(slot);
+}
+
+void Application::keep(Slot& slot) {
+  const SlotPlan& plan = *slot.plan;
   const Sin sin = sin_of(world_);
   KeepOptions keep;
   keep.keep = plan.kept ? Keep::always : Keep::never;
@@ -470,7 +483,37 @@ void Application::make_lock(Slot& slot) {
   if (slot.lock()->configuration() != Status::ok) world_.fail("configuration", "a lock of the plan was refused");
 }
 
+// Both sides, since they are one object.
+void Application::make_sides(Slot& slot) {
+  Slot& reader = slot.reads() ? slot : other_side(slot);
+  Slot& writer = other_side(reader);
+  const ByteView key = write_name(slot);
+  if (reader.read_write_place == nullptr)
+    reader.read_write_place = std::make_unique_for_overwrite<Slot::ReadWritePlace>();
+  auto* const lock = new (reader.read_write_place->bytes) ReadWriteLock(
+      *connections_[slot.plan->connection].owners[slot.plan->owner], key,
+      {.read = {.lease = Duration(reader.plan->lease)}, .write = {.lease = Duration(writer.plan->lease)}});
+  reader.side = &lock->read();
+  writer.side = &lock->write();
+  if (reader.side->configuration() != Status::ok || writer.side->configuration() != Status::ok)
+    world_.fail("configuration", "a lock of the plan was refused");
+}
+
+void Application::drop_sides(Slot& reader, Slot& writer) {
+  reader.releasing = writer.releasing = true;
+  if (reader.side != nullptr)
+    std::launder(reinterpret_cast<ReadWriteLock*>(reader.read_write_place->bytes))->~ReadWriteLock();
+  for (Slot* const slot : {&reader, &writer}) {
+    slot->side = nullptr;
+    slot->depth = 0;
+    slot->own_belief = Instant();
+    slot->releasing = false;
+  }
+}
+
 void Application::drop(Slot& slot) {
+  if (slot.of_two_sides())
+    return slot.reads() ? drop_sides(slot, other_side(slot)) : drop_sides(other_side(slot), slot);
   slot.releasing = true;
   if (slot.redlock != nullptr) {
     // Where a node may have no place for what a lock leaves that is destroyed, its lease ends it.
@@ -662,6 +705,8 @@ void Application::acquire(Slot& slot) {
   const Started started = start();
   const std::uint64_t commands = world_.thread().commands;
   const bool tries = random.chance(300'000);
+  // Of a side that asks to write: what the other one reads by.
+  const Token read_by = asks_as_reader(slot) ? other_side(slot).token() : Token();
   SimTime wait = 0;
   Status status = Status::ok;
   if (tries) {
@@ -691,6 +736,11 @@ void Application::acquire(Slot& slot) {
                            : (tries ? 0 : bound_of_quorum(wait) + bound_of_attempt(slot)) + bound_of_attempt(slot);
   check_bound(tries ? "try_acquire" : "acquire", started, most);
   world_.checkers().after_acquire(process_, slot, status, started.at, commands);
+  if (slot.plan->kind == KindOfLock::write) {
+    const bool reads_on =
+        !read_by.empty() && asks_as_reader(slot) && other_side(slot).token().bytes() == read_by.bytes();
+    world_.checkers().after_asking_to_write(process_, slot, status, !read_by.empty(), reads_on);
+  }
   if (status == Status::ok) granted(slot);
   if (sin_of(world_) == Sin::no_quorum_is_yes && slot.redlock != nullptr && status == Status::no_quorum)
     slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease) / 2;
@@ -954,6 +1004,8 @@ void Application::settle(Slot& slot) {
 void Application::wind_down(Worker& worker) {
   for (Slot* const slot : worker.slots) {
     while (slot->depth != 0) release(*slot, false);
+    if (slot->of_two_sides())
+      while (other_side(*slot).depth != 0) release(other_side(*slot), false);
     drop(*slot);
   }
   if (locked_out_) return;  // Nothing is to be had for it.

@@ -23,6 +23,7 @@
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/owner.hpp"
+#include "holdfast/read_write_lock.hpp"
 #include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/watchdog.hpp"
@@ -108,8 +109,9 @@ class Application {
     bool moved = false;         // Its client went elsewhere and left it held.
     bool watched = false;       // Its last hold was given to a watchdog.
     std::size_t domain = 0;     // Those of one domain exclude each other: a name on a node.
-    SimMutex* mutex = nullptr;  // One of the three, while there is a lock.
+    SimMutex* mutex = nullptr;  // One of the four, while there is a lock.
     SimOwned* owned = nullptr;
+    ReadWriteLock::Side* side = nullptr;
     SimRedlock* redlock = nullptr;
     std::uint32_t depth = 0;  // Grants that were not released.
     bool told_lost = false;
@@ -140,10 +142,15 @@ class Application {
       unsigned char bytes[sizeof(SimRedlock)];
     };
     std::unique_ptr<RedlockPlace> redlock_place;  // Of a quorum's.
+    struct alignas(ReadWriteLock) ReadWritePlace {
+      unsigned char bytes[sizeof(ReadWriteLock)];
+    };
+    std::unique_ptr<ReadWritePlace> read_write_place;  // Of the reader's slot.
 
     [[nodiscard]] bool exists() const noexcept { return redlock != nullptr || lock() != nullptr; }
     // nullptr: there is none, or it is a quorum's.
     [[nodiscard]] BlockingLock* lock() const noexcept {
+      if (side != nullptr) return side;
       return mutex != nullptr ? static_cast<BlockingLock*>(mutex) : owned;
     }
     [[nodiscard]] const Token& token() const noexcept {
@@ -167,6 +174,13 @@ class Application {
              plan->kind == KindOfLock::announced_fenced;
     }
     [[nodiscard]] bool reentrant() const noexcept { return plan->kind >= KindOfLock::reentrant; }
+    [[nodiscard]] bool reads() const noexcept { return plan->kind == KindOfLock::read; }
+    [[nodiscard]] bool of_two_sides() const noexcept { return plan->kind >= KindOfLock::read; }
+    // Two objects of one owner, of its process, that mean the same lock: a hold of theirs is one, or one a side.
+    [[nodiscard]] bool same_owner(const Slot& other) const noexcept {
+      return reentrant() && other.reentrant() && other.plan->connection == plan->connection &&
+             other.plan->owner == plan->owner && other.name == name;
+    }
     [[nodiscard]] bool announced() const noexcept {
       return plan->kind != KindOfLock::mutex && plan->kind != KindOfLock::fenced_mutex;
     }
@@ -284,9 +298,17 @@ class Application {
   void tear_down();
   void make(Slot& slot);
   void make_lock(Slot& slot);
+  void make_sides(Slot& slot);
+  void keep(Slot& slot);
+  [[nodiscard]] Slot& other_side(const Slot& slot) noexcept { return slots_[slot.plan->other_side]; }
   [[nodiscard]] ByteView write_name(const Slot& slot) noexcept;
   void make_redlock(Slot& slot);
   void drop(Slot& slot);
+  static void drop_sides(Slot& reader, Slot& writer);
+  // Its other side reads, by what it is told.
+  [[nodiscard]] bool asks_as_reader(const Slot& slot) noexcept {
+    return slot.plan->kind == KindOfLock::write && other_side(slot).exists() && other_side(slot).held();
+  }
   void act(Slot& slot);
   void act_held(Slot& slot);
   void tick(const Worker& worker);

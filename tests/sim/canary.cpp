@@ -71,6 +71,9 @@ constexpr Canary all[] = {
     {"deaf_after_reconnect", "does not subscribe anew when its connection was lost, and sleeps as if it had",
      Sin::deaf_after_reconnect, "woken"},
     {"fence_not_compared", "writes to its resource whatever fence that has seen", Sin::fence_not_compared, "resource"},
+    {"reader_not_counted", "deletes a lock with its own read, whoever else reads", Sin::reader_not_counted,
+     "ownership,validity"},
+    {"writer_beside_reader", "lets a writer in where somebody reads", Sin::writer_beside_reader, "ownership,exclusion"},
     {"quorum_of_reachable", "counts its majority of the nodes that it has met", Sin::quorum_of_reachable,
      "exclusion,validity,ledger"},
     {"half_is_enough", "takes half of an even number for a majority", Sin::half_is_enough, "exclusion,validity,ledger"},
@@ -416,6 +419,26 @@ HoldRecord::Ways ways_as_canary(Sin sin) noexcept {
   return ways;
 }
 
+namespace {
+
+// The first `right` in `bytes`, and what stands there instead; both have one size, since its length has been said.
+struct Replacement {
+  std::string_view right;
+  std::string_view wrong;
+};
+
+Replacement replacement_of(Sin sin) noexcept {
+  switch (sin) {
+    case Sin::reader_not_counted: return {"math.min(count, 100) do", "math.min(count, 000) do"};
+    case Sin::writer_beside_reader:
+      return {"if redis.call('EXISTS', lock) == 1 then\nif redis.pcall('HEXISTS'",
+              "if redis.call('EXISTS', lock) == 7 then\nif redis.pcall('HEXISTS'"};
+    default: return {};
+  }
+}
+
+}  // namespace
+
 std::string_view sent_as_canary(const World& world, std::string_view bytes) {
   // The script of fenced_set() goes on where it should refuse.
   constexpr std::string_view refusal = "then\nreturn 0\nend\nredis.call('SET', KEYS[2]";
@@ -426,6 +449,13 @@ std::string_view sent_as_canary(const World& world, std::string_view bytes) {
     if (at == std::string_view::npos) return bytes;
     changed = bytes;
     changed.replace(at + 5, 6, "absent");
+    return changed;
+  }
+  if (const Replacement replacement = replacement_of(sin_of(world)); !replacement.right.empty()) {
+    const std::size_t at = bytes.find(replacement.right);
+    if (at == std::string_view::npos) return bytes;
+    changed = bytes;
+    changed.replace(at, replacement.right.size(), replacement.wrong);
     return changed;
   }
   if (sin_of(world) != Sin::fence_not_compared) return bytes;

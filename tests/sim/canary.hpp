@@ -81,6 +81,9 @@ enum class Sin : std::uint8_t {
   deaf_after_reconnect,
   // Its resource.
   fence_not_compared,
+  // Its readers.
+  reader_not_counted,
+  writer_beside_reader,
   // Its quorum.
   quorum_of_reachable,
   half_is_enough,

@@ -25,6 +25,16 @@ SimTime calm_before(const ClientPlan& plan) noexcept {
   return 2 * (plan.connect_timeout + plan.request_timeout + plan.stall_timeout) + reconnect_delay_max.count() + second;
 }
 
+constexpr std::string_view writer_mark = ":write";
+constexpr std::string_view own_time_mark = ":rwlock_timeout:1";
+constexpr std::string_view mode_field = "mode";
+
+// Of a field of a lock that is a hash.
+std::string_view token_of_field(std::string_view field) noexcept {
+  if (field.ends_with(writer_mark)) field.remove_suffix(writer_mark.size());
+  return field;
+}
+
 std::string text_of(ByteView bytes) { return {bytes.data(), bytes.size()}; }
 std::string_view text_of(const Token& token) noexcept { return {token.bytes().data(), token.bytes().size()}; }
 
@@ -41,12 +51,15 @@ Checkers::Checkers(World& world)
     const Key key(ByteView(name.data(), name.size()));
     const std::string resource = "resource" + std::to_string(names_.size());
     const Key resource_key(ByteView(resource.data(), resource.size()));
-    names_.push_back({name, text_of(DerivedName(fence_prefix, key).bytes()),
-                      text_of(DerivedName(channel_prefix, key).bytes()), resource,
-                      text_of(DerivedName(seen_fence_prefix, resource_key).bytes()), world.plan().database_of(index)});
+    names_.push_back(
+        {name, text_of(DerivedName(fence_prefix, key).bytes()), text_of(DerivedName(channel_prefix, key).bytes()),
+         resource, text_of(DerivedName(seen_fence_prefix, resource_key).bytes()),
+         text_of(DerivedName(read_write_channel_prefix, key).bytes()),
+         (name.find('{') == std::string::npos ? "{" + name + "}" : name) + ":", world.plan().database_of(index)});
     keys_[names_[index].lock].push_back({index, Role::lock});
     keys_[names_[index].counter].push_back({index, Role::counter});
     keys_[names_[index].channel].push_back({index, Role::channel});
+    keys_[names_[index].read_write_channel].push_back({index, Role::read_write_channel});
     keys_[names_[index].resource].push_back({index, Role::resource});
   }
   for (Node& node : world.nodes())
@@ -69,11 +82,40 @@ std::string Checkers::who(std::uint32_t number) const {
   return "client " + std::to_string(grant.process) + "." + std::to_string(grant.life) + " by " + grant.token;
 }
 
+// ---- Several holders ---------------------------------------------------------------------------------------------
+
+bool Checkers::View::has(std::uint32_t number) const noexcept {
+  return grant == number || std::find(others.begin(), others.end(), number) != others.end();
+}
+
+void Checkers::View::add(std::uint32_t number) {
+  if (grant == 0)
+    grant = number;
+  else if (!has(number))
+    others.push_back(number);
+}
+
+void Checkers::View::remove(std::uint32_t number) {
+  std::erase(others, number);
+  if (grant != number) return;
+  grant = others.empty() ? 0 : others.back();
+  if (!others.empty()) others.pop_back();
+}
+
+std::vector<std::uint32_t> Checkers::View::all() const {
+  std::vector<std::uint32_t> numbers = others;
+  if (grant != 0) numbers.push_back(grant);
+  return numbers;
+}
+
 // ---- What the server does ----------------------------------------------------------------------------------------
 
 void Checkers::observe(Node& node, const ModelRedis::Effect& effect) {
   const auto found = keys_.find(effect.key);
-  if (found == keys_.end()) return;
+  if (found == keys_.end()) {
+    if (effect.key.ends_with(own_time_mark)) observe_own_time(node, effect);
+    return;
+  }
   for (const auto& [name, role] : found->second) {
     if (names_[name].database != effect.database) continue;
     View& touched = view(node, name);
@@ -84,7 +126,9 @@ void Checkers::observe(Node& node, const ModelRedis::Effect& effect) {
         observe_lock(node, name, effect);
         break;
       case Role::channel:
-        if (effect.kind == ModelRedis::EffectKind::published) expect_woken(domain_of(node.index, name));
+      case Role::read_write_channel:
+        if (effect.kind == ModelRedis::EffectKind::published)
+          expect_woken(domain_of(node.index, name), role == Role::read_write_channel);
         break;
       case Role::counter:
         if (effect.kind != ModelRedis::EffectKind::set) break;
@@ -103,13 +147,15 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
   View& view = this->view(node, name);
   if (effect.kind == Kind::expired) {
     const std::uint32_t gone = view.grant;
-    if (gone != 0 && !of_quorum(name) && !grants_[gone].broken && believed(gone))
-      world_.fail("validity", "the key of " + who(gone) + " expired while it was believed to be held");
+    for (const std::uint32_t number : view.all())
+      if (!of_quorum(name) && !grants_[number].broken && believed(number))
+        world_.fail("validity", "the key of " + who(number) + " expired while it was believed to be held");
     view = {.last_fence = view.last_fence,
             .fence_excused = view.fence_excused,
             .elsewhere = view.elsewhere,
             .beside = view.beside,
-            .robbed_at = view.robbed_at};
+            .robbed_at = view.robbed_at,
+            .others = {}};
     check_majority(gone, "expired");
     return;
   }
@@ -125,55 +171,24 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
       }
       note_grant(node, name, effect.value, effect);
       return;
-    case Kind::field_set: {
-      const std::uint32_t number = find(node.index, effect.member);
-      if (!view.present) {
-        note_grant(node, name, effect.member, effect);
-      } else if (number == 0) {
-        world_.fail("ownership", "a field was added to the lock of " + who(view.grant));
-      } else {
-        ++figures_.steps;
-        if (grants_[number].deleted) world_.fail("no resurrection", "a count was set for " + who(number));
-        check_owner(number, "counts");
-      }
-      return;
-    }
-    case Kind::deleted: {
-      const std::uint32_t gone = view.present ? view.grant : 0;
-      if (gone != 0) note_deleted(gone);
-      if (view.present && view.grant == 0 && !view.emptied) world_.fail("ownership", "a foreign key was deleted");
-      view.present = false;
-      view.emptied = false;
-      view.grant = 0;
-      view.expiry_ms = no_expiry;
-      check_majority(gone, "was deleted");
-      return;
-    }
+    case Kind::field_set: observe_field(node, name, effect); return;
+    case Kind::deleted: observe_deleted(node, name); return;
     case Kind::field_deleted: {
-      const std::uint32_t number = find(node.index, effect.member);
+      const std::uint32_t number = find(node.index, token_of_field(effect.member));
       if (number == 0)
         world_.fail("ownership", "a foreign field was deleted");
       else
         note_deleted(number);
-      if (number == view.grant) {
-        view.grant = 0;
+      view.leaving = true;
+      const bool held = view.has(number);
+      view.remove(number);
+      if (held && view.grant == 0) {
         view.emptied = true;
         check_majority(number, "was deleted");
       }
       return;
     }
-    case Kind::expiry_changed:
-      if (effect.expiry_ms == no_expiry) world_.fail("lease", "a lease was taken away");
-      if (view.present && view.expiry_ms != no_expiry) {
-        ++figures_.renewals;
-        if (effect.expiry_ms < view.expiry_ms) world_.fail("never shortened", "the lease of " + who(view.grant));
-        if (view.grant != 0) check_owner(view.grant, "renews");
-        grants_[view.grant].kept_at = world_.now();
-        if (view.grant == 0) world_.fail("ownership", "a foreign key was renewed");
-        check_lease(node, name, effect.expiry_ms);
-      }
-      view.expiry_ms = effect.expiry_ms;
-      return;
+    case Kind::expiry_changed: observe_expiry(node, name, effect); return;
     case Kind::expired:
     case Kind::evicted:
     case Kind::flushed:
@@ -181,6 +196,140 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
     case Kind::sorted_set_changed:
     case Kind::published: return;
   }
+}
+
+void Checkers::observe_field(Node& node, std::size_t name, const ModelRedis::Effect& effect) {
+  View& view = this->view(node, name);
+  if (effect.member == mode_field) {
+    // A writer that leaves its own read behind, or who is about to be let in.
+    if (view.present && effect.value != "read")
+      world_.fail("ownership", "the lock of " + who(view.grant) + " was taken");
+    view.mode = effect.value == "read" ? Mode::read : Mode::write;
+    return;
+  }
+  const std::string_view token = token_of_field(effect.member);
+  const bool writes = token.size() != effect.member.size();
+  const std::uint32_t number = find(node.index, token);
+  if (number == 0 && view.present && !may_join(view, writes)) {
+    world_.fail("ownership", "a field was added to the lock of " + who(view.grant));
+  } else if (number == 0 || !view.present) {
+    note_grant(node, name, token, effect);
+    Grant& grant = grants_[find(node.index, token)];
+    grant.writes = writes;
+    if (view.mode != Mode::read && !(view.mode == Mode::write && !writes)) return;
+    const Entry* const own = node.redis.find(own_time_key(name, token), names_[name].database);
+    if (own == nullptr)
+      world_.fail("validity", "let in without a time of its own: " + grant.token);
+    else
+      grant.own_expiry_ms = own->expiry_ms;
+    view.joining = false;
+  } else {
+    ++figures_.steps;
+    if (grants_[number].deleted) world_.fail("no resurrection", "a count was set for " + who(number));
+    check_owner(number, "counts");
+  }
+}
+
+// Where readers are, or beside the own write.
+bool Checkers::may_join(const View& view, bool writes) const {
+  if (writes || view.mode == Mode::none) return false;
+  if (view.mode == Mode::read) return true;
+  const std::vector<std::uint32_t> holders = view.all();
+  return std::any_of(holders.begin(), holders.end(),
+                     [this](std::uint32_t number) { return grants_[number].writes && is_from(number); });
+}
+
+void Checkers::observe_expiry(const Node& node, std::size_t name, const ModelRedis::Effect& effect) {
+  View& view = this->view(node, name);
+  if (effect.expiry_ms == no_expiry) world_.fail("lease", "a lease was taken away");
+  if (view.present && view.expiry_ms != no_expiry) {
+    ++figures_.renewals;
+    if (effect.expiry_ms < view.expiry_ms) world_.fail("never shortened", "the lease of " + who(view.grant));
+    const std::vector<std::uint32_t> holders = view.all();
+    if (view.mode != Mode::none)
+      view.joining =
+          std::none_of(holders.begin(), holders.end(), [this](std::uint32_t number) { return is_from(number); });
+    else if (view.grant != 0)
+      check_owner(view.grant, "renews");
+    else
+      world_.fail("ownership", "a foreign key was renewed");
+    for (const std::uint32_t number : holders) grants_[number].kept_at = world_.now();
+    check_lease(node, name, effect.expiry_ms);
+  }
+  view.expiry_ms = effect.expiry_ms;
+}
+
+void Checkers::observe_deleted(const Node& node, std::size_t name) {
+  View& view = this->view(node, name);
+  const std::uint32_t gone = view.present ? view.grant : 0;
+  if (view.present && view.mode != Mode::none) {
+    // By the last of them: who is left has no time of its own any more.
+    if (!view.leaving) world_.fail("ownership", "deleted by one that does not hold it: the lock of " + who(view.grant));
+    for (const std::uint32_t number : view.all()) {
+      Grant& grant = grants_[number];
+      const bool believes = !grant.broken && believed(number);
+      if (believes || node.redis.find(own_time_key(name, grant.token), names_[name].database) != nullptr)
+        world_.fail("ownership", "deleted while it is held by " + who(number));
+      grant.deleted = true;
+    }
+  } else if (gone != 0) {
+    note_deleted(gone);
+  }
+  if (view.present && view.grant == 0 && !view.emptied) world_.fail("ownership", "a foreign key was deleted");
+  view.present = false;
+  view.emptied = false;
+  view.grant = 0;
+  view.mode = Mode::none;
+  view.others.clear();
+  view.expiry_ms = no_expiry;
+  check_majority(gone, "was deleted");
+}
+
+std::string Checkers::own_time_key(std::size_t name, std::string_view token) const {
+  return names_[name].own_time_prefix + std::string(token) + std::string(own_time_mark);
+}
+
+// Set for a hold that is not there yet, or changed by its own process.
+void Checkers::observe_own_time(const Node& node, const ModelRedis::Effect& effect) {
+  using Kind = ModelRedis::EffectKind;
+  std::string_view token = effect.key.substr(0, effect.key.size() - own_time_mark.size());
+  const auto of_name = [&](const Names& names) {
+    return names.database == effect.database && token.starts_with(names.own_time_prefix);
+  };
+  const auto found = std::find_if(names_.begin(), names_.end(), of_name);
+  if (found == names_.end()) return;
+  token.remove_prefix(found->own_time_prefix.size());
+  const std::uint32_t number = find(node.index, token);
+  Grant& grant = grants_[number];
+  if (effect.kind == Kind::expired) {
+    if (number != 0 && !grant.broken && believed(number))
+      world_.fail("validity", "the own time of " + who(number) + " expired while it was believed to be held");
+    return;
+  }
+  if (from_ == nullptr) return;
+  if (number != 0) check_owner(number, "changes the own time of");
+  switch (effect.kind) {
+    case Kind::set:
+    case Kind::expiry_changed:
+      own_times_.push_back({std::string(effect.key), effect.database});
+      if (number == 0) return;
+      if (grant.deleted) world_.fail("no resurrection", "the own time was set of " + who(number));
+      // A clock that was put back counts on from where it is.
+      if (effect.expiry_ms < grant.own_expiry_ms && grant.own_expiry_ms != no_expiry &&
+          !world_.plan().enabled(Fault::clock_back))
+        world_.fail("never shortened", "the own time of " + who(number));
+      grant.own_expiry_ms = effect.expiry_ms;
+      return;
+    case Kind::deleted:
+      if (number == 0) world_.fail("ownership", "a foreign reader's own time was deleted");
+      return;
+    default: return;
+  }
+}
+
+// Of the client whose bytes are being received.
+bool Checkers::is_from(std::uint32_t number) const {
+  return grants_[number].process == from_->process && grants_[number].life == from_->life;
 }
 
 void Checkers::check_lease(const Node& node, std::size_t name, std::int64_t expiry_ms) {
@@ -191,8 +340,7 @@ void Checkers::check_lease(const Node& node, std::size_t name, std::int64_t expi
 }
 
 void Checkers::check_owner(std::uint32_t number, std::string_view what) {
-  const Grant& grant = grants_[number];
-  if (grant.process != from_->process || grant.life != from_->life)
+  if (!is_from(number))
     world_.fail("ownership",
                 "client " + std::to_string(from_->process) + " " + std::string(what) + " what is of " + who(number));
 }
@@ -232,11 +380,12 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   view.counter = 0;
   grants_.push_back(grant);
   numbers_[node.index].insert_or_assign(std::string(token), number);
+  ++figures_.grants;
+  if (view.present && view.mode != Mode::none) return view.add(number);
   view.present = true;
   view.foreign = false;
   view.grant = number;
   view.expiry_ms = effect.expiry_ms;
-  ++figures_.grants;
   check_lease(node, name, effect.expiry_ms);
 }
 
@@ -261,12 +410,22 @@ void Checkers::after_receive(Node& node, std::size_t commands) {
     view.touched = false;
     if (view.present && view.emptied) view.foreign = true;  // What is left are fields of others.
     view.emptied = false;
+    view.leaving = false;
+    // A server that refuses may do so in the middle of a script.
+    if (view.joining && !world_.plan().enabled(Fault::out_of_memory) && !world_.plan().enabled(Fault::no_permission))
+      world_.fail("ownership", "extended by one that does not hold it: the lock of " + who(view.grant));
+    view.joining = false;
     const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
     if (entry != nullptr && entry->expiry_ms == no_expiry && !view.foreign)
       world_.fail("lease", "a lock key without one: " + names_[name].lock);
     if (entry != nullptr && view.present) view.expiry_ms = entry->expiry_ms;
   }
   touched_.clear();
+  for (const OwnTime& own : own_times_)
+    if (const Entry* const entry = node.redis.find(own.key, own.database);
+        entry != nullptr && entry->expiry_ms == no_expiry)
+      world_.fail("lease", "a reader's own time without one: " + own.key);
+  own_times_.clear();
   if (trace_holds()) note_keys(node);
 }
 
@@ -275,7 +434,7 @@ void Checkers::break_all(const Node& node) {
 }
 
 void Checkers::break_name(const Node& node, std::size_t name) {
-  break_grant(view(node, name).grant);
+  for (const std::uint32_t number : view(node, name).all()) break_grant(number);
   view(node, name).robbed_at = world_.now();
   quorums_[name].fence_excused = true;
 }
@@ -287,7 +446,7 @@ void Checkers::lose_data(const Node& node) {
                           [](const Node& left, const Node& right) { return left.wall_offset < right.wall_offset; });
   const bool close = (most->wall_offset - least->wall_offset) * microsecond < world_.plan().lease_max * 9 / 10;
   for (std::size_t name = 0; name < names_.size(); ++name) {
-    break_grant(view(node, name).grant);
+    for (const std::uint32_t number : view(node, name).all()) break_grant(number);
     if (!close) quorums_[name].fence_excused = true;
   }
 }
@@ -308,24 +467,31 @@ void Checkers::read(Node& node, std::size_t name) {
   if (fence != view.beside.fence) view.beside = {.fence = fence};
   view.touched = false;
   const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
-  const std::uint32_t before = view.grant;
+  const std::vector<std::uint32_t> before = view.all();
   view.present = entry != nullptr;
   view.grant = 0;
+  view.others.clear();
+  view.mode = Mode::none;
   view.expiry_ms = entry == nullptr ? no_expiry : entry->expiry_ms;
   view.foreign = false;
   if (entry == nullptr) return;
   if (const auto* const text = std::get_if<StringValue>(&entry->value)) view.grant = find(node.index, *text);
   if (const auto* const hash = std::get_if<HashValue>(&entry->value)) {
+    const std::string* const mode = hash->find(mode_field);
+    if (mode != nullptr) view.mode = *mode == "read" ? Mode::read : Mode::write;
     for (const auto& [field, count] : hash->fields) {
-      const std::uint32_t number = find(node.index, field);
-      if (number != 0) view.grant = number;
+      if (field == mode_field) continue;
+      const std::uint32_t number = find(node.index, token_of_field(field));
+      if (number != 0 && mode != nullptr) view.add(number);
+      if (number != 0 && mode == nullptr) view.grant = number;
       view.foreign = view.foreign || number == 0;
     }
   }
   view.foreign = view.foreign || view.grant == 0 || view.expiry_ms == no_expiry;
-  if (view.grant != before) {
-    break_grant(view.grant);
-    if (view.grant != 0) grants_[view.grant].deleted = false;  // A replica that lagged brings it back.
+  for (const std::uint32_t number : view.all()) {
+    if (std::find(before.begin(), before.end(), number) != before.end()) continue;
+    break_grant(number);
+    grants_[number].deleted = false;  // A replica that lagged brings it back.
   }
 }
 
@@ -335,10 +501,11 @@ void Checkers::excuse_fences(const Node& node) {
 
 // ---- Who waits ---------------------------------------------------------------------------------------------------
 
-void Checkers::expect_woken(std::size_t domain) {
+void Checkers::expect_woken(std::size_t domain, bool read_write) {
   for (Process& process : world_.processes())
     for (Application::Slot& slot : process.slots()) {
       if (!slot.waiting || slot.wake_expected || slot.domain != domain || !slot.announced()) continue;
+      if (slot.of_two_sides() != read_write) continue;
       if (!process.application->may_ask(slot)) continue;
       slot.wake_expected = true;
       world_.after(woken_within + 10 * world_.plan().latency_max,
@@ -472,12 +639,22 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
   check_exclusion(process, slot, number);
   if (grant.broken) return;
   const View& view = views_[slot.domain];
-  if (!view.present || view.grant != number) {
+  if (!view.present || !view.has(number)) {
     world_.fail("validity", "believed to be held, and not there: " + who(number));
     return;
   }
-  if (view.expiry_ms == no_expiry) return;
-  const SimTime gone = World::true_time_of_wall(world_.node(slot.node), (view.expiry_ms + 1) * 1000);
+  std::int64_t expiry_ms = view.expiry_ms;
+  if (slot.reads()) {
+    const Entry* const own =
+        world_.node(slot.node).redis.find(own_time_key(slot.name, grant.token), names_[slot.name].database);
+    if (own == nullptr) {
+      world_.fail("validity", "believed to be held, and without a time of its own: " + who(number));
+      return;
+    }
+    if (own->expiry_ms != no_expiry) expiry_ms = std::min(expiry_ms, own->expiry_ms);
+  }
+  if (expiry_ms == no_expiry) return;
+  const SimTime gone = World::true_time_of_wall(world_.node(slot.node), (expiry_ms + 1) * 1000);
   const SimTime end = until == Instant::max() ? never : world_.true_time(process, until.nanoseconds());
   if (end > gone)
     world_.fail("validity",
@@ -493,6 +670,8 @@ void Checkers::check_exclusion(Process& process, const Application::Slot& slot, 
       if (!(theirs < other.application->believes(peer))) continue;
       const std::uint32_t second_number = number_of(peer);
       if (second_number == number && &other == &process) continue;  // One hold, two objects of its owner.
+      if (slot.reads() && peer.reads()) continue;
+      if (slot.of_two_sides() && peer.of_two_sides() && &other == &process && slot.same_owner(peer)) continue;
       if (grants_[number].broken || (second_number != 0 && grants_[second_number].broken)) {
         ++figures_.overlaps_excused;
         continue;
@@ -650,7 +829,7 @@ bool Checkers::keeps(const Process& process, const Application::Slot& slot) cons
   if (slot.redlock != nullptr) return false;
   const std::uint32_t number = number_of(slot);
   const View& view = views_[slot.domain];
-  if (number == 0 || !view.present || view.grant != number || view.foreign || grants_[number].broken) return false;
+  if (number == 0 || !view.present || !view.has(number) || view.foreign || grants_[number].broken) return false;
   if (grants_[number].process != process.index || view.expiry_ms == no_expiry) return false;
   return world_.wall(world_.node(slot.node)) < view.expiry_ms * 1000;
 }
@@ -705,7 +884,7 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
   // A replica keeps what has expired, and shows it to nobody.
   const bool expired =
       view.expiry_ms != no_expiry && world_.wall(world_.node(slot.node)) >= (view.expiry_ms + 1) * 1000;
-  if (number != 0 && view.present && !expired && view.grant == number && !grants_[number].broken)
+  if (number != 0 && view.present && !expired && view.has(number) && !grants_[number].broken)
     world_.fail("compensated", "nobody waits for a compensation, and there is still " + who(number));
   slot.unclear = Token();
 }
@@ -729,17 +908,33 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
     world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");
   if (slot.redlock != nullptr) return after_quorum_acquire(process, slot, status);
   if (process.lied_to) return;
-  slot.denied = status == Status::lock_busy && slot.depth == 0 ? slot.token() : Token();
+  const bool denied = status == Status::lock_busy || status == Status::upgrade_refused;
+  slot.denied = denied && slot.depth == 0 ? slot.token() : Token();
   // Refused for good, or not killed: no promise.
   const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
-  if (status != Status::ok && status != Status::lock_busy && slot.depth == 0 && !slot.token().empty() &&
+  if (status != Status::ok && !denied && slot.depth == 0 && !slot.token().empty() &&
       (number == 0 || grants_[number].at >= since) && weight(Fault::no_permission) == 0 &&
       weight(Fault::busy_script) == 0)
     slot.unclear = slot.token();
   if (status == Status::ok && (number == 0 || grants_[number].process != process.index))
     world_.fail("ledger", "client " + std::to_string(process.index) + " was granted what the server did not set");
-  if (status == Status::lock_busy && slot.depth == 0 && number != 0 && grants_[number].at >= since)
+  if (denied && slot.depth == 0 && number != 0 && grants_[number].at >= since)
     world_.fail("ledger", "client " + std::to_string(process.index) + " was told busy and is " + who(number));
+}
+
+// It would wait for itself.
+void Checkers::after_asking_to_write(Process& process, const Application::Slot& slot, Status status, bool reads,
+                                     bool reads_on) {
+  if (process.lied_to) return;
+  const std::string client = "client " + std::to_string(process.index);
+  if (status == Status::upgrade_refused) {
+    ++figures_.upgrades_refused;
+    if (!reads) world_.fail("ledger", client + " was told upgrade_refused and does not read");
+  }
+  const std::uint32_t number =
+      reads_on ? number_of(process.application->slots()[slot.plan->other_side]) : std::uint32_t{0};
+  if (number != 0 && !grants_[number].broken && status == Status::lock_busy)
+    world_.fail("ledger", client + " was told busy and reads itself: " + who(number));
 }
 
 // Said ok, and nobody waits for its answer: as a compensation, it is repeated until the server has answered it.

@@ -4,15 +4,15 @@
 // true has a name here, which a failure says.
 //
 // exclusion        two never believe to hold a lock of one domain (a name on a node), unless one of them was robbed
-//                  from outside
-// validity         nobody believes longer than the server keeps the key
+//                  from outside; but any number of readers of a read/write lock do, and an owner who writes and reads
+// validity         nobody believes longer than the server keeps the key, and a reader's own time beside it
 // ownership        no command of ours touches what is another's
 // no resurrection  what is gone is not made again by its old token
 // fresh tokens     a token is set once
 // never shortened  no script takes from a lease
-// lease            every lock key has one
+// lease            every lock key has one, and every reader's own time
 // compensated      what was given up is taken back
-// ledger           what a client is told is what the server did
+// ledger           what a client is told is what the server did, and a reader who asks to write is told upgrade_refused
 // fences           each grant's is larger than the one before
 // resource         who checks fences never lets an older holder write behind a newer; fenced_set() is such a one
 // feed             nobody's hold is renewed when its application was not alive for its liveness
@@ -67,6 +67,7 @@ struct Figures {
   std::uint64_t writes = 0;
   std::uint64_t writes_refused = 0;
   std::uint64_t overlaps_excused = 0;
+  std::uint64_t upgrades_refused = 0;
   std::uint64_t commands = 0;
   std::uint64_t quorum_held = 0;  // Of `held`, those by a quorum.
   std::uint64_t repairs = 0;      // Grants of one node to a quorum that had it before.
@@ -98,6 +99,8 @@ class Checkers {
   // B. What a client is told and does.
   void after_run(Process& process);
   void after_acquire(Process& process, Application::Slot& slot, Status status, SimTime since, std::uint64_t commands);
+  // `reads`: the other side was held before, and `reads_on`: by the same token behind it, too.
+  void after_asking_to_write(Process& process, const Application::Slot& slot, Status status, bool reads, bool reads_on);
   void check_compensated(Process& process, Application::Slot& slot, std::size_t pending);
   void after_post(const Process& process, Application::Slot& slot, const Token& token, Status status) const;
   void after_release(Process& process, std::uint32_t number, Status status, bool last);
@@ -136,8 +139,10 @@ class Checkers {
     bool deleted = false;   // And not brought back by a replica that lagged.
     bool released = false;  // By a command of its own.
     SimTime at = 0;
-    SimTime kept_at = 0;      // The last time that its lease was changed.
-    SimTime written_at = -1;  // To the resource, by fenced_set().
+    SimTime kept_at = 0;                     // The last time that its lease was changed.
+    SimTime written_at = -1;                 // To the resource, by fenced_set().
+    bool writes = false;                     // Its side of a read/write lock.
+    std::int64_t own_expiry_ms = no_expiry;  // Of a reader's own time, as it was set last.
   };
   // What belongs to a name.
   struct Names {
@@ -146,10 +151,12 @@ class Checkers {
     std::string channel;
     std::string resource;
     std::string resource_fence;
+    std::string read_write_channel;
+    std::string own_time_prefix;  // Of the keys with the own times of its readers.
     int database = 0;
   };
   // What a key or a channel is to a name.
-  enum class Role : std::uint8_t { lock, counter, channel, resource };
+  enum class Role : std::uint8_t { lock, counter, channel, resource, read_write_channel };
   struct Part {
     std::size_t name = 0;
     Role role = Role::lock;
@@ -159,6 +166,8 @@ class Checkers {
     std::uint64_t fence = 0;
     std::uint32_t grant = 0;  // Grants are numbered in their order.
   };
+  // Of a read/write lock.
+  enum class Mode : std::uint8_t { none, read, write };
   // A lock as a node has it.
   struct View {
     bool present = false;
@@ -173,6 +182,15 @@ class Checkers {
     Resource beside;            // On the same node.
     bool touched = false;       // By the bytes that are being received.
     SimTime robbed_at = -1;     // When its holder was last excused by more than a restart.
+    Mode mode = Mode::none;
+    std::vector<std::uint32_t> others;  // Whoever holds it beside `grant`: readers, and a writer's own read.
+    bool joining = false;               // Extended by one that holds nothing: the request in progress is to let it in.
+    bool leaving = false;               // The request in progress has taken a field away.
+
+    [[nodiscard]] bool has(std::uint32_t number) const noexcept;
+    void add(std::uint32_t number);
+    void remove(std::uint32_t number);
+    [[nodiscard]] std::vector<std::uint32_t> all() const;
   };
   // A lock as a quorum has it.
   struct QuorumView {
@@ -191,7 +209,14 @@ class Checkers {
   void observe(Node& node, const ModelRedis::Effect& effect);
   void observe_lock(Node& node, std::size_t name, const ModelRedis::Effect& effect);
   void observe_resource(View& view, const ModelRedis::Effect& effect);
-  void expect_woken(std::size_t domain);
+  void observe_field(Node& node, std::size_t name, const ModelRedis::Effect& effect);
+  void observe_expiry(const Node& node, std::size_t name, const ModelRedis::Effect& effect);
+  void observe_deleted(const Node& node, std::size_t name);
+  void observe_own_time(const Node& node, const ModelRedis::Effect& effect);
+  [[nodiscard]] std::string own_time_key(std::size_t name, std::string_view token) const;
+  [[nodiscard]] bool is_from(std::uint32_t number) const;
+  [[nodiscard]] bool may_join(const View& view, bool writes) const;
+  void expect_woken(std::size_t domain, bool read_write);
   void check_woken(Process& process, const Application::Slot& slot, SimTime released_at, std::uint64_t asked);
   void note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect);
   void note_deleted(std::uint32_t number);
@@ -235,6 +260,11 @@ class Checkers {
   std::vector<std::size_t>
       touched_;  // Names whose lock, or whose counter, the bytes that are being received have touched.
   std::vector<std::size_t> counted_;
+  struct OwnTime {
+    std::string key;
+    int database = 0;
+  };
+  std::vector<OwnTime> own_times_;   // Those that the bytes that are being received have touched.
   std::vector<View> views_;          // By domain.
   std::vector<QuorumView> quorums_;  // By name.
   std::vector<KeyBar> key_bars_;     // As views_.

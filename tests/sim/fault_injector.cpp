@@ -360,6 +360,8 @@ void FaultInjector::on_node(Fault fault, Node& node) {
       const std::string& name = world_.plan().names[random.index(world_.plan().quorum_end)];
       const char* const payload = payloads[random.index(std::size(payloads))];
       (void)world_.foreign(node, {"PUBLISH", derived(channel_prefix, name), payload});
+      if (world_.plan().read_write)
+        (void)world_.foreign(node, {"PUBLISH", derived(read_write_channel_prefix, name), payload});
       return;
     }
     default: return;

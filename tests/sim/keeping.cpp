@@ -36,8 +36,8 @@ bool Keeping::is_kept(const Process& process, const Application::Slot& slot) con
   // Objects that share a hold have its options from one of them.
   const auto slots = std::span(process.application->slots());
   return std::none_of(slots.begin(), slots.end(), [&](const Application::Slot& other) {
-    return &other != &slot && other.reentrant() && other.plan->connection == plan.connection &&
-           other.plan->owner == plan.owner && other.name == slot.name;
+    const bool other_side = other.plan->kind != plan.kind && (other.of_two_sides() || slot.of_two_sides());
+    return &other != &slot && slot.same_owner(other) && !other_side;
   });
 }
 

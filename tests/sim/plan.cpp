@@ -323,6 +323,32 @@ void draw_posters(Plan& plan, WorldKind kind) {
   plan.clients.push_back(client);
 }
 
+// Some locks of single nodes become read/write locks, with a slot for each side. A program that picks one of the two reads or
+// writes by that. So a writer reads too and goes on as a reader, and a reader asks to write. Drawn apart, and by a number that
+// leaves the worlds of seeds.txt what they were.
+void draw_read_write(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x4ebe);
+  if (kind == WorldKind::quorum || !random.chance(200'000)) return;
+  plan.read_write = true;
+  const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
+  for (ClientPlan& client : plan.clients) {
+    if (client.quorum || client.crowd || client.posts) continue;
+    const std::size_t count = client.slots.size();
+    for (std::size_t index = 0; index < count; ++index) {
+      if (!random.chance(often)) continue;
+      SlotPlan& reader = client.slots[index];
+      reader.kind = KindOfLock::read;
+      SlotPlan writer = reader;
+      writer.kind = KindOfLock::write;
+      writer.kept = random.coin();
+      writer.other_side = index;
+      reader.lease = std::min<SimTime>(reader.lease, read_lease_max.count());
+      reader.other_side = client.slots.size();
+      client.slots.push_back(writer);
+    }
+  }
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
@@ -371,6 +397,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
     plan.weights[static_cast<int>(Fault::unasked_between)] = static_cast<std::uint32_t>(random.magnitude(1, 100));
   draw_hindrances(plan, kind, bytes);
   draw_posters(plan, kind);
+  draw_read_write(plan, kind);
   return plan;
 }
 

@@ -22,7 +22,17 @@ enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, da
 inline constexpr std::array<std::string_view, 9> world_kind_names = {
     "any", "calm", "network", "servers", "processes", "data", "clocks", "quorum", "connecting"};
 
-enum class KindOfLock : std::uint8_t { mutex, announced, fenced_mutex, announced_fenced, reentrant, fenced };
+// The last two are the sides of one ReadWriteLock.
+enum class KindOfLock : std::uint8_t {
+  mutex,
+  announced,
+  fenced_mutex,
+  announced_fenced,
+  reentrant,
+  fenced,
+  read,
+  write
+};
 
 // One lock object of a client's program.
 struct SlotPlan {
@@ -30,6 +40,7 @@ struct SlotPlan {
   std::size_t name = 0;
   std::size_t connection = 0;  // Of its program's.
   int owner = 0;               // Of the reentrant kinds.
+  std::size_t other_side = 0;  // Of a read/write lock: the place of the other side's slot in its program.
   SimTime lease = 0;
   bool kept = false;     // By the watchdog or tend().
   SimTime max_hold = 0;  // 0: none.
@@ -97,6 +108,7 @@ struct Plan {
   std::size_t quorum_names = 0;  // From this one on they are of quorums,
   std::size_t quorum_end = 0;    // up to here.
   std::size_t crowd_names = 0;   // From this one on they are of crowds.
+  bool read_write = false;       // Some slots are sides of read/write locks.
   bool restart_guard = true;
   bool one_room =
       false;  // All nodes are restarted, or replaced by their replicas, at once, and a program goes with them.
