@@ -2,8 +2,9 @@
 //
 // Theorem: three locks on one key, of two clients and of any kinds, before an honest server, under every order of sends,
 // executions, replies, short writes, cuts, late commands of dead connections, faults, timeouts and cancellations:
-//   1. No two of them are held at once. (L1)
-//   2. A lock that is held has its token on the server, and the server keeps it at least until valid_until. (L2)
+//   1. No two of them are held at once, but where all of them read. (L1)
+//   2. A lock that is held has its token on the server, and the server keeps it at least until valid_until, and so a reader's
+//      own time. (L2)
 //   3. No delete takes a token away that a lock holds, and nobody's token is deleted but by the client that drew it. (L3)
 //   4. valid_until only grows within a generation; a hold that is lost stays lost. (L4)
 //   5. What was given up is taken back: when all has settled, no token is left on the server that no lock holds, but
@@ -37,6 +38,7 @@
 #include <vector>
 
 #include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/read_write_kind.hpp"
 #include "holdfast/core/reentrant_kind.hpp"
 #include "model_client.hpp"
 #include "model_server.hpp"
@@ -190,8 +192,10 @@ class World final : ModelClient::Observer {
     return leases[n % 5];
   }
 
-  static constexpr const LockKind* kinds[] = {&mutex_kind,           &reentrant_kind,    &fenced_kind,
-                                              &announced_mutex_kind, &fenced_mutex_kind, &announced_fenced_mutex_kind};
+  static constexpr const LockKind* kinds[] = {&mutex_kind,        &reentrant_kind,
+                                              &fenced_kind,       &announced_mutex_kind,
+                                              &fenced_mutex_kind, &announced_fenced_mutex_kind,
+                                              &read_kind,         &write_kind};
 
   void make_lock(LockStory& story, Duration lease, const LockKind& kind) {
     story.lock = &clients_[story.client].add_lock(Key(key_text), {.lease = lease}, kind);
@@ -277,7 +281,7 @@ class World final : ModelClient::Observer {
       for (const auto& field : entry->fields) stories_[field.first].robbed = true;
     }
     if (n % 2 != 0) type = ModelServer::EntryType::list;
-    ModelServer::Entry entry = {stranger, server_.now + duration(n % 10), type, {}};
+    ModelServer::Entry entry = {stranger, server_.now + duration(n % 10), type, {}, ModelServer::Mode::none, {}};
     if (type == ModelServer::EntryType::hash) entry.fields[stranger] = 1;
     server_.overwrite(key_text, entry);
   }
@@ -334,14 +338,16 @@ class World final : ModelClient::Observer {
   static std::vector<std::string> late_acquires(const std::string& token) {
     const std::string counter = "$23\r\nredisson_lock_token:{k}\r\n";
     std::vector<std::string> all = {"$3\r\nSET\r\n$1\r\nk\r\n$32\r\n" + token};
-    add_script(all, scripts::reentrant_acquire, "$1\r\n1\r\n$1\r\nk\r\n$32\r\n" + token);
+    for (const Script* const script : {&scripts::reentrant_acquire, &scripts::read_acquire, &scripts::write_acquire})
+      add_script(all, *script, "$1\r\n1\r\n$1\r\nk\r\n$32\r\n" + token);
     for (const Script* const script : {&scripts::fenced_acquire, &scripts::mutex_acquire_fenced})
       add_script(all, *script, "$1\r\n2\r\n$1\r\nk\r\n" + counter + "$32\r\n" + token);
     return all;
   }
   static std::vector<std::string> late_steps(const std::string& token) {
     std::vector<std::string> all;
-    add_script(all, scripts::reentrant_step, "$1\r\n1\r\n$1\r\nk\r\n$32\r\n" + token);
+    for (const Script* const script : {&scripts::reentrant_step, &scripts::read_write_step})
+      add_script(all, *script, "$1\r\n1\r\n$1\r\nk\r\n$32\r\n" + token);
     return all;
   }
   static void add_script(std::vector<std::string>& all, const Script& script, const std::string& behind) {
@@ -378,6 +384,7 @@ class World final : ModelClient::Observer {
 
   void check() {
     int held = 0;
+    int readers = 0;
     for (LockStory& story : locks_) {
       const LockMachine& machine = story.lock->machine;
       HOLDFAST_THEOREM(machine.generation() >= story.generation, trace_);
@@ -394,9 +401,13 @@ class World final : ModelClient::Observer {
         const std::string token(machine.token().bytes().string_view());
         if (!stories_[token].robbed) {
           ++held;
+          readers += &machine.kind() == &read_kind ? 1 : 0;
           const ModelServer::Entry* const entry = server_.find(key_text);
           HOLDFAST_THEOREM(entry != nullptr && entry->names(token), trace_ + token);
           HOLDFAST_THEOREM(machine.valid_until() <= entry->expires, trace_ + token);
+          if (&machine.kind() == &read_kind)
+            HOLDFAST_THEOREM(entry->own_times.count(token) != 0 && machine.valid_until() <= entry->own_times.at(token),
+                             trace_ + token);
         }
       } else if (machine.valid_until() != Instant()) {
         story.ended = true;  // By time, judged or not.
@@ -405,7 +416,7 @@ class World final : ModelClient::Observer {
       story.valid_until = machine.valid_until();
       story.fence = machine.fence();
     }
-    HOLDFAST_THEOREM(held <= 1, trace_);
+    HOLDFAST_THEOREM(held <= 1 || held == readers, trace_);
     for (int number = 0; number < 2; ++number) check_session(number);
   }
 

@@ -50,11 +50,15 @@ class ModelServer {
     std::string outbound;  // Replies on their way.
   };
   enum class EntryType : std::uint8_t { string, hash, list };
+  // Of a read/write lock. A writer's field is its token alone here: no token is that of a reader, too.
+  enum class Mode : std::uint8_t { none, read, write };
   struct Entry {
     std::string value;  // Of a string.
     Instant expires;
     EntryType type = EntryType::string;
     std::map<std::string, std::int64_t> fields;  // Of a hash.
+    Mode mode = Mode::none;
+    std::map<std::string, Instant> own_times;  // Of each reader: a key beside the lock.
 
     // The token is the string's value or a field of the hash.
     [[nodiscard]] bool names(const std::string& token) const {
@@ -184,10 +188,14 @@ class ModelServer {
   }
 
   static constexpr const Script* known_scripts[] = {
-      &scripts::mutex_release,     &scripts::mutex_release_announced, &scripts::mutex_renew,
-      &scripts::mutex_renew_batch, &scripts::mutex_acquire_fenced,    &scripts::reentrant_acquire,
-      &scripts::fenced_acquire,    &scripts::reentrant_step,          &scripts::reentrant_release,
-      &scripts::reentrant_renew,
+      &scripts::mutex_release,        &scripts::mutex_release_announced,
+      &scripts::mutex_renew,          &scripts::mutex_renew_batch,
+      &scripts::mutex_acquire_fenced, &scripts::reentrant_acquire,
+      &scripts::fenced_acquire,       &scripts::reentrant_step,
+      &scripts::reentrant_release,    &scripts::reentrant_renew,
+      &scripts::read_acquire,         &scripts::write_acquire,
+      &scripts::read_write_step,      &scripts::read_write_release,
+      &scripts::read_write_renew,
   };
   // The script that an EVAL or an EVALSHA names; nullptr for one that no holdfast client has.
   static const Script* script_of(const std::vector<std::string>& words) {
@@ -203,11 +211,13 @@ class ModelServer {
   }
   [[nodiscard]] bool known(const Script& script) const { return scripts_.count(sha_of(script)) != 0; }
   static bool renews_many(const Script& script) {
-    return &script == &scripts::reentrant_renew || &script == &scripts::mutex_renew_batch;
+    return &script == &scripts::reentrant_renew || &script == &scripts::mutex_renew_batch ||
+           &script == &scripts::read_write_renew;
   }
   static bool compensates(const std::string& text) {
     return ByteView(text) == scripts::mutex_release.text || ByteView(text) == scripts::mutex_release_announced.text ||
-           ByteView(text) == scripts::reentrant_release.text || ByteView(text) == scripts::reentrant_step.text;
+           ByteView(text) == scripts::reentrant_release.text || ByteView(text) == scripts::reentrant_step.text ||
+           ByteView(text) == scripts::read_write_release.text || ByteView(text) == scripts::read_write_step.text;
   }
   static std::string refused_for_each(std::size_t count) {
     std::string reply = "*" + std::to_string(count) + "\r\n";
@@ -250,28 +260,34 @@ class ModelServer {
     const std::string sha = sha_of(script);
     if (&script == &scripts::mutex_release || &script == &scripts::mutex_release_announced)
       return compare_and_delete(connection, key, token, sha, EntryType::string);
-    if (&script == &scripts::reentrant_release) return compare_and_delete(connection, key, token, sha, EntryType::hash);
+    if (&script == &scripts::reentrant_release || &script == &scripts::read_write_release)
+      return compare_and_delete(connection, key, token, sha, EntryType::hash);
     if (&script == &scripts::mutex_renew) {
       const std::int64_t renewed = extend_one(connection, key, token, std::stoll(arguments[1]), EntryType::string);
       const Entry* const entry = find(key);
       return entry != nullptr && entry->type != EntryType::string ? wrong_type(sha) : integer(renewed);
     }
     if (renews_many(script)) {
-      const EntryType type = &script == &scripts::reentrant_renew ? EntryType::hash : EntryType::string;
+      const EntryType type = &script == &scripts::mutex_renew_batch ? EntryType::string : EntryType::hash;
       std::string reply = "*" + std::to_string(keys.size()) + "\r\n";
       for (std::size_t index = 0; index < keys.size(); ++index)
         reply += integer(
             extend_one(connection, keys[index], arguments[2 * index], std::stoll(arguments[2 * index + 1]), type));
       return reply;
     }
-    if (&script == &scripts::reentrant_step)
+    if (&script == &scripts::reentrant_step || &script == &scripts::read_write_step)
       return step(connection, key, token, std::stoll(arguments[1]), std::stoll(arguments[2]), sha);
 
     // The acquires that are scripts.
-    if (const Entry* const entry = find(key); entry != nullptr) return integer(remaining(*entry));
+    if (&script == &scripts::read_acquire) return let_reader_in(connection, key, arguments);
+    if (const Entry* const entry = find(key); entry != nullptr) {
+      const bool upgrade = &script == &scripts::write_acquire && entry->own_times.count(arguments[2]) != 0;
+      return upgrade ? "+UPGRADE\r\n" : integer(remaining(*entry));
+    }
     const EntryType type = &script == &scripts::mutex_acquire_fenced ? EntryType::string : EntryType::hash;
     create(connection, key, token, std::stoll(arguments[1]), type);
-    if (&script == &scripts::reentrant_acquire) return "+OK\r\n";
+    if (&script == &scripts::write_acquire) entries_[key].mode = Mode::write;
+    if (&script == &scripts::reentrant_acquire || &script == &scripts::write_acquire) return "+OK\r\n";
     std::uint64_t& counter = counters_[keys[1]];
     counter = std::max(counter + 1, static_cast<std::uint64_t>(now.nanoseconds() / 1000));
     return bulk(std::to_string(counter));
@@ -304,7 +320,9 @@ class ModelServer {
 
   void create(const Connection& connection, const std::string& key, const std::string& token, std::int64_t milliseconds,
               EntryType type) {
-    Entry& entry = entries_[key] = {{}, this_millisecond() + std::chrono::milliseconds(milliseconds), type, {}};
+    Entry& entry = entries_[key] = Entry();
+    entry.expires = this_millisecond() + std::chrono::milliseconds(milliseconds);
+    entry.type = type;
     if (type == EntryType::string)
       entry.value = token;
     else
@@ -319,6 +337,26 @@ class ModelServer {
     return "+OK\r\n";
   }
 
+  // Where nobody is, where readers are, or beside the own write.
+  std::string let_reader_in(const Connection& connection, const std::string& key,
+                            const std::vector<std::string>& arguments) {
+    const std::string& token = arguments[0];
+    Entry* const entry = find(key);
+    const bool joins =
+        entry != nullptr && (entry->mode == Mode::read || (entry->mode == Mode::write && entry->names(arguments[2])));
+    if (entry != nullptr && !joins) return integer(remaining(*entry));
+    Entry& lock = entries_[key];
+    if (!joins) {
+      lock.type = EntryType::hash;
+      lock.mode = Mode::read;
+    }
+    lock.fields[token] = 1;
+    lock.own_times[token] = this_millisecond() + std::chrono::milliseconds(std::stoll(arguments[1]));
+    lock.expires = std::max(lock.expires, lock.own_times[token]);
+    observer_(Effect::set, connection, key, token);
+    return "+OK\r\n";
+  }
+
   std::string compare_and_delete(const Connection& connection, const std::string& key, const std::string& token,
                                  const std::string& sha, EntryType type) {
     Entry* const entry = find(key);
@@ -326,8 +364,14 @@ class ModelServer {
       observer_(Effect::delete_refused, connection, key, token);
       return entry == nullptr || entry->type == type ? integer(0) : wrong_type(sha);
     }
+    const bool read = entry->own_times.erase(token) != 0;
     entry->fields.erase(token);
-    if (entry->fields.empty()) entries_.erase(key);
+    const bool is_left = std::any_of(entry->own_times.begin(), entry->own_times.end(),
+                                     [this](const auto& own) { return own.second > now; });
+    if (entry->mode == Mode::none ? entry->fields.empty() : !is_left && read == (entry->mode == Mode::read))
+      entries_.erase(key);
+    else if (entry->mode == Mode::write && !read)
+      entry->mode = Mode::read;
     observer_(Effect::deleted, connection, key, token);
     return integer(1);
   }
@@ -339,7 +383,12 @@ class ModelServer {
     if (entry == nullptr || entry->type != type || !entry->names(token)) return 0;
     if (writes_refused_ && remaining(*entry) < milliseconds) return -1;
     extend(connection, *entry, key, token, milliseconds);
+    extend_own_time(*entry, token, milliseconds);
     return 1;
+  }
+  void extend_own_time(Entry& entry, const std::string& token, std::int64_t milliseconds) const {
+    if (const auto own = entry.own_times.find(token); own != entry.own_times.end())
+      own->second = this_millisecond() + std::chrono::milliseconds(milliseconds);
   }
   void extend(const Connection& connection, Entry& entry, const std::string& key, const std::string& token,
               std::int64_t milliseconds) {
@@ -354,6 +403,7 @@ class ModelServer {
     if (entry != nullptr && entry->type != EntryType::hash) return wrong_type(sha);
     if (entry == nullptr || !entry->names(token)) return integer(0);
     extend(connection, *entry, key, token, milliseconds);
+    extend_own_time(*entry, token, milliseconds);
     entry->fields[token] = count;
     observer_(Effect::counted, connection, key, token);
     return integer(1);
