@@ -261,7 +261,7 @@ Verdict decode_wrong(const LockKind& kind, Operation operation, const RespValue&
 
 // ---- Wrong tokens and wrong waiting ------------------------------------------------------------------------------
 
-Status draw_again(RandomSource&, Token& token) noexcept {
+Status draw_again(HoldRecord&, Token& token) noexcept {
   // One for the client, for ever.
   const std::string text = "the same token of client " + std::to_string(World::current()->process().index) + "." +
                            std::to_string(World::current()->process().life);
@@ -269,7 +269,7 @@ Status draw_again(RandomSource&, Token& token) noexcept {
   return Status::ok;
 }
 
-Status draw_one_for_all(RandomSource&, Token& token) noexcept {
+Status draw_one_for_all(HoldRecord&, Token& token) noexcept {
   token = Token(ByteView("locked"));
   return Status::ok;
 }

@@ -325,7 +325,7 @@ void draw_posters(Plan& plan, WorldKind kind) {
 
 // Some locks of single nodes become read/write locks, with a slot for each side. A program that picks one of the two reads or
 // writes by that. So a writer reads too and goes on as a reader, and a reader asks to write. Drawn apart, and by a number that
-// leaves the worlds of seeds.txt what they were.
+// leaves the worlds of the older seeds in seeds.txt what they were.
 void draw_read_write(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x4ebe);
   if (kind == WorldKind::quorum || !random.chance(200'000)) return;
