@@ -10,6 +10,7 @@
 
 #include "heard.hpp"
 #include "holdfast/core/lock_kind.hpp"
+#include "holdfast/core/lock_machine.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 #include "written_line.hpp"
@@ -22,9 +23,11 @@ inline constexpr char key_text[] = "name";
 // What fill() writes, word by word.
 inline Words fill(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text) {
   const Token token{ByteView(token_text)};
+  const LockMachine machine(kind);
   WrittenLine line;
-  kind.fill(line, kind, operation, form,
-            {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7});
+  kind.fill(
+      line, kind, operation, form,
+      {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7, .machine = &machine});
   return line.words();
 }
 inline Words script_words(const Script& script, RequestForm form, const Words& rest) {
