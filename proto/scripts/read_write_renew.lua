@@ -1,5 +1,5 @@
--- Extends each read or write lock that is ours. Never creates one, never shortens. One that fails does not keep the others
--- from theirs.
+-- Extends each read or write lock that is ours. Never creates one, never shortens; see read_acquire.lua. One that fails does
+-- not keep the others from theirs.
 -- KEYS locks, ARGV a token and a lease in milliseconds for each. Returns for each 1 if its lease runs at least so long, 0 if
 -- it is not ours, -1 if the server refused; asked of one key alone, the server's own words are the reply.
 local answers, call = {}, redis.pcall
@@ -10,7 +10,7 @@ local answer = reads == 0 and call('HEXISTS', lock, token .. ':write') or reads
 if answer == 1 then
 answer = call('PTTL', lock)
 if type(answer) == 'number' then
-answer = answer < tonumber(lease) and call('PEXPIRE', lock, lease) or 1
+answer = answer == -1 and call('PEXPIRE', lock, 86400000) or answer < tonumber(lease) and call('PEXPIRE', lock, lease) or 1
 end
 end
 if answer == 1 and reads == 1 then

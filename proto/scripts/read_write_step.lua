@@ -1,5 +1,5 @@
 -- Sets how often a read or a write lock is held, if it is ours: an absolute number, so that saying it twice changes nothing.
--- Never creates a lock, never shortens. PEXPIRE comes first, so that it passes when memory is full.
+-- Never creates a lock, never shortens; see read_acquire.lua. PEXPIRE comes first, so that it passes when memory is full.
 -- KEYS[1] lock, ARGV[1] token, ARGV[2] count, ARGV[3] lease in milliseconds. Returns 1, or 0 if it is not ours.
 local lock, field, lease = KEYS[1], ARGV[1], tonumber(ARGV[3])
 local tag = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
@@ -11,7 +11,7 @@ return 0
 end
 end
 local left = redis.call('PTTL', lock)
-redis.call('PEXPIRE', lock, left > lease and left or lease)
+redis.call('PEXPIRE', lock, left == -1 and 86400000 or math.max(left, lease))
 if own and redis.call('PEXPIRE', own, lease) == 0 then
 redis.call('SET', own, '1', 'PX', lease)
 end

@@ -3,8 +3,11 @@
 -- UPGRADE, or the remaining time of the hold in the way in milliseconds (-1: it has no TTL).
 local lock = KEYS[1]
 if redis.call('EXISTS', lock) == 1 then
-if redis.pcall('HEXISTS', lock, ARGV[3]) == 1 then
+local reads = redis.pcall('HEXISTS', lock, ARGV[3])
+if reads == 1 then
 return redis.status_reply('UPGRADE')
+elseif type(reads) == 'table' and not string.find(reads.err, 'WRONGTYPE', 1, true) then
+return reads
 end
 return redis.call('PTTL', lock)
 end

@@ -294,6 +294,21 @@ TEST_ON_SERVER(test_no_call_should_shorten_the_time_of_others) {
   TEST_ASSERT_TRUE(pttl(server, time_key("them:1")) > 10'000);
 }
 
+// Nobody knows then how long the others hold it, and without one it would stay for ever.
+TEST_ON_SERVER(test_a_lock_whose_ttl_was_removed_should_get_one_that_cuts_no_hold_short) {
+  Party party(server, "k", {.read = {.lease = 5s}, .write = {.lease = 5s}});
+  add_reader(server, "them:1", 1, "20000");
+  for (int turn = 0; turn < 2; ++turn) {
+    server.command("PERSIST k");
+    TEST_ASSERT_EQUAL(Status::ok,
+                      party.lock.read().held() ? party.lock.read().renew() : party.lock.read().try_acquire());
+    TEST_ASSERT_TRUE(pttl(server, "k") > 10'000);
+    server.command("PERSIST k");
+    TEST_ASSERT_EQUAL(Status::ok, party.lock.read().try_acquire());
+    TEST_ASSERT_TRUE(pttl(server, "k") > 10'000);
+  }
+}
+
 // ---- Renewal and loss ----------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_renewal_should_extend_the_lock_and_the_readers_own_time) {

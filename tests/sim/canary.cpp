@@ -431,8 +431,8 @@ Replacement replacement_of(Sin sin) noexcept {
   switch (sin) {
     case Sin::reader_not_counted: return {"math.min(count, 100) do", "math.min(count, 000) do"};
     case Sin::writer_beside_reader:
-      return {"if redis.call('EXISTS', lock) == 1 then\nif redis.pcall('HEXISTS'",
-              "if redis.call('EXISTS', lock) == 7 then\nif redis.pcall('HEXISTS'"};
+      return {"if redis.call('EXISTS', lock) == 1 then\nlocal reads",
+              "if redis.call('EXISTS', lock) == 7 then\nlocal reads"};
     default: return {};
   }
 }
