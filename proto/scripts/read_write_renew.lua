@@ -10,7 +10,11 @@ local answer = reads == 0 and call('HEXISTS', lock, token .. ':write') or reads
 if answer == 1 then
 answer = call('PTTL', lock)
 if type(answer) == 'number' then
-answer = answer == -1 and call('PEXPIRE', lock, 86400000) or answer < tonumber(lease) and call('PEXPIRE', lock, lease) or 1
+local longest = tonumber(lease)
+if answer == -1 then
+longest = reads == 1 and call('HGET', lock, 'mode') == 'write' and 86400000 or math.max(longest, 30000)
+end
+answer = answer < longest and call('PEXPIRE', lock, longest) or 1
 end
 end
 if answer == 1 and reads == 1 then

@@ -11,7 +11,10 @@ return 0
 end
 end
 local left = redis.call('PTTL', lock)
-redis.call('PEXPIRE', lock, left == -1 and 86400000 or math.max(left, lease))
+if left == -1 then
+left = own and redis.call('HGET', lock, 'mode') == 'write' and 86400000 or 30000
+end
+redis.call('PEXPIRE', lock, math.max(left, lease))
 if own and redis.call('PEXPIRE', own, lease) == 0 then
 redis.call('SET', own, '1', 'PX', lease)
 end
