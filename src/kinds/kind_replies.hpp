@@ -14,6 +14,22 @@ inline Verdict decode_yes_or_no(const RespValue& reply) noexcept {
   return reply.is_integer(0) ? Verdict::not_ours : Verdict::unexpected;
 }
 
+// What the kinds that are hashes answer of a hold that is there: a renewal by an array of one, which may say that the server
+// refused.
+inline Verdict decode_of_hold(Operation operation, const RespValue& reply) noexcept {
+  switch (operation) {
+    case Operation::renew:
+      if (reply.count() != 1) return Verdict::unexpected;
+      return reply.at(0).is_integer(-1) ? Verdict::refused : decode_yes_or_no(reply.at(0));
+    case Operation::step:
+    case Operation::release: return decode_yes_or_no(reply);
+    case Operation::acquire:
+    case Operation::compensate:
+    case Operation::query: break;
+  }
+  return Verdict::unexpected;
+}
+
 // Busy is the remaining time as an integer, PTTL's -1 included. Grants have shapes of their own.
 inline Verdict decode_busy(const RespValue& reply, LockFacts& facts) noexcept {
   if (!reply.is(RespKind::integer) || reply.integer() < -1) return Verdict::unexpected;

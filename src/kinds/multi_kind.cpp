@@ -50,17 +50,8 @@ Verdict decode_in_the_way(const RespValue& reply, LockFacts& facts) noexcept {
 }
 
 Verdict decode(const LockKind&, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
-  switch (operation) {
-    case Operation::acquire: return reply.is_simple("OK") ? Verdict::granted : decode_in_the_way(reply, facts);
-    case Operation::renew:
-      if (reply.count() != 1) return Verdict::unexpected;
-      return reply.at(0).is_integer(-1) ? Verdict::refused : decode_yes_or_no(reply.at(0));
-    case Operation::step:
-    case Operation::release: return decode_yes_or_no(reply);
-    case Operation::compensate:
-    case Operation::query: break;
-  }
-  return Verdict::unexpected;
+  if (operation != Operation::acquire) return decode_of_hold(operation, reply);
+  return reply.is_simple("OK") ? Verdict::granted : decode_in_the_way(reply, facts);
 }
 
 // It has no name beside its own.

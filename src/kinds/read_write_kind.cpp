@@ -36,23 +36,11 @@ void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestF
 }
 
 Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
-  switch (operation) {
-    case Operation::acquire:
-      if (reply.is_simple("OK")) return Verdict::granted;
-      if (&kind == &write_kind && reply.is_simple("UPGRADE")) {
-        facts.refusal = Status::upgrade_refused;
-        return Verdict::busy;
-      }
-      return decode_busy(reply, facts);
-    case Operation::renew:
-      if (reply.count() != 1) return Verdict::unexpected;
-      return reply.at(0).is_integer(-1) ? Verdict::refused : decode_yes_or_no(reply.at(0));
-    case Operation::step:
-    case Operation::release: return decode_yes_or_no(reply);
-    case Operation::compensate:
-    case Operation::query: break;
-  }
-  return Verdict::unexpected;
+  if (operation != Operation::acquire) return decode_of_hold(operation, reply);
+  if (reply.is_simple("OK")) return Verdict::granted;
+  if (&kind != &write_kind || !reply.is_simple("UPGRADE")) return decode_busy(reply, facts);
+  facts.refusal = Status::upgrade_refused;
+  return Verdict::busy;
 }
 
 static_assert(text_fits<scripts::read_acquire.text.size()> && text_fits<scripts::write_acquire.text.size()>);

@@ -40,19 +40,9 @@ void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestF
 }
 
 Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
-  switch (operation) {
-    case Operation::acquire:
-      if (kind.fenced) return decode_fenced_grant(reply, facts);
-      return reply.is_simple("OK") ? Verdict::granted : decode_busy(reply, facts);
-    case Operation::renew:
-      if (reply.count() != 1) return Verdict::unexpected;
-      return reply.at(0).is_integer(-1) ? Verdict::refused : decode_yes_or_no(reply.at(0));
-    case Operation::step:
-    case Operation::release: return decode_yes_or_no(reply);
-    case Operation::compensate:
-    case Operation::query: break;
-  }
-  return Verdict::unexpected;
+  if (operation != Operation::acquire) return decode_of_hold(operation, reply);
+  if (kind.fenced) return decode_fenced_grant(reply, facts);
+  return reply.is_simple("OK") ? Verdict::granted : decode_busy(reply, facts);
 }
 
 static_assert(text_fits<scripts::reentrant_release.text.size()>);

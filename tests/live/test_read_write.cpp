@@ -146,6 +146,19 @@ TEST_ON_SERVER(test_reading_again_should_count_on_the_server) {
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
 
+// An acquisition more is a renewal: whoever else leaves must find that this reader's time runs for as long as its lease.
+TEST_ON_SERVER(test_reading_again_should_extend_the_readers_own_time) {
+  Party party(server);
+  TEST_ASSERT_EQUAL(Status::ok, party.lock.read().try_acquire());
+  const std::string own = time_key(party.lock.read());
+  server.command({"PEXPIRE", own, "8000"});
+  TEST_ASSERT_EQUAL(Status::ok, party.lock.read().try_acquire());
+  TEST_ASSERT_TRUE(pttl(server, own) > 8000);
+  server.command({"DEL", own});
+  TEST_ASSERT_EQUAL(Status::ok, party.lock.read().release());
+  TEST_ASSERT_TRUE(pttl(server, own) > 8000);
+}
+
 // ---- Up and down ---------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_a_writer_should_read_and_become_a_reader) {
@@ -496,4 +509,40 @@ TEST_ON_SERVER(test_a_writer_that_a_watchdog_keeps_should_read_long_after_its_le
   const Instant reading_end = lock.read().valid_until();
   TEST_ASSERT_TRUE(comes([&] { return Client::now() > reading_end && lock.read().held(); }));
   TEST_ASSERT_EQUAL(Status::upgrade_refused, lock.write().try_acquire());
+}
+
+// A writer's lease may be longer than any reader's, and its reading side does not know it.
+TEST_ON_SERVER(test_a_writer_whose_ttl_was_removed_should_not_be_cut_short_by_its_reading_side) {
+  Party party(server, "k", {.read = {.lease = 5s}, .write = {.lease = 60s}});
+  TEST_ASSERT_EQUAL(Status::ok, party.lock.write().try_acquire());
+  for (int turn = 0; turn < 2; ++turn) {  // Joins, and reads again.
+    server.command("PERSIST k");
+    TEST_ASSERT_EQUAL(Status::ok, party.lock.read().try_acquire());
+    TEST_ASSERT_TRUE(pttl(server, "k") > 40'000);
+  }
+  server.command("PERSIST k");
+  TEST_ASSERT_EQUAL(Status::ok, party.lock.read().renew());
+  TEST_ASSERT_TRUE(pttl(server, "k") > 40'000);
+  server.command("PERSIST k");
+  TEST_ASSERT_EQUAL(Status::ok, party.lock.write().renew());
+  TEST_ASSERT_TRUE(pttl(server, "k") > 40'000 && pttl(server, "k") <= 60'000);
+}
+
+// Busy would be waited for, for ever where it is the own reader that is in the way.
+TEST_ON_SERVER(test_a_user_who_may_not_look_at_a_lock_should_hear_so) {
+  if (server.command("ACL SETUSER blind on >secret ~* &* +@all -hget -hexists").find("ERR") != std::string::npos)
+    return;
+  Party other(server);
+  TEST_ASSERT_EQUAL(Status::ok, other.lock.read().try_acquire());
+  Client client;
+  ClientConfig config = config_for(server.unix_url());
+  config.user = "blind";
+  config.password = "secret";
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Owner owner(client);
+  ReadWriteLock lock(owner, "k", {.read = {.lease = 20s}, .write = {.lease = 20s}});
+  TEST_ASSERT_EQUAL(Status::no_permission, lock.read().try_acquire());
+  TEST_ASSERT_EQUAL(Status::no_permission, lock.write().try_acquire());
+  TEST_ASSERT_TRUE(other.lock.read().held());
+  TEST_ASSERT_EQUAL(Status::ok, other.lock.read().renew());
 }
