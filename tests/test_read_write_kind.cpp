@@ -209,9 +209,18 @@ TEST(test_release_should_publish_what_waiters_listen_for) {
 // ---- What a reader may ask for -----------------------------------------------------------------------------------
 
 TEST(test_no_reader_should_have_a_lease_that_a_peers_renewal_would_cut) {
-  TEST_ASSERT_TRUE(read_timing({}).valid());
-  TEST_ASSERT_TRUE(read_timing({.lease = read_lease_max}).valid());
-  TEST_ASSERT_TRUE(read_timing({.lease = 5s, .drift = 1s}).effective_drift() == 1s);
-  TEST_ASSERT_FALSE(read_timing({.lease = read_lease_max + 1ms}).valid());
-  TEST_ASSERT_FALSE(read_timing({.lease = 60s, .kept = true}).valid());
+  const auto fits = [](const ReadWriteTiming& timing) {
+    TEST_ASSERT_EQUAL(checked_timing(timing).read.valid(), checked_timing(timing).write.valid());
+    return checked_timing(timing).read.valid();
+  };
+  TEST_ASSERT_TRUE(fits({}));
+  TEST_ASSERT_TRUE(fits({.read = {.lease = read_lease_max}, .write = {.lease = lease_max}}));
+  TEST_ASSERT_FALSE(fits({.read = {.lease = read_lease_max + 1ms}}));
+  TEST_ASSERT_FALSE(fits({.read = {.lease = 60s, .kept = true}}));
+  TEST_ASSERT_FALSE(fits({.read = {.lease = 5s, .drift = 5s}}));
+  TEST_ASSERT_FALSE(fits({.write = {.lease = lease_max + 1ms}}));
+  const ReadWriteTiming timing =
+      checked_timing({.read = {.lease = 5s, .drift = 1s}, .write = {.lease = 60s, .kept = true}});
+  TEST_ASSERT_TRUE(timing.read.lease == 5s && timing.read.drift == 1s && timing.write.lease == 60s &&
+                   timing.write.kept);
 }

@@ -35,7 +35,8 @@ class ReadWriteLock {
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock, which takes two of its
   // places.
   ReadWriteLock(HoldOwner& owner, BytesArgument key, const ReadWriteTiming& timing = {}) noexcept
-      : read_(owner, read_kind, Key(key), read_timing(timing.read)), write_(owner, write_kind, Key(key), timing.write) {
+      : read_(owner, read_kind, Key(key), checked_timing(timing).read),
+        write_(owner, write_kind, Key(key), checked_timing(timing).write) {
     Side::pair(read_, write_);
   }
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.

@@ -167,7 +167,7 @@ Duration lease_from(const char* option, const std::string& text) {
   return lease;
 }
 
-// What read_timing() would refuse, said while it can still be mended.
+// What checked_timing() would refuse, said while it can still be mended.
 void check_read_lease(Duration lease) {
   if (lease > read_lease_max)
     throw UsageError{"-l: a read lock has a lease of at most " + seconds_text(read_lease_max) + " seconds, and " +

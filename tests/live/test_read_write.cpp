@@ -240,6 +240,8 @@ TEST_ON_SERVER(test_a_reader_with_too_long_a_lease_should_be_refused) {
   Party party(server, "k", {.read = {.lease = 31s}, .write = {.lease = 20s}});
   TEST_ASSERT_EQUAL(Status::invalid_argument, party.lock.read().configuration());
   TEST_ASSERT_EQUAL(Status::invalid_argument, party.lock.read().try_acquire());
+  TEST_ASSERT_EQUAL(Status::invalid_argument, party.lock.write().configuration());
+  TEST_ASSERT_EQUAL(Status::invalid_argument, party.lock.write().try_acquire());
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
 

@@ -21,12 +21,13 @@ class AsyncReadWriteLock {
 
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
   AsyncReadWriteLock(AsyncClient& client, BytesArgument key, const ReadWriteTiming& timing = {})
-      : read_(client, read_kind, Key(key), read_timing(timing.read)),
-        write_(client, write_kind, Key(key), timing.write) {
+      : read_(client, read_kind, Key(key), checked_timing(timing).read),
+        write_(client, write_kind, Key(key), checked_timing(timing).write) {
     Side::pair(read_, write_);
   }
   ~AsyncReadWriteLock() = default;
 
+  // Where the timing of one side is invalid, both say so.
   [[nodiscard]] Side& read() noexcept { return read_; }
   [[nodiscard]] const Side& read() const noexcept { return read_; }
   // Errors beside the common ones: upgrade_refused of an acquire while read() is held.

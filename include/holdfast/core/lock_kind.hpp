@@ -81,8 +81,8 @@ struct HoldView {
   const Token* token = nullptr;
   std::chrono::milliseconds lease{};
   std::uint32_t count = 1;  // Of a step: how often it is held from then on.
-  const LockMachine* machine =
-      nullptr;  // Whose hold it is; nullptr: of a compensation, which may come after its machine.
+  // Whose hold it is; nullptr: of a compensation, which may come after its machine.
+  const LockMachine* machine = nullptr;
 };
 
 // What a reply to an acquire says beside its verdict. Untouched where it does not.

@@ -24,9 +24,10 @@ struct ReadWriteTiming {
 };
 
 // When Redisson renews one reader it gives the whole lock its own lease, and cuts a longer one of another reader's short. So no
-// lease of a reader is longer than Redisson's is by default. A longer one is made invalid here.
-[[nodiscard]] constexpr LockTiming read_timing(LockTiming timing) noexcept {
-  if (timing.effective_lease() > read_lease_max) timing.lease = Duration::zero();
+// lease of a reader is longer than Redisson's is by default. Where one side's timing is invalid, both are.
+[[nodiscard]] constexpr ReadWriteTiming checked_timing(ReadWriteTiming timing) noexcept {
+  const bool fits = timing.read.valid() && timing.read.effective_lease() <= read_lease_max && timing.write.valid();
+  if (!fits) timing.read.lease = timing.write.lease = Duration::zero();
   return timing;
 }
 
