@@ -515,7 +515,7 @@ void Application::drop(Slot& slot) {
   if (slot.of_two_sides())
     return slot.reads() ? drop_sides(slot, other_side(slot)) : drop_sides(other_side(slot), slot);
   slot.releasing = true;
-  if (slot.redlock != nullptr) {
+  if (slot.redlock != nullptr && slot.depth != 0) {  // What is over was judged then.
     // Where a node may have no place for what a lock leaves that is destroyed, its lease ends it.
     slot.unclear = !slot.moved && quorum_->compensations_pending() < compensations_max ? slot.token() : Token();
     slot.unclear_at = world_.now();
