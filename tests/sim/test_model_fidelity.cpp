@@ -86,12 +86,13 @@ bool read_node(std::string_view bytes, std::size_t& at, Node& node) {
   return true;
 }
 
+// Five digits: what is left of a read/write lock whose TTL was removed, in milliseconds.
 bool close_numbers(const std::string& left, const std::string& right) {
-  if (left.size() < 6 || left.find_first_not_of("0123456789") != std::string::npos ||
+  if (left.size() < 5 || left.find_first_not_of("0123456789") != std::string::npos ||
       right.find_first_not_of("0123456789") != std::string::npos)
     return false;
   const long long difference = std::atoll(left.c_str()) - std::atoll(right.c_str());
-  return std::llabs(difference) < clock_tolerance;
+  return std::llabs(difference) < (left.size() == 5 ? clock_tolerance / 1000 : clock_tolerance);
 }
 
 bool close_enough(const Node& left, const Node& right) {
