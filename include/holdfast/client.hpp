@@ -58,7 +58,8 @@ class Client : private CallState, private Connection {
  public:
   Client() noexcept;
   // Closes the connection without a farewell, and does not block. What is still to be taken back is sent once more where that
-  // can be done at once: on the connection that there is, or on a new one to a server on this machine.
+  // can be done at once: on the connection that there is, or on a new one to a server on this machine. Of many releases that
+  // nobody has waited for, a server may not read the last ones then; the leases end those.
   // REQUIRES: its locks are destroyed before. An assertion says so where one is left.
   ~Client();
   Client(const Client&) = delete;

@@ -48,6 +48,10 @@ static_assert(text_fits<scripts::read_write_step.text.size()> && text_fits<scrip
 // It has no name beside its own.
 static_assert(text_fits<scripts::read_write_renew.text.size() - derived_name_size_max>);
 
+// What the scripts give a lock whose TTL was removed stands there as a literal.
+static_assert(read_lease_max == std::chrono::milliseconds(30'000) &&
+              lease_max == std::chrono::milliseconds(86'400'000));
+
 consteval LockKind make_kind(const char* name) noexcept {
   return {.name = name,
           .fill = fill,

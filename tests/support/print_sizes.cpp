@@ -17,6 +17,7 @@ int main() {
       {"ReentrantLock", sizeof(ReentrantLock), 64},
       {"FencedLock", sizeof(FencedLock), 64},
       {"MultiLock", sizeof(MultiLock), 64},
+      {"ReadWriteLock", sizeof(ReadWriteLock), 2 * 64},
       {"LockSet", sizeof(LockSet), 48},
       {"OwnerOf<1>", sizeof(OwnerOf<1>), 24 + 640},
       {"Owner", sizeof(Owner), 24 + 8 * 640},

@@ -56,7 +56,9 @@ class AsyncClient {
   using executor_type = asio::any_io_executor;
 
   explicit AsyncClient(executor_type executor, const AsyncLimits& limits = {});
-  // Lets go of what is held, without waiting, and completes what waits with Status::cancelled.
+  // Lets go of what is held, without waiting, and completes what waits with Status::cancelled. A server that answers a connection
+  // which is closed by then may not have read the last of many releases; the leases end those. Who lets go of many at once
+  // waits for async_release().
   ~AsyncClient();
   AsyncClient(const AsyncClient&) = delete;
   AsyncClient& operator=(const AsyncClient&) = delete;

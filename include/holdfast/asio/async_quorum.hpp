@@ -44,7 +44,9 @@ class AsyncQuorum {
 
   // REQUIRES: 1 to nodes_max nodes.
   AsyncQuorum(executor_type executor, std::size_t nodes, const AsyncQuorumLimits& limits = {});
-  // Lets go of what is held, without waiting, and completes what waits with Status::cancelled.
+  // Lets go of what is held, without waiting, and completes what waits with Status::cancelled. A server that answers a connection
+  // which is closed by then may not have read the last of many releases; the leases end those. Who lets go of many at once
+  // waits for async_release().
   ~AsyncQuorum();
   AsyncQuorum(const AsyncQuorum&) = delete;
   AsyncQuorum& operator=(const AsyncQuorum&) = delete;

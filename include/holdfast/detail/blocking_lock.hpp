@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // BlockingLock is what all kinds of lock on one server have in common. Use the kinds: Mutex, which has its hold in itself, and
-// ReentrantLock, FencedLock and MultiLock, whose objects are handles of a hold of their owner's.
+// ReentrantLock, FencedLock, MultiLock and the sides of a ReadWriteLock, which are handles of a hold of their owner's.
 #pragma once
 
 #include <cstdint>
