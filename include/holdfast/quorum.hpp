@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "holdfast/clock.hpp"
+#include "holdfast/core/quorum_config.hpp"
 #include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/core/voter_roll.hpp"
 #include "holdfast/detail/cancel_signal.hpp"
@@ -29,7 +30,6 @@
 #include "holdfast/detail/subscription.hpp"
 #include "holdfast/detail/wake_pipe.hpp"
 #include "holdfast/proto/bytes.hpp"
-#include "holdfast/quorum_config.hpp"
 
 namespace holdfast {
 

@@ -22,8 +22,8 @@
 
 #include "holdfast/asio/async_loop.hpp"
 #include "holdfast/client_config.hpp"
+#include "holdfast/core/quorum_config.hpp"
 #include "holdfast/core/quorum_machine.hpp"
-#include "holdfast/quorum_config.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

@@ -13,9 +13,9 @@
 
 #include "holdfast/client_config.hpp"
 #include "holdfast/core/node.hpp"
+#include "holdfast/core/quorum_config.hpp"
 #include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/core/restart_guard.hpp"
-#include "holdfast/quorum_config.hpp"
 
 namespace holdfast {
 
