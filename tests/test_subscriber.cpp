@@ -546,6 +546,77 @@ TEST(test_a_waiter_should_hear_what_its_announcement_says) {
   TEST_ASSERT_TRUE(wire.woken(usual) && wire.open());
 }
 
+namespace {
+
+constexpr Announcement counting = {.channel = ByteView("permits"), .wakes_one = '1', .wakes_all = '\0', .counts = true};
+// A wire with so many confirmed waiters of one channel whose messages count.
+struct CountingWire : Wire {
+  std::vector<Waiter*> waiters;
+  explicit CountingWire(int count) {
+    connect();
+    for (int index = 0; index < count; ++index) waiters.push_back(subscriber.enter(counting, Key("a"), now));
+    (void)take_sent();
+    receive(of_channel("subscribe", ":1\r\n"));
+  }
+  static std::string of_channel(const char* kind, const std::string& rest) {
+    return "*3\r\n" + bulk(kind) + bulk("permits:{a}") + rest;
+  }
+  void publish(const std::string& payload) { receive(of_channel("message", bulk(payload))); }
+  // As digits: 1 for each that is woken.
+  [[nodiscard]] std::string woken_ones() const {
+    std::string digits;
+    for (const Waiter* const waiter : waiters) digits += subscriber.woken(*waiter) ? '1' : '0';
+    return digits;
+  }
+};
+
+}  // namespace
+
+TEST(test_a_message_that_counts_should_wake_so_many_who_have_waited_longest) {
+  CountingWire wire(4);
+  wire.publish("2");
+  TEST_ASSERT_EQUAL("1100", wire.woken_ones());
+  wire.publish("1");
+  TEST_ASSERT_EQUAL("1110", wire.woken_ones());
+  CountingWire other(4);
+  other.publish("18446744073709551615");
+  TEST_ASSERT_EQUAL("1111", other.woken_ones());
+}
+
+TEST(test_a_message_that_counts_nothing_should_wake_nobody) {
+  CountingWire wire(2);
+  for (const std::string payload : {"", "0", "-1", "x", "1x", " 1", "18446744073709551616"}) wire.publish(payload);
+  wire.publish(std::string("\0", 1));
+  TEST_ASSERT_EQUAL("00", wire.woken_ones());
+}
+
+// Two permits came free: the message of the second woke the waiter whose try took the first.
+TEST(test_who_leaves_with_the_lock_should_pass_on_a_count_that_came_during_its_try) {
+  CountingWire wire(2);
+  wire.publish("1");
+  wire.subscriber.begin_try(*wire.waiters[0]);
+  wire.publish("1");
+  TEST_ASSERT_EQUAL("10", wire.woken_ones());
+  wire.subscriber.leave(*wire.waiters[0], true);
+  TEST_ASSERT_TRUE(wire.subscriber.woken(*wire.waiters[1]));
+}
+
+TEST(test_who_leaves_with_the_lock_should_keep_the_count_that_woke_it) {
+  CountingWire wire(2);
+  wire.publish("1");
+  wire.subscriber.begin_try(*wire.waiters[0]);
+  wire.subscriber.leave(*wire.waiters[0], true);
+  TEST_ASSERT_FALSE(wire.subscriber.woken(*wire.waiters[1]));
+}
+
+TEST(test_who_leaves_without_the_lock_should_pass_its_count_on) {
+  CountingWire wire(3);
+  wire.publish("1");
+  wire.subscriber.begin_try(*wire.waiters[0]);
+  wire.subscriber.leave(*wire.waiters[0], false);
+  TEST_ASSERT_EQUAL("010", wire.woken_ones());
+}
+
 TEST(test_any_other_payload_should_wake_nobody) {
   Wire wire;
   wire.connect();

@@ -15,6 +15,8 @@ struct Announcement {
   // waited longest; and what wakes all of them. Anything else wakes nobody.
   char wakes_one;
   char wakes_all;
+  // A payload is a decimal number instead, and wakes so many of them, who have waited longest. `wakes_one` is then '1'.
+  bool counts = false;
 };
 
 // Redisson's unlock and read-unlock messages.

@@ -8,7 +8,7 @@
 //
 // A message is a hint, never a grant: it wakes whom the Announcement of its channel's waiters says. A new connection
 // subscribes anew and then wakes all, since messages may have been lost. A waiter that was woken and leaves without the
-// lock passes the wake on.
+// lock passes the wake on; where messages count, also one that leaves with it and was woken once more meanwhile.
 //
 // Invariants: a reply belongs to the oldest command that has none, or the connection is closed. A channel is subscribed
 // while it has a waiter, and not otherwise, once what is owed has been sent: SUBSCRIBE and UNSUBSCRIBE are written by
@@ -62,6 +62,7 @@ class Subscriber {
     bool stirred = false;    // Among those that poll_stirred() will name.
     char wakes_one = '\0';   // Of its announcement.
     char wakes_all = '\0';
+    bool counts = false;
     DerivedName channel;
     Waiter* next_stirred = nullptr;
     void* owner = nullptr;  // The driver's own.
@@ -177,7 +178,7 @@ class Subscriber {
   [[nodiscard]] Waiter* find_place(ByteView channel, const Waiter*& peer) const noexcept;
   bool send(Command command, ByteView name, ByteView first, ByteView second, Instant now) noexcept;
   void flush(Instant now) noexcept;
-  void wake(ByteView channel, char payload) noexcept;
+  void wake(ByteView channel, ByteView payload) noexcept;
   void stir(Waiter& waiter) noexcept;
   void handle_value(const RespValue& value) noexcept;
   void handle_unasked(const RespValue& value) noexcept;
