@@ -26,6 +26,9 @@
   ENTRY(upgrade_refused,\
         "The write lock is asked for under the own read lock.",\
         "Release the read lock first, and check again what was read.") \
+  ENTRY(permits_differ,\
+        "The semaphore has another number of permits than was asked for, or none was set.",\
+        "Ask for the number that it has: everybody must name the same.") \
   ENTRY(buffer_too_small,\
         "The output does not fit into its buffer.",\
         "Pass a larger one.") \

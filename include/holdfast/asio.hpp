@@ -14,4 +14,5 @@
 #include "holdfast/asio/async_redlock.hpp"
 #include "holdfast/asio/async_reentrant_lock.hpp"
 #include "holdfast/asio/async_scoped_lock.hpp"
+#include "holdfast/asio/async_semaphore.hpp"
 #include "holdfast/url.hpp"

@@ -15,5 +15,6 @@
 #include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/scoped_lock.hpp"
+#include "holdfast/semaphore.hpp"
 #include "holdfast/url.hpp"
 #include "holdfast/watchdog.hpp"

@@ -46,6 +46,8 @@ static_assert(lease_min > lease_min / drift_divisor + drift_base, "the shortest 
 inline constexpr Duration lease_max = 24h;
 // How often a reentrant lock can be held: far beyond what a program nests, and what fits into Redisson's int.
 inline constexpr std::uint32_t count_max = 1'000'000'000;
+// Of a semaphore: what fits into Redisson's int.
+inline constexpr std::uint32_t permits_max = 1'000'000'000;
 inline constexpr Duration lease_default = 30s;             // Redisson's watchdog default; peers expect it.
 inline constexpr Duration read_lease_max = lease_default;  // Of a reader: see read_write_kind.hpp.
 

@@ -22,6 +22,7 @@ enum class Status : std::uint8_t {
   already_held,  // Not while this object has it: an acquire or keep() of a lock that is held, a set that has taken locks,
                  // a second connect, close or wait for a loss that is in progress, a watchdog that runs.
   upgrade_refused,   // A write lock is asked for while this object's read lock is held. Waiting for it would never end.
+  permits_differ,    // A semaphore has another number of permits than was asked for, or none was set.
   buffer_too_small,  // The output does not fit; the buffer is untouched.
   too_many_requests,  // Every place of a fixed table is taken. Nothing was sent.
   cancelled,          // cancel() was called while the call waited.

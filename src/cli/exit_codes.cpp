@@ -7,6 +7,7 @@ int exit_code_of(Status status, int not_acquired) noexcept {
   switch (status) {
     case Status::lock_busy: return not_acquired;
     case Status::invalid_argument:
+    case Status::permits_differ:
     case Status::same_machine: return exit_usage;
     case Status::lock_lost: return exit_lost;
     case Status::wrong_type: return exit_no_lock;
@@ -89,6 +90,7 @@ bool heals(Status status) noexcept {
     case Status::not_held:
     case Status::already_held:
     case Status::upgrade_refused:
+    case Status::permits_differ:
     case Status::buffer_too_small:
     case Status::forked:
     case Status::protocol_error:

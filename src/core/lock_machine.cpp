@@ -62,9 +62,9 @@ inline void LockMachine::raise(Instant asked_at) noexcept {
 }
 
 ByteView LockMachine::partner_token() const noexcept {
-  if (partner_distance_ == 0) return {};
+  if (argument_ == 0) return {};
   const auto* const partner =
-      reinterpret_cast<const LockMachine*>(reinterpret_cast<const char*>(this) + partner_distance_);
+      reinterpret_cast<const LockMachine*>(reinterpret_cast<const char*>(this) + argument_);
   return partner->held(asked_at_) ? partner->token_.bytes() : ByteView();
 }
 

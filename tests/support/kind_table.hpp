@@ -149,7 +149,8 @@ inline void expect_to_do_what_it_says(const LockKind& kind, const std::string& k
   TEST_ASSERT_EQUAL(kind.announcement != nullptr, publish != std::string::npos);
   if (kind.announcement == nullptr) return;
   const std::string published = release.substr(publish, release.find('\n', publish) - publish);
-  const std::string payload = std::string(", '") + kind.announcement->wakes_one + "')";
+  const std::string one = std::string(1, '\'') + kind.announcement->wakes_one + '\'';
+  const std::string payload = ", " + (kind.announcement->counts ? "free" : one) + ")";
   TEST_ASSERT_TRUE(published.size() > payload.size());
   TEST_ASSERT_EQUAL(payload, published.substr(published.size() - payload.size()));
 }

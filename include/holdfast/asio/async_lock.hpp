@@ -2,7 +2,7 @@
 //
 // AsyncLock is what all locks of an AsyncClient have in common: acquire, renew, release, and to be told of a loss. One
 // operation at a time, beside async_wait_lost(). Its kinds are AsyncMutex, AsyncReentrantLock, AsyncFencedLock,
-// AsyncMultiLock and the sides of AsyncReadWriteLock.
+// AsyncMultiLock, AsyncSemaphore and the sides of AsyncReadWriteLock.
 //
 // Thread rule and heap: as AsyncClient's. Its whole memory is sizeof(AsyncLock), and a place of AsyncLimits::kept.
 #pragma once
@@ -55,6 +55,8 @@ class AsyncLock : public AsyncHold {
 
   // As LockMachine's.
   static void pair(AsyncLock& one, AsyncLock& other) noexcept { LockMachine::pair(one.machine_, other.machine_); }
+
+  void set_argument(std::uint32_t argument) noexcept { machine_.set_argument(argument); }
 
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return machine_.fence(); }
 

@@ -17,6 +17,8 @@ namespace holdfast {
 inline constexpr ByteView channel_prefix("redisson_lock__channel");
 // The same of a read/write lock.
 inline constexpr ByteView read_write_channel_prefix("redisson_rwlock");
+// And of a semaphore.
+inline constexpr ByteView semaphore_channel_prefix("redisson_sc");
 // The counter that fences come from.
 inline constexpr ByteView fence_prefix("redisson_lock_token");
 

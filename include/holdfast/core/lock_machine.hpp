@@ -93,12 +93,15 @@ class LockMachine {
   // one array, and neither moves.
   static void pair(LockMachine& one, LockMachine& other) noexcept {
     const std::ptrdiff_t distance = reinterpret_cast<const char*>(&other) - reinterpret_cast<const char*>(&one);
-    one.partner_distance_ = static_cast<std::int32_t>(distance);
-    other.partner_distance_ = static_cast<std::int32_t>(-distance);
-    HOLDFAST_ASSERT(one.partner_distance_ == distance && distance != 0);
+    one.argument_ = static_cast<std::int32_t>(distance);
+    other.argument_ = static_cast<std::int32_t>(-distance);
+    HOLDFAST_ASSERT(one.argument_ == distance && distance != 0);
   }
-  // From here to the other side; 0: there is none.
-  [[nodiscard]] std::ptrdiff_t partner_distance() const noexcept { return partner_distance_; }
+  // From here to the other side; 0: there is none. REQUIRES: a kind of two sides.
+  [[nodiscard]] std::ptrdiff_t partner_distance() const noexcept { return argument_; }
+  // A number that the acquire of some kinds tells the server: of a semaphore, how many permits it has. REQUIRES: such a kind.
+  void set_argument(std::uint32_t argument) noexcept { argument_ = static_cast<std::int32_t>(argument); }
+  [[nodiscard]] std::int32_t argument() const noexcept { return argument_; }
 
   // A. Questions. Never change state.
   [[nodiscard]] bool held(Instant now) const noexcept { return now < valid_until_; }
@@ -289,9 +292,10 @@ class LockMachine {
   std::uint16_t events_ = 0;  // As event_bit().
   char key_[key_size_max];
   Token token_;
-  std::int32_t partner_distance_ = 0;  // In bytes, from here to there; 0: there is none. A pointer would not fit in.
-  LockFacts facts_;                    // Far from what is used often, whose offsets fit into one byte.
-  Compensation compensation_;          // Of the present hold: views key_ and token_.
+  // What one kind alone has, its number or the distance to its partner in bytes. A second one, or a pointer, would not fit in.
+  std::int32_t argument_ = 0;
+  LockFacts facts_;            // Far from what is used often, whose offsets fit into one byte.
+  Compensation compensation_;  // Of the present hold: views key_ and token_.
 };
 
 static_assert(sizeof(LockMachine) <= 480, "promised: a lock without its driver");

@@ -39,6 +39,7 @@ class HoldRecord {
 
   // As LockMachine's.
   static void pair(HoldRecord& one, HoldRecord& other) noexcept { LockMachine::pair(one.machine_, other.machine_); }
+  void set_argument(std::uint32_t argument) noexcept { machine_.set_argument(argument); }
 
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
   // That of the next outermost acquisition, where nothing is held.

@@ -1,0 +1,23 @@
+-- Gives our permit back, and tells the waiters of every client how many are free: Redisson's and ours. Needs no memory.
+-- KEYS[1] how many are free; see semaphore_acquire.lua. ARGV[1] token. Returns 1, or 0 if it is not ours.
+local key, token = KEYS[1], ARGV[1]
+local tag = string.find(key, '{', 1, true) and key or '{' .. key .. '}'
+local taken = tag .. ':timeout'
+local ends = redis.call('ZSCORE', taken, token)
+if not ends then
+return 0
+end
+redis.call('ZREM', taken, token)
+-- Where it is not known any more how many there are, whoever comes next says so.
+if redis.call('EXISTS', key) == 0 then
+return 1
+end
+local free = redis.pcall('INCRBY', key, 1)
+if type(free) == 'table' then
+redis.call('ZADD', taken, ends, token)
+return free
+end
+if free > 0 then
+redis.pcall('PUBLISH', 'redisson_sc:' .. tag, free)
+end
+return 1
