@@ -231,6 +231,11 @@ Mutex::Mutex(Client& client, BytesArgument key, const LockTiming& timing, const 
                    [&](AsyncClient& inside) { return std::make_shared<AsyncMutex>(inside, key, timing, options); }) {}
 std::uint64_t Mutex::fence() const { return static_cast<const AsyncMutex&>(*lock_).fence(); }
 
+Semaphore::Semaphore(Client& client, BytesArgument key, std::uint32_t permits, const LockTiming& timing)
+    : BlockingLock(
+          client, [&](AsyncClient& inside) { return std::make_shared<AsyncSemaphore>(inside, key, permits, timing); }) {
+}
+
 ReentrantLock::ReentrantLock(Owner& owner, BytesArgument key, const LockTiming& timing)
     : BlockingLock(owner.client(),
                    [&](AsyncClient& inside) { return std::make_shared<AsyncReentrantLock>(inside, key, timing); }) {}

@@ -153,6 +153,12 @@ class Mutex : public BlockingLock {
   [[nodiscard]] std::uint64_t fence() const;
 };
 
+class Semaphore : public BlockingLock {
+ public:
+  Semaphore(Client& client, holdfast::BytesArgument key, std::uint32_t permits,
+            const holdfast::LockTiming& timing = {});
+};
+
 class ReentrantLock : public BlockingLock {
  public:
   ReentrantLock(Owner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {});

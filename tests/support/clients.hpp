@@ -21,6 +21,7 @@ using under_test::Mutex;
 using under_test::Owner;
 using under_test::ReadWriteLock;
 using under_test::ReentrantLock;
+using under_test::Semaphore;
 using under_test::Watchdog;
 using under_test::WatchdogPlaces;
 

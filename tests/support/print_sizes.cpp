@@ -18,6 +18,7 @@ int main() {
       {"FencedLock", sizeof(FencedLock), 64},
       {"MultiLock", sizeof(MultiLock), 64},
       {"ReadWriteLock", sizeof(ReadWriteLock), 2 * 64},
+      {"Semaphore", sizeof(Semaphore), 640},
       {"LockSet", sizeof(LockSet), 48},
       {"OwnerOf<1>", sizeof(OwnerOf<1>), 24 + 640},
       {"Owner", sizeof(Owner), 24 + 8 * 640},

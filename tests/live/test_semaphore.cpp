@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: MIT
+//
+// Semaphores on real servers: how many share, what stands on the server, who is woken, and what comes back.
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "clients.hpp"
+#include "patience.hpp"
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+const LockTiming long_lease = {.lease = 20s};
+
+// A client with a permit. It asks again by itself only when nobody would wait any more: what is granted sooner was woken.
+struct Party {
+  explicit Party(const RedisServer& server, std::uint32_t permits = 2, const std::string& name = "k",
+                 const LockTiming& timing = long_lease)
+      : permit(patient(server), ByteView(name), permits, timing) {}
+  Client& patient(const RedisServer& server) {
+    ClientConfig config = config_for(server.unix_url());
+    config.max_poll = 10min;
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+    return client;
+  }
+  Client client;
+  Semaphore permit;
+};
+
+std::string text_of(const holdfast::Token& token) { return std::string(token.bytes().string_view()); }
+// The end of a permit, in milliseconds of the server's clock.
+long long end_of(const RedisServer& server, const Party& party) {
+  return std::stoll(server.command({"ZSCORE", "{k}:timeout", text_of(party.permit.token())}));
+}
+long long now_of(const RedisServer& server) {
+  const std::string time = server.command("TIME");
+  const std::size_t space = time.find(' ');
+  return std::stoll(time.substr(0, space)) * 1000 + std::stoll(time.substr(space + 1)) / 1000;
+}
+// As if its lease were over.
+void end_lease(const RedisServer& server, const std::string& member) {
+  server.command({"ZADD", "{k}:timeout", std::to_string(now_of(server) - 1), member});
+}
+void expect_permits(const RedisServer& server, const std::string& free, const std::string& taken) {
+  TEST_ASSERT_EQUAL(free, server.command("GET k"));
+  TEST_ASSERT_EQUAL(taken, server.command("ZCARD {k}:timeout"));
+}
+
+// An acquire on a thread of its own, that has been refused and listens.
+struct Waiting {
+  Waiting(const RedisServer& server, Party& party, int listeners = 1) {
+    thread = std::thread([this, &party] {
+      outcome = party.permit.acquire(60s);
+      done.store(true);
+    });
+    const std::string channel = "redisson_sc:{k}";
+    TEST_ASSERT_TRUE(
+        comes([&] { return server.command("PUBSUB NUMSUB " + channel) == channel + " " + std::to_string(listeners); }));
+    breathe(20ms);
+  }
+  ~Waiting() {
+    if (thread.joinable()) thread.join();
+  }
+  Status join() {
+    thread.join();
+    return outcome;
+  }
+  std::thread thread;
+  std::atomic<bool> done = false;
+  Status outcome = Status::outcome_unknown;
+};
+
+}  // namespace
+
+// ---- How many share ------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_as_many_as_there_are_permits_should_share_and_no_more) {
+  Party first(server);
+  Party second(server);
+  Party third(server);
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.try_acquire());
+  expect_permits(server, "1", "1");
+  TEST_ASSERT_EQUAL(Status::ok, second.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_busy, third.permit.try_acquire());
+  expect_permits(server, "0", "2");
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.release());
+  TEST_ASSERT_EQUAL(Status::ok, third.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_busy, first.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, second.permit.release());
+  TEST_ASSERT_EQUAL(Status::ok, third.permit.release());
+  expect_permits(server, "2", "0");
+}
+
+TEST_ON_SERVER(test_one_client_should_have_a_permit_for_each_object) {
+  Client client;
+  (void)connected(client, server);
+  Semaphore first(client, "k", 2, long_lease);
+  Semaphore second(client, "k", 2, long_lease);
+  Semaphore third(client, "k", 2, long_lease);
+  TEST_ASSERT_EQUAL(Status::ok, first.try_acquire());
+  TEST_ASSERT_EQUAL(Status::already_held, first.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, second.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_busy, third.try_acquire());
+  TEST_ASSERT_TRUE(text_of(first.token()) != text_of(second.token()));
+}
+
+TEST_ON_SERVER(test_a_permit_should_be_what_redisson_looks_for) {
+  for (const std::string name : {"k", "shop:{7}", "two words", "a}b"}) {
+    const std::string tag = name.find('{') == std::string::npos ? "{" + name + "}" : name;
+    Party party(server, 3, name);
+    TEST_ASSERT_EQUAL(Status::ok, party.permit.try_acquire());
+    TEST_ASSERT_EQUAL("2", server.command({"GET", name}));
+    TEST_ASSERT_EQUAL(text_of(party.permit.token()), server.command({"ZRANGE", tag + ":timeout", "0", "-1"}));
+    TEST_ASSERT_EQUAL("-1", server.command({"PTTL", name}));
+    TEST_ASSERT_EQUAL(Status::ok, party.permit.release());
+    TEST_ASSERT_EQUAL("3", server.command({"GET", name}));
+    TEST_ASSERT_EQUAL("0", server.command({"EXISTS", tag + ":timeout"}));
+    server.command({"DEL", name});
+    TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+  }
+}
+
+// [rule 3] The server may not end it before the holder's own reckoning does.
+TEST_ON_SERVER(test_a_permit_should_end_a_lease_after_it_was_taken_or_renewed) {
+  Party party(server);
+  for (int turn = 0; turn < 2; ++turn) {
+    const long long before = now_of(server);
+    TEST_ASSERT_EQUAL(Status::ok, turn == 0 ? party.permit.try_acquire() : party.permit.renew());
+    TEST_ASSERT_TRUE(end_of(server, party) >= before + 20'000);
+    TEST_ASSERT_TRUE(end_of(server, party) <= now_of(server) + 20'001);
+    breathe(5ms);
+  }
+}
+
+TEST_ON_SERVER(test_renewal_should_never_shorten_and_never_create) {
+  Party party(server);
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.try_acquire());
+  const std::string member = text_of(party.permit.token());
+  const std::string far = std::to_string(now_of(server) + 500'000);
+  server.command({"ZADD", "{k}:timeout", far, member});
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.renew());
+  TEST_ASSERT_EQUAL(far, server.command({"ZSCORE", "{k}:timeout", member}));
+  server.command({"ZREM", "{k}:timeout", member});
+  server.command("INCR k");
+  TEST_ASSERT_EQUAL(Status::lock_lost, party.permit.renew());
+  expect_permits(server, "2", "0");
+}
+
+// ---- How many there are --------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_the_number_should_be_set_once_and_another_one_be_refused) {
+  Party first(server, 3);
+  Party other(server, 4);
+  Party any(server, 0);
+  TEST_ASSERT_EQUAL(Status::permits_differ, any.permit.try_acquire());  // Nobody has said it.
+  TEST_ASSERT_EQUAL(Status::permits_differ, any.permit.acquire(wait_forever));
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::permits_differ, other.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::permits_differ, other.permit.acquire(wait_forever));
+  expect_permits(server, "2", "1");
+  TEST_ASSERT_EQUAL(Status::ok, any.permit.try_acquire());
+  expect_permits(server, "1", "2");
+}
+
+TEST_ON_SERVER(test_an_impossible_number_should_be_an_invalid_lock) {
+  Party party(server, holdfast::permits_max + 1);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, party.permit.configuration());
+  TEST_ASSERT_EQUAL(Status::invalid_argument, party.permit.try_acquire());
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+}
+
+// An eviction, say: those who have permits still count.
+TEST_ON_SERVER(test_a_number_that_was_lost_should_be_set_anew_less_what_is_taken) {
+  Party first(server);
+  Party second(server);
+  Party third(server);
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.try_acquire());
+  server.command("DEL k");
+  TEST_ASSERT_EQUAL(Status::ok, second.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_busy, third.permit.try_acquire());
+  server.command("DEL k");
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.release());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+  TEST_ASSERT_EQUAL(Status::ok, third.permit.try_acquire());
+  expect_permits(server, "0", "2");
+}
+
+TEST_ON_SERVER(test_a_key_of_another_kind_should_be_left_as_it_is) {
+  Party party(server);
+  server.command("SET k somebody PX 60000");
+  TEST_ASSERT_EQUAL(Status::wrong_type, party.permit.try_acquire());
+  TEST_ASSERT_EQUAL("somebody", server.command("GET k"));
+  server.command("DEL k");
+  server.command("HSET k mode read");
+  TEST_ASSERT_EQUAL(Status::wrong_type, party.permit.try_acquire());
+  TEST_ASSERT_EQUAL("mode read", server.command("HGETALL k"));
+  server.command("DEL k");
+  server.command("SET {k}:timeout text");
+  TEST_ASSERT_EQUAL(Status::wrong_type, party.permit.try_acquire());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+}
+
+// ---- What comes back -----------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_a_permit_whose_time_is_over_should_go_to_who_asks_next) {
+  Party first(server);
+  Party second(server);
+  Party third(server);
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, second.permit.try_acquire());
+  end_lease(server, text_of(first.permit.token()));
+  TEST_ASSERT_EQUAL(Status::ok, third.permit.try_acquire());
+  expect_permits(server, "0", "2");
+  TEST_ASSERT_EQUAL(Status::lock_lost, first.permit.release());
+  expect_permits(server, "0", "2");
+  TEST_ASSERT_EQUAL(Status::ok, second.permit.release());
+  TEST_ASSERT_EQUAL(Status::ok, third.permit.release());
+  expect_permits(server, "2", "0");
+}
+
+// Nobody has it instead: it is kept, and given back once.
+TEST_ON_SERVER(test_a_permit_that_nobody_took_back_should_still_be_its_holders) {
+  Party party(server);
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.try_acquire());
+  end_lease(server, text_of(party.permit.token()));
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.renew());
+  TEST_ASSERT_TRUE(end_of(server, party) > now_of(server) + 10'000);
+  end_lease(server, text_of(party.permit.token()));
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.release());
+  expect_permits(server, "2", "0");
+}
+
+TEST_ON_SERVER(test_a_waiter_should_come_when_a_lease_ends_without_a_word) {
+  Party holder(server, 1, "k", {.lease = 300ms});
+  Party waiter(server, 1);
+  TEST_ASSERT_EQUAL(Status::ok, holder.permit.try_acquire());
+  holder.client.close();
+  TEST_ASSERT_EQUAL(Status::ok, waiter.permit.acquire(30s));
+  expect_permits(server, "0", "1");
+}
+
+TEST_ON_SERVER(test_the_automatic_lease_should_keep_a_permit) {
+  Party party(server, 1, "k", {.lease = 300ms, .kept = true});
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.try_acquire());
+  const long long first = end_of(server, party);
+  TEST_ASSERT_TRUE(comes([&] {
+    party.client.tend();
+    return end_of(server, party) > first + 400;
+  }));
+  TEST_ASSERT_TRUE(party.permit.held());
+}
+
+// ---- Who is woken --------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_a_release_should_wake_a_waiter) {
+  Party holder(server, 1);
+  Party waiter(server, 1);
+  TEST_ASSERT_EQUAL(Status::ok, holder.permit.try_acquire());
+  Waiting waiting(server, waiter);
+  TEST_ASSERT_EQUAL(Status::ok, holder.permit.release());
+  TEST_ASSERT_EQUAL(Status::ok, waiting.join());
+  expect_permits(server, "0", "1");
+}
+
+TEST_ON_SERVER(test_two_releases_should_wake_two_waiters) {
+  std::deque<Party> holders;
+  std::deque<Party> waiters;
+  std::deque<Waiting> waiting;
+  for (int index = 0; index < 2; ++index) {
+    holders.emplace_back(server);
+    TEST_ASSERT_EQUAL(Status::ok, holders.back().permit.try_acquire());
+  }
+  for (int index = 0; index < 2; ++index) waiting.emplace_back(server, waiters.emplace_back(server), index + 1);
+  for (Party& holder : holders) TEST_ASSERT_EQUAL(Status::ok, holder.permit.release());
+  for (Waiting& each : waiting) TEST_ASSERT_EQUAL(Status::ok, each.join());
+  expect_permits(server, "0", "2");
+}
+
+// What a dead program had comes back at once, and whoever finds that out tells the others.
+TEST_ON_SERVER(test_who_takes_several_back_should_wake_a_waiter_for_the_rest) {
+  Party first(server);
+  Party second(server);
+  Party waiter(server);
+  Party next(server);
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, second.permit.try_acquire());
+  Waiting waiting(server, waiter);
+  end_lease(server, text_of(first.permit.token()));
+  end_lease(server, text_of(second.permit.token()));
+  TEST_ASSERT_EQUAL(Status::ok, next.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, waiting.join());
+  expect_permits(server, "0", "2");
+}
+
+TEST_ON_SERVER(test_a_redisson_release_of_several_should_wake_as_many) {
+  Party holder(server);
+  server.command("SET k 0");
+  for (const char* const member : {"one", "two"})
+    server.command({"ZADD", "{k}:timeout", std::to_string(now_of(server) + 60'000), member});
+  Party first(server);
+  Party second(server);
+  Waiting one(server, first);
+  Waiting two(server, second, 2);
+  server.command("DEL {k}:timeout");
+  server.command("SET k 2");
+  server.command("PUBLISH redisson_sc:{k} 2");
+  TEST_ASSERT_EQUAL(Status::ok, one.join());
+  TEST_ASSERT_EQUAL(Status::ok, two.join());
+}
+
+// ---- What the server says of it ------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_it_should_be_locked_while_no_permit_is_free) {
+  Party first(server);
+  Party second(server);
+  Party asks(server);
+  bool locked = true;
+  TEST_ASSERT_EQUAL(Status::ok, asks.permit.is_locked(locked));
+  TEST_ASSERT_FALSE(locked);
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, asks.permit.is_locked(locked));
+  TEST_ASSERT_FALSE(locked);
+  TEST_ASSERT_EQUAL(Status::ok, second.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, asks.permit.is_locked(locked));
+  TEST_ASSERT_TRUE(locked);
+  Duration remaining = Duration::zero();
+  TEST_ASSERT_EQUAL(Status::ok, asks.permit.remaining_on_server(remaining));
+  TEST_ASSERT_TRUE(remaining > 10s && remaining <= 20s);
+  end_lease(server, text_of(first.permit.token()));
+  TEST_ASSERT_EQUAL(Status::ok, asks.permit.is_locked(locked));
+  TEST_ASSERT_FALSE(locked);
+}
+
+// ---- What a server refuses -----------------------------------------------------------------------------------------
+
+// [rule 13] Nor does a renewal need memory.
+TEST_ON_SERVER(test_a_full_server_should_renew_and_release) {
+  Party party(server);
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.try_acquire());
+  const std::string member = text_of(party.permit.token());
+  server.command({"ZADD", "{k}:timeout", std::to_string(now_of(server) + 5000), member});
+  server.command("CONFIG SET maxmemory 1");
+  Party other(server);
+  TEST_ASSERT_EQUAL(Status::out_of_memory, other.permit.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.renew());
+  TEST_ASSERT_TRUE(end_of(server, party) > now_of(server) + 10'000);
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.release());
+  server.command("CONFIG SET maxmemory 0");
+  expect_permits(server, "2", "0");
+}
+
+// [rule 16] A user who may do some of it and not the rest: no permit is lost, and none is handed out twice.
+TEST_ON_SERVER(test_a_refused_command_should_change_nothing) {
+  const std::string all =
+      "+eval +evalsha +get +set +zcard +zadd +zrem +zscore +zrange +zremrangebyscore +incrby +exists "
+      "+time +publish +subscribe +unsubscribe +ping +client +info +hello +select";
+  server.command("ACL SETUSER some on >secret ~* &* -@all " + all);
+  ClientConfig config = config_for(server.unix_url());
+  config.user = "some";
+  config.password = "secret";
+  for (const std::string denied : {"incrby", "zadd", "zrem", "zremrangebyscore"}) {
+    TEST_MESSAGE(denied);
+    server.command("FLUSHALL");
+    Client client;
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+    Semaphore permit(client, "k", 2, long_lease);
+    Semaphore second(client, "k", 2, long_lease);
+    TEST_ASSERT_EQUAL(Status::ok, permit.try_acquire());
+    server.command("ACL SETUSER some -" + denied);
+    if (denied == "incrby" || denied == "zadd") {
+      TEST_ASSERT_EQUAL(Status::no_permission, second.try_acquire());
+      expect_permits(server, "1", "1");
+    }
+    if (denied == "incrby" || denied == "zrem") {
+      TEST_ASSERT_EQUAL(Status::no_permission, permit.release());
+      expect_permits(server, "1", "1");
+    }
+    server.command("SET k 0");
+    server.command({"ZADD", "{k}:timeout", "1", "old", std::to_string(now_of(server) + 60'000), "new"});
+    server.command({"ZREM", "{k}:timeout", text_of(permit.token())});
+    if (denied == "incrby" || denied == "zremrangebyscore") {
+      TEST_ASSERT_EQUAL(Status::no_permission, second.try_acquire());
+      expect_permits(server, "0", "2");
+    }
+    server.command("ACL SETUSER some +" + denied);
+  }
+}
+
+TEST_ON_SERVER(test_a_server_that_forgot_the_scripts_should_be_told_them) {
+  Party party(server);
+  for (int turn = 0; turn < 2; ++turn) {
+    server.command("SCRIPT FLUSH");
+    TEST_ASSERT_EQUAL(Status::ok, party.permit.try_acquire());
+    server.command("SCRIPT FLUSH");
+    TEST_ASSERT_EQUAL(Status::ok, party.permit.renew());
+    server.command("SCRIPT FLUSH");
+    TEST_ASSERT_EQUAL(Status::ok, party.permit.release());
+  }
+  expect_permits(server, "2", "0");
+}
+
+// ---- Many at once --------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_never_more_than_there_are_permits_should_work_at_once) {
+  std::deque<Party> parties;
+  for (int index = 0; index < 6; ++index) parties.emplace_back(server, 3);
+  std::atomic<int> working = 0;
+  std::atomic<int> most = 0;
+  std::atomic<int> failures = 0;
+  std::vector<std::thread> threads;
+  for (Party& party : parties)
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < 20; ++turn) {
+        if (party.permit.acquire(60s) != Status::ok) ++failures;
+        const int now = ++working;
+        int seen = most.load();
+        while (seen < now && !most.compare_exchange_weak(seen, now)) {}
+        std::this_thread::yield();
+        --working;
+        if (party.permit.release() != Status::ok) ++failures;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  TEST_ASSERT_EQUAL(0, failures.load());
+  TEST_ASSERT_TRUE(most.load() <= 3);
+  expect_permits(server, "3", "0");
+}
