@@ -17,9 +17,10 @@ enum class LockForm : std::uint8_t {
   reentrant,  // A hash: ReentrantLock, FencedLock, Redisson's plain, fenced and fair locks.
   read,       // A hash with a mode: a ReadWriteLock or Redisson's that is read,
   write,      // or written. Its writer may read as well.
+  semaphore,  // A Semaphore or Redisson's of which permits are taken. Where none is, its number looks like a string.
   other,      // No lock that holdfast knows.
 };
-// "free", "mutex", "reentrant", "read", "write", "other".
+// "free", "mutex", "reentrant", "read", "write", "semaphore", "other".
 [[nodiscard]] const char* to_string(LockForm form) noexcept;
 
 inline constexpr std::size_t owner_text_size_max = 128;
@@ -29,17 +30,20 @@ struct LockInfo {
   // The token, or the owner field (Redisson: `uuid:thread`), a writer's without its `:write`; of several readers one of them.
   // Any bytes; cut at the limit.
   BoundedText<owner_text_size_max> owner{};
-  std::uint64_t count = 0;   // How often that owner holds it.
-  std::uint64_t owners = 0;  // More than one: readers. Who has died counts until the last of them has left.
-  Duration remaining = Duration::zero();  // Duration::max(): the key has no TTL.
-  std::uint64_t fence = 0;                // The last one given out; 0: none.
+  std::uint64_t count = 0;  // How often that owner holds it.
+  // More than one: readers, of whom one that has died counts until the last of them has left; or permits that are taken.
+  std::uint64_t owners = 0;
+  std::uint64_t permits = 0;  // Of a semaphore: how many there are.
+  Duration remaining =
+      Duration::zero();     // Duration::max(): the key has no TTL. Of a permit: of the one that ends next.
+  std::uint64_t fence = 0;  // The last one given out; 0: none.
 };
 
-// One attempt; blocks like Mutex::try_acquire(). On failure `info` is untouched.
+// One attempt, and where the key may be a semaphore another one; blocks like Mutex::try_acquire(). On failure `info` is untouched.
 // Errors: invalid_argument (the key); connection failures; the server's refusals; protocol_error.
 [[nodiscard]] Status inspect(Client& client, Key key, LockInfo& info) noexcept;
 
-// Deletes the lock, whoever holds it, and wakes its waiters: `released` is false where it was free. Its holder is not asked
+// Deletes the lock, whoever holds it, or gives all permits back, and wakes its waiters: `released` is false where it was free. Its holder is not asked
 // and finds out with its next renewal: only for a holder that is known to be gone, and with a fence where that may be wrong.
 // Errors: as inspect(); wrong_type for what is no lock; a lost reply is unknown. `released` is untouched then.
 [[nodiscard]] Status force_release(Client& client, Key key, bool& released) noexcept;

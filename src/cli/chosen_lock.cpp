@@ -43,6 +43,9 @@ void ChosenLock::make_lock(OneServer& one) {
     case Kind::write:
       lock_ = &one.place.emplace<ReadWriteLock>(one.owner, name, ReadWriteTiming{.write = timing}).write();
       break;
+    case Kind::semaphore:
+      lock_ = &one.place.emplace<Semaphore>(one.client, name, options_.choice.permits, timing);
+      break;
   }
 }
 
@@ -61,7 +64,8 @@ void ChosenLock::make_lock(SeveralServers& several) {
       redlock_ = &several.place.emplace<RedlockFencedLock<nodes_max>>(several.quorum, name, timing);
       break;
     case Kind::read:
-    case Kind::write: HOLDFAST_ASSERT(false);  // options.cpp refuses them on several servers.
+    case Kind::write:
+    case Kind::semaphore: HOLDFAST_ASSERT(false);  // options.cpp refuses them on several servers.
   }
 }
 

@@ -19,6 +19,7 @@
 #include "holdfast/read_write_lock.hpp"
 #include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
+#include "holdfast/semaphore.hpp"
 #include "lock_choice.hpp"
 #include "options.hpp"
 
@@ -73,7 +74,7 @@ class ChosenLock {
   struct OneServer {
     Client client;
     OwnerOf<2> owner{client};  // Before the lock, which must go first; a read/write lock takes two places.
-    std::variant<std::monostate, Mutex, ReentrantLock, FencedLock, ReadWriteLock> place;
+    std::variant<std::monostate, Mutex, ReentrantLock, FencedLock, ReadWriteLock, Semaphore> place;
   };
   struct SeveralServers {
     Quorum<nodes_max> quorum;

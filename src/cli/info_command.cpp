@@ -23,22 +23,11 @@ void add_line(std::string& text, const char* name, const std::string& value) {
   text += '\n';
 }
 
-const char* state_text(LockForm form) noexcept {
-  switch (form) {
-    case LockForm::free: return "free";
-    case LockForm::other: return "no lock";
-    case LockForm::mutex:
-    case LockForm::reentrant:
-    case LockForm::read:
-    case LockForm::write: return "held";
-  }
-  return "invalid";
-}
-
-int exit_code_for(LockForm form) noexcept {
-  switch (form) {
+int exit_code_for(const LockInfo& found) noexcept {
+  switch (found.form) {
     case LockForm::free: return exit_free;
     case LockForm::other: return exit_no_lock;
+    case LockForm::semaphore: return found.owners < found.permits ? exit_free : exit_ok;
     case LockForm::mutex:
     case LockForm::reentrant:
     case LockForm::read:
@@ -47,18 +36,32 @@ int exit_code_for(LockForm form) noexcept {
   return exit_software;
 }
 
-bool is_held(const LockInfo& found) noexcept { return exit_code_for(found.form) == exit_ok; }
+const char* state_text(const LockInfo& found) noexcept {
+  const int code = exit_code_for(found);
+  return code == exit_ok ? "held" : code == exit_free ? "free" : "no lock";
+}
+
+bool is_held(const LockInfo& found) noexcept { return exit_code_for(found) == exit_ok; }
+
+std::string remaining_text(const LockInfo& found) {
+  return found.remaining == Duration::max() ? "no expiry" : seconds_text(found.remaining) + " seconds";
+}
 
 // What one server says of it.
 void add_answer(std::string& text, const LockInfo& found) {
-  add_line(text, "state", state_text(found.form));
-  if (is_held(found)) {
+  add_line(text, "state", state_text(found));
+  if (found.form == LockForm::semaphore) {
+    add_line(text, "kind", to_string(found.form));
+    add_line(text, "permits", std::to_string(found.permits));
+    add_line(text, "taken", std::to_string(found.owners));
+    if (found.owners != 0) add_line(text, "owner", escaped(found.owner.view()));
+    if (found.owners != 0) add_line(text, "remaining", remaining_text(found));
+  } else if (is_held(found)) {
     add_line(text, "kind", to_string(found.form));
     if (!found.owner.empty()) add_line(text, "owner", escaped(found.owner.view()));
     add_line(text, "count", std::to_string(found.count));
     if (found.owners != 1) add_line(text, "owners", std::to_string(found.owners));
-    const bool expires = found.remaining != Duration::max();
-    add_line(text, "remaining", expires ? seconds_text(found.remaining) + " seconds" : "no expiry");
+    add_line(text, "remaining", remaining_text(found));
   }
   if (found.fence != 0) add_line(text, "fence", std::to_string(found.fence));
 }
@@ -109,9 +112,9 @@ int info_of_quorum(const InfoOptions& options) {
     const std::size_t votes = agreeing(answers, answer);
     if (is_held(answer)) most = std::max(most, votes);
     if (votes < majority) continue;
-    state = state_text(answer.form);
+    state = state_text(answer);
     if (is_held(answer)) state += " by " + escaped(answer.owner.view());
-    code = exit_code_for(answer.form);
+    code = exit_code_for(answer);
   }
   if (state == "unknown" && most + (count - answers.size()) < majority) {
     state = "free";
@@ -130,7 +133,7 @@ int info(const InfoOptions& options) {
   std::string text;
   add_line(text, "name", escaped(options.name));
   add_answer(text, found);
-  return print(text) ? exit_code_for(found.form) : exit_output;
+  return print(text) ? exit_code_for(found) : exit_output;
 }
 
 }  // namespace holdfast::cli

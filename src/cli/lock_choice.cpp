@@ -10,12 +10,13 @@ const char* to_string(Kind kind) noexcept {
     case Kind::fenced: return "fenced";
     case Kind::read: return "read";
     case Kind::write: return "write";
+    case Kind::semaphore: return "semaphore";
   }
   return "invalid";
 }
 
 std::optional<Kind> kind_named(std::string_view name) noexcept {
-  for (const Kind kind : {Kind::mutex, Kind::reentrant, Kind::fenced, Kind::read, Kind::write})
+  for (const Kind kind : {Kind::mutex, Kind::reentrant, Kind::fenced, Kind::read, Kind::write, Kind::semaphore})
     if (name == to_string(kind)) return kind;
   return std::nullopt;
 }

@@ -11,6 +11,7 @@
 #include "failure_text.hpp"
 #include "help_text.hpp"
 #include "holdfast/core/lock_machine.hpp"
+#include "holdfast/proto/decimal.hpp"
 #include "holdfast/url.hpp"
 #include "messages.hpp"
 #include "run_list.hpp"
@@ -60,6 +61,7 @@ SplitArguments split_at_mark(int count, char** arguments) {
 struct Texts {
   std::optional<std::string> name;
   std::optional<std::string> kind;
+  std::optional<std::string> permits;
   std::optional<std::string> wait;
   std::optional<std::string> lease;
   std::optional<std::string> exit_code;
@@ -97,6 +99,7 @@ void declare_all(CLI::App& app, Texts& texts) {
 
 void declare_run(CLI::App& app, Texts& texts) {
   keep_in(app, "--kind", texts.kind);
+  keep_in(app, "--permits", texts.permits);
   app.add_flag("--fence", texts.fence);
   keep_in(app, "-w,--wait", texts.wait);
   keep_in(app, "-l,--lease", texts.lease);
@@ -120,6 +123,14 @@ bool needs_one_server(const std::string& kind) {
   return std::find(std::begin(names), std::end(names), kind) != std::end(names);
 }
 
+std::uint32_t permits_from(const std::string& text) {
+  std::uint64_t permits = 0;
+  if (!read_decimal(ByteView(std::string_view(text)), permits_max, permits) || permits == 0)
+    throw UsageError{"--permits: '" + escaped(text) + "' is no number of permits; it takes one from 1 to " +
+                     std::to_string(permits_max)};
+  return static_cast<std::uint32_t>(permits);
+}
+
 LockChoice choice_from(const Texts& texts, std::size_t server_count) {
   LockChoice choice = {.fence = texts.fence};
   if (texts.kind) {
@@ -131,6 +142,10 @@ LockChoice choice_from(const Texts& texts, std::size_t server_count) {
     const char* const names = server_count > 1 ? quorum_kind_names : kind_names;
     if (!kind) throw UsageError{"--kind: '" + escaped(*texts.kind) + "' is no kind of lock; there are " + names};
     choice.kind = *kind;
+  }
+  if (texts.permits) {
+    if (choice.kind != Kind::semaphore) throw UsageError{"--permits is of --kind semaphore"};
+    choice.permits = permits_from(*texts.permits);
   }
   if (choice.kind != Kind::mutex && choice.kind != Kind::fenced && choice.fence)
     throw UsageError{std::string("--fence: a ") + to_string(choice.kind) +

@@ -117,8 +117,8 @@ int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay,
 int run(RunOptions& options) {
   const RunList outer = RunList::inherited();
   const std::string name = escaped(options.name);
-  // A reader is let in beside an outer run that reads. Where that writes, the server's answer tells.
-  const bool may_join = options.choice.kind == Kind::read;
+  // A reader is let in beside an outer run that reads, and there may be a permit more. Where not, the server's answer tells.
+  const bool may_join = options.choice.kind == Kind::read || options.choice.kind == Kind::semaphore;
   if (options.wait != no_wait && !may_join && is_own_lock(options, outer)) return tell_own_lock(options);
   SignalRelay relay;
   if (!relay.opened()) {

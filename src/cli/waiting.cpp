@@ -108,7 +108,8 @@ Status Waiting::look_at_holder() {
   LockInfo found;
   if (lock_.inspect(found) != Status::ok) return Status::lock_busy;  // Not every user may.
   holder_ = found;
-  around_ = outer_.find_token(std::string(found.owner.view().string_view()));
+  const bool others_too = found.form == LockForm::semaphore && found.owners > 1;  // One of them may let go first.
+  around_ = others_too ? nullptr : outer_.find_token(std::string(found.owner.view().string_view()));
   if (found.form == LockForm::other) return Status::wrong_type;
   return around_ != nullptr && options_.wait != no_wait ? Status::already_held : Status::lock_busy;
 }

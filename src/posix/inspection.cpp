@@ -12,9 +12,11 @@ namespace holdfast {
 namespace {
 
 constexpr std::uint32_t info_fields = 7;
+constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
 static_assert(info_fields + 1 <= client_elements_max);
 static_assert(scripts::lock_info.text.size() + key_size_max + derived_name_size_max + 128 < transmit_size_max &&
-              scripts::force_release.text.size() + key_size_max + 2 * derived_name_size_max + 128 < transmit_size_max);
+              scripts::semaphore_info.text.size() + key_size_max + 128 < transmit_size_max &&
+              scripts::force_release.text.size() + key_size_max + 128 < transmit_size_max);
 
 LockForm form_of(ByteView type, ByteView mode) noexcept {
   if (type == ByteView("none")) return LockForm::free;
@@ -46,12 +48,37 @@ bool decode_info(const RespValue& reply, void* out) noexcept {
   info.owners = static_cast<std::uint64_t>(fields.integer());
   if (info.form == LockForm::read) --info.owners;     // The mode.
   if (info.form == LockForm::write) info.owners = 1;  // What is beside the writer is its other side.
-  constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
   if (remaining.integer() == -1 || remaining.integer() > milliseconds_max)
     info.remaining = Duration::max();
   else if (remaining.integer() > 0)
     info.remaining = std::chrono::milliseconds(remaining.integer());
   return true;
+}
+
+// True if that is the reply of semaphore_info.lua.
+bool decode_permits(const RespValue& reply, void* out) noexcept {
+  if (reply.count() != 4 || !reply.at(2).is(RespKind::bulk)) return false;
+  for (const std::uint32_t index : {0U, 1U, 3U})
+    if (!reply.at(index).is(RespKind::integer) || reply.at(index).integer() < 0) return false;
+  if (reply.at(0).is_integer(0)) return true;
+  LockInfo& info = *static_cast<LockInfo*>(out);
+  info = LockInfo();
+  info.form = LockForm::semaphore;
+  info.owner.assign(reply.at(2).text());
+  info.permits = static_cast<std::uint64_t>(reply.at(0).integer());
+  info.owners = static_cast<std::uint64_t>(reply.at(1).integer());
+  info.count = info.owners == 0 ? 0 : 1;
+  const std::int64_t left = reply.at(3).integer();
+  info.remaining = left > milliseconds_max ? Duration::max() : Duration(std::chrono::milliseconds(left));
+  return true;
+}
+
+// A number without an end: that of the permits which are free, perhaps.
+bool may_be_semaphore(const LockInfo& info) noexcept {
+  ByteView digits = info.owner.view();
+  if (!digits.empty() && digits[0] == '-') digits = {digits.data() + 1, digits.size() - 1};
+  std::uint64_t number = 0;
+  return info.form == LockForm::mutex && read_decimal(digits, UINT64_MAX, number);
 }
 
 bool decode_released(const RespValue& reply, void* out) noexcept {
@@ -69,6 +96,7 @@ const char* to_string(LockForm form) noexcept {
     case LockForm::reentrant: return "reentrant";
     case LockForm::read: return "read";
     case LockForm::write: return "write";
+    case LockForm::semaphore: return "semaphore";
     case LockForm::other: return "other";
   }
   return "invalid";
@@ -77,16 +105,19 @@ const char* to_string(LockForm form) noexcept {
 Status inspect(Client& client, Key key, LockInfo& info) noexcept {
   if (!key.valid()) return Status::invalid_argument;
   const DerivedName counter(fence_prefix, key);
-  return client.query({{"EVAL", scripts::lock_info.text, "2", key.bytes(), counter.bytes()}}, decode_info, &info);
+  LockInfo found;
+  Status status =
+      client.query({{"EVAL", scripts::lock_info.text, "2", key.bytes(), counter.bytes()}}, decode_info, &found);
+  if (status == Status::ok && may_be_semaphore(found))
+    status = client.query({{"EVAL", scripts::semaphore_info.text, "1", key.bytes()}}, decode_permits, &found);
+  if (status == Status::wrong_type) status = Status::ok;  // What stands beside the key is another's.
+  if (status == Status::ok) info = found;
+  return status;
 }
 
 Status force_release(Client& client, Key key, bool& released) noexcept {
   if (!key.valid()) return Status::invalid_argument;
-  const DerivedName channel(channel_prefix, key);
-  const DerivedName read_write_channel(read_write_channel_prefix, key);
-  return client.query(
-      {{"EVAL", scripts::force_release.text, "1", key.bytes(), channel.bytes(), read_write_channel.bytes()}},
-      decode_released, &released);
+  return client.query({{"EVAL", scripts::force_release.text, "1", key.bytes()}}, decode_released, &released);
 }
 
 }  // namespace holdfast

@@ -196,6 +196,73 @@ TEST_ON_SERVER(test_readers_should_run_beside_each_other_and_a_writer_after_the_
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
 
+TEST_ON_SERVER(test_as_many_as_there_are_permits_should_run_at_once) {
+  const Words options = {"--kind", "semaphore", "--permits", "2"};
+  const std::string go_on = "echo $HOLDFAST_KIND; echo $HOLDFAST_TOKEN; exec sleep 100";
+  Running first(server.unix_url(), run_script(options, go_on));
+  TEST_ASSERT_EQUAL("semaphore", first.line());
+  const std::string token = first.line();
+  std::string text = output_of(server.unix_url(), {"info", "lock"}, exit_free);
+  TEST_ASSERT_TRUE(contains(
+      text, "name: lock\nstate: free\nkind: semaphore\npermits: 2\ntaken: 1\nowner: " + token + "\nremaining: "));
+  Running second(server.unix_url(), run_script(options, go_on));
+  TEST_ASSERT_EQUAL("semaphore", second.line());
+  text = output_of(server.unix_url(), {"info", "lock"}, 0);
+  TEST_ASSERT_TRUE(contains(text, "\nstate: held\nkind: semaphore\npermits: 2\ntaken: 2\nowner: " + token));
+
+  std::string errors;
+  Words at_once = options;
+  at_once.emplace_back("-n");
+  TEST_ASSERT_EQUAL(exit_not_acquired, run_to_end(server.unix_url(), run_script(at_once, "exit 1"), &errors));
+  TEST_ASSERT_TRUE(contains(errors, "it is held by " + token + " and 1 more, for "));
+  Running third(server.unix_url(), run_script(options, go_on));
+  await_subscribers(server, 1, "redisson_sc:{lock}");
+  const Instant begin = Client::now();
+  first.signal(SIGTERM);
+  TEST_ASSERT_EQUAL("semaphore", third.line());
+  TEST_ASSERT_TRUE(Client::now() - begin < 5s);  // Half of what a waiter sleeps when nobody wakes it.
+  TEST_ASSERT_EQUAL(128 + SIGTERM, first.wait());
+  for (Running* const run : {&second, &third}) {
+    run->signal(SIGTERM);
+    TEST_ASSERT_EQUAL(128 + SIGTERM, run->wait());
+  }
+  TEST_ASSERT_EQUAL("2", server.command("GET lock"));
+  TEST_ASSERT_EQUAL("1", server.command("DBSIZE"));
+}
+
+TEST_ON_SERVER(test_another_number_of_permits_should_be_said_at_once) {
+  std::string errors;
+  TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(), run_script({"--kind", "semaphore"}, "exit 1"), &errors));
+  TEST_ASSERT_TRUE(contains(errors, "has another number of permits than was asked for, or none was set"));
+  TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), run_script({"--kind", "semaphore", "--permits", "3"}, "exit 0")));
+  TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), run_script({"--kind", "semaphore"}, "exit 0")));
+  TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(),
+                                           run_script({"--kind", "semaphore", "--permits", "2"}, "exit 1"), &errors));
+  TEST_ASSERT_EQUAL("3", server.command("GET lock"));
+}
+
+// It would wait for its own end; where there is a permit more, it does not.
+TEST_ON_SERVER(test_a_run_inside_of_the_run_that_has_the_last_permit_should_be_told_so) {
+  const auto inner = [&](const char* permits) {
+    return run_script({"--kind", "semaphore", "--permits", permits},
+                      std::string(command_path()) + " run --kind semaphore lock -- true");
+  };
+  TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), inner("2")));
+  server.command("DEL lock");
+  TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(), inner("1")));
+}
+
+TEST_ON_SERVER(test_forced_release_should_give_every_permit_back) {
+  server.command("SET lock 1");
+  server.command("ZADD {lock}:timeout 9999999999999 one 9999999999999 two");
+  RawConnection listener(server.socket_path());
+  (void)listener.command("SUBSCRIBE redisson_sc:{lock}");
+  TEST_ASSERT_EQUAL(0, run_to_end(server.unix_url(), {"release", "--force", "lock"}));
+  TEST_ASSERT_EQUAL("3", server.command("GET lock"));
+  TEST_ASSERT_EQUAL("1", server.command("DBSIZE"));
+  TEST_ASSERT_EQUAL("message redisson_sc:{lock} 3", listener.command("PING"));
+}
+
 TEST_ON_SERVER(test_without_a_kind_the_lock_should_be_a_mutex) {
   TEST_ASSERT_EQUAL("mutex\n", output_of(server.unix_url(), run_script({}, "echo $HOLDFAST_KIND"), 0));
 }
@@ -786,7 +853,7 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"run", "-E", "0x1", "lock", "--", "true"}, "is no exit code"},
       {{"run", "-E", "", "lock", "--", "true"}, "is no exit code"},
       {{"run", "--kind", "fair", "lock", "--", "true"},
-       "'fair' is no kind of lock; there are mutex, reentrant, fenced, read and write"},
+       "'fair' is no kind of lock; there are mutex, reentrant, fenced, read, write and semaphore"},
       {{"run", "--kind", "", "lock", "--", "true"}, "'' is no kind of lock"},
       {{"run", "--kind", "Mutex", "lock", "--", "true"}, "'Mutex' is no kind of lock"},
       {{"run", "--kind", "\x1b[31m", "lock", "--", "true"}, "'\\x1b[31m' is no kind of lock"},
@@ -795,6 +862,12 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"run", "--kind", "write", "--fence", "lock", "--", "true"}, "a write lock has no fence"},
       {{"run", "--kind", "read", "-l", "30.001", "lock", "--", "true"},
        "-l: a read lock has a lease of at most 30 seconds, and 30.001 are more: a Redisson that reads, too"},
+      {{"run", "--kind", "semaphore", "--fence", "lock", "--", "true"}, "a semaphore lock has no fence"},
+      {{"run", "--permits", "2", "lock", "--", "true"}, "--permits is of --kind semaphore"},
+      {{"run", "--kind", "semaphore", "--permits", "0", "lock", "--", "true"}, "'0' is no number of permits"},
+      {{"run", "--kind", "semaphore", "--permits", "-1", "lock", "--", "true"}, "'-1' is no number of permits"},
+      {{"run", "--kind", "semaphore", "--permits", "two", "lock", "--", "true"}, "from 1 to 1000000000"},
+      {{"run", "--kind", "semaphore", "--permits", "1000000001", "lock", "--", "true"}, "is no number of permits"},
       {{"run", "--force", "lock", "--", "true"}, "not expected"},
       {{"info"}, "NAME is missing"},
       {{"info", "--"}, "NAME is missing"},

@@ -38,14 +38,15 @@ std::string text_of(const holdfast::Token& token) { return std::string(token.byt
 long long end_of(const RedisServer& server, const Party& party) {
   return std::stoll(server.command({"ZSCORE", "{k}:timeout", text_of(party.permit.token())}));
 }
-long long now_of(const RedisServer& server) {
+long long microseconds_of(const RedisServer& server) {
   const std::string time = server.command("TIME");
   const std::size_t space = time.find(' ');
-  return std::stoll(time.substr(0, space)) * 1000 + std::stoll(time.substr(space + 1)) / 1000;
+  return std::stoll(time.substr(0, space)) * 1'000'000 + std::stoll(time.substr(space + 1));
 }
+long long now_of(const RedisServer& server) { return microseconds_of(server) / 1000; }
 // As if its lease were over.
 void end_lease(const RedisServer& server, const std::string& member) {
-  server.command({"ZADD", "{k}:timeout", std::to_string(now_of(server) - 1), member});
+  server.command({"ZADD", "{k}:timeout", std::to_string(now_of(server) - 1000), member});
 }
 void expect_permits(const RedisServer& server, const std::string& free, const std::string& taken) {
   TEST_ASSERT_EQUAL(free, server.command("GET k"));
@@ -67,8 +68,11 @@ struct Waiting {
   ~Waiting() {
     if (thread.joinable()) thread.join();
   }
+  // It was woken: by itself it would have come when a lease of 20 s ends.
   Status join() {
+    const Instant begin = Client::now();
     thread.join();
+    TEST_ASSERT_TRUE(Client::now() - begin < 10s);
     return outcome;
   }
   std::thread thread;
@@ -130,9 +134,9 @@ TEST_ON_SERVER(test_a_permit_should_be_what_redisson_looks_for) {
 TEST_ON_SERVER(test_a_permit_should_end_a_lease_after_it_was_taken_or_renewed) {
   Party party(server);
   for (int turn = 0; turn < 2; ++turn) {
-    const long long before = now_of(server);
+    const long long before = microseconds_of(server);
     TEST_ASSERT_EQUAL(Status::ok, turn == 0 ? party.permit.try_acquire() : party.permit.renew());
-    TEST_ASSERT_TRUE(end_of(server, party) >= before + 20'000);
+    TEST_ASSERT_TRUE(end_of(server, party) * 1000 >= before + 20'000'000);
     TEST_ASSERT_TRUE(end_of(server, party) <= now_of(server) + 20'001);
     breathe(5ms);
   }
@@ -192,6 +196,19 @@ TEST_ON_SERVER(test_a_number_that_was_lost_should_be_set_anew_less_what_is_taken
   expect_permits(server, "0", "2");
 }
 
+// Redisson takes permits away so.
+TEST_ON_SERVER(test_a_number_below_none_should_be_busy) {
+  Party party(server, 0);
+  server.command("SET k -1");
+  TEST_ASSERT_EQUAL(Status::lock_busy, party.permit.try_acquire());
+  bool locked = false;
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.is_locked(locked));
+  TEST_ASSERT_TRUE(locked);
+  server.command({"ZADD", "{k}:timeout", "1", "old"});
+  TEST_ASSERT_EQUAL(Status::lock_busy, party.permit.try_acquire());
+  expect_permits(server, "0", "0");
+}
+
 TEST_ON_SERVER(test_a_key_of_another_kind_should_be_left_as_it_is) {
   Party party(server);
   server.command("SET k somebody PX 60000");
@@ -225,6 +242,15 @@ TEST_ON_SERVER(test_a_permit_whose_time_is_over_should_go_to_who_asks_next) {
   expect_permits(server, "2", "0");
 }
 
+TEST_ON_SERVER(test_a_permit_that_has_not_ended_should_not_be_taken_back) {
+  Party holder(server, 1);
+  Party other(server, 1);
+  TEST_ASSERT_EQUAL(Status::ok, holder.permit.try_acquire());
+  server.command({"ZADD", "{k}:timeout", std::to_string(now_of(server) + 900), text_of(holder.permit.token())});
+  TEST_ASSERT_EQUAL(Status::lock_busy, other.permit.try_acquire());
+  expect_permits(server, "0", "1");
+}
+
 // Nobody has it instead: it is kept, and given back once.
 TEST_ON_SERVER(test_a_permit_that_nobody_took_back_should_still_be_its_holders) {
   Party party(server);
@@ -242,7 +268,9 @@ TEST_ON_SERVER(test_a_waiter_should_come_when_a_lease_ends_without_a_word) {
   Party waiter(server, 1);
   TEST_ASSERT_EQUAL(Status::ok, holder.permit.try_acquire());
   holder.client.close();
-  TEST_ASSERT_EQUAL(Status::ok, waiter.permit.acquire(30s));
+  const Instant begin = Client::now();
+  TEST_ASSERT_EQUAL(Status::ok, waiter.permit.acquire(60s));
+  TEST_ASSERT_TRUE(Client::now() - begin < 30s);  // Not by the last attempt.
   expect_permits(server, "0", "1");
 }
 
@@ -281,6 +309,32 @@ TEST_ON_SERVER(test_two_releases_should_wake_two_waiters) {
   for (Party& holder : holders) TEST_ASSERT_EQUAL(Status::ok, holder.permit.release());
   for (Waiting& each : waiting) TEST_ASSERT_EQUAL(Status::ok, each.join());
   expect_permits(server, "0", "2");
+}
+
+// Redisson took permits away meanwhile: there is nothing to be had.
+TEST_ON_SERVER(test_a_release_that_frees_none_should_wake_nobody) {
+  Party holder(server, 0);
+  server.command("SET k 1");
+  TEST_ASSERT_EQUAL(Status::ok, holder.permit.try_acquire());
+  server.command("SET k -1");
+  RawConnection listener(server.socket_path());
+  (void)listener.command("SUBSCRIBE redisson_sc:{k}");
+  TEST_ASSERT_EQUAL(Status::ok, holder.permit.release());
+  TEST_ASSERT_EQUAL("0", server.command("GET k"));
+  TEST_ASSERT_EQUAL("pong ", listener.command("PING"));
+}
+
+TEST_ON_SERVER(test_who_takes_back_one_alone_should_wake_nobody) {
+  Party gone(server);
+  Party next(server);
+  TEST_ASSERT_EQUAL(Status::ok, gone.permit.try_acquire());
+  RawConnection listener(server.socket_path());
+  (void)listener.command("SUBSCRIBE redisson_sc:{k}");
+  TEST_ASSERT_EQUAL(Status::ok, next.permit.try_acquire());
+  end_lease(server, text_of(gone.permit.token()));
+  Party last(server);
+  TEST_ASSERT_EQUAL(Status::ok, last.permit.try_acquire());
+  TEST_ASSERT_EQUAL("pong ", listener.command("PING"));
 }
 
 // What a dead program had comes back at once, and whoever finds that out tells the others.
@@ -336,6 +390,9 @@ TEST_ON_SERVER(test_it_should_be_locked_while_no_permit_is_free) {
   end_lease(server, text_of(first.permit.token()));
   TEST_ASSERT_EQUAL(Status::ok, asks.permit.is_locked(locked));
   TEST_ASSERT_FALSE(locked);
+  server.command("DEL {k}:timeout");  // Redisson's permits without a lease, say.
+  TEST_ASSERT_EQUAL(Status::ok, asks.permit.remaining_on_server(remaining));
+  TEST_ASSERT_TRUE(remaining == remaining_unlimited);
 }
 
 // ---- What a server refuses -----------------------------------------------------------------------------------------
@@ -354,6 +411,29 @@ TEST_ON_SERVER(test_a_full_server_should_renew_and_release) {
   TEST_ASSERT_EQUAL(Status::ok, party.permit.release());
   server.command("CONFIG SET maxmemory 0");
   expect_permits(server, "2", "0");
+}
+
+// [rule 12] The hold goes on until its end; a refusal for one does not cost the others theirs.
+TEST_ON_SERVER(test_a_refused_renewal_should_leave_the_permit_as_it_is) {
+  Party party(server);
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.try_acquire());
+  const std::string member = text_of(party.permit.token());
+  const std::string script(holdfast::semaphore_kind.renew_batch->text.string_view());
+  const auto batch = [&] {
+    return server.command({"EVAL", script, "3", "k", "other", "k", member, "90000", "nobody", "1", "nobody", "1"});
+  };
+  server.command({"ZADD", "{k}:timeout", std::to_string(now_of(server) + 5000), member});
+  server.command("SET {other}:timeout text");
+  server.command("ACL SETUSER default -zadd");
+  TEST_ASSERT_EQUAL(Status::no_permission, party.permit.renew());
+  TEST_ASSERT_TRUE(party.permit.held() && party.permit.at_risk());
+  TEST_ASSERT_EQUAL("-1 0 0", batch());
+  server.command("ACL SETUSER default +zadd");
+  TEST_ASSERT_EQUAL("1 0 0", batch());
+  TEST_ASSERT_EQUAL(Status::ok, party.permit.renew());
+  server.command("SET {k}:timeout text");
+  TEST_ASSERT_EQUAL(Status::lock_lost, party.permit.renew());
+  TEST_ASSERT_EQUAL("text", server.command("GET {k}:timeout"));
 }
 
 // [rule 16] A user who may do some of it and not the rest: no permit is lost, and none is handed out twice.

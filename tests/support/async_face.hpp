@@ -17,6 +17,7 @@
 #include "holdfast/client_config.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/read_write_kind.hpp"
+#include "holdfast/core/semaphore_kind.hpp"
 #include "holdfast/core/session.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/keep_options.hpp"
