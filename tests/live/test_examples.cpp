@@ -96,6 +96,16 @@ TEST_ON_SERVER(test_read_write_should_read_write_and_read_again) {
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
 
+// ---- semaphore ---------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_semaphore_should_lend_two_printers_to_three) {
+  use("semaphore");
+  const std::string text = output_of("", {server.unix_url()}, 0);
+  TEST_ASSERT_TRUE(contains(text, "the third: lock_busy\nthe third, after a release: ok\nok: "));
+  TEST_ASSERT_EQUAL("2", server.command("GET holdfast/printers"));
+  TEST_ASSERT_EQUAL("1", server.command("DBSIZE"));
+}
+
 // ---- poll_loop ---------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_poll_loop_should_keep_three_locks_and_refuse_a_second_one) {

@@ -91,6 +91,33 @@ TEST_ON_SERVER(test_info_should_tell_readers_from_a_writer) {
   TEST_ASSERT_EQUAL(Status::ok, lock.read().release());
 }
 
+TEST_ON_SERVER(test_info_should_count_the_permits_of_a_semaphore) {
+  Client client;
+  connected(client, server);
+  holdfast::Semaphore first(client, "k", 3, {.lease = 60s});
+  holdfast::Semaphore second(client, "k", 3, {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::ok, first.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, second.try_acquire());
+  LockInfo info = info_of(client, "k");
+  TEST_ASSERT_TRUE(info.form == LockForm::semaphore);
+  TEST_ASSERT_TRUE(info.permits == 3 && info.owners == 2 && info.count == 1);
+  TEST_ASSERT_EQUAL(second.token().bytes(), info.owner.view());  // Which ends next.
+  TEST_ASSERT_TRUE(info.remaining > 10s && info.remaining <= 20s);
+  server.command({"ZADD", "{k}:timeout", "1", std::string(second.token().bytes().string_view())});
+  info = info_of(client, "k");  // It has ended, and nobody has taken it back.
+  TEST_ASSERT_TRUE(info.permits == 3 && info.owners == 1);
+  TEST_ASSERT_EQUAL(first.token().bytes(), info.owner.view());
+  TEST_ASSERT_EQUAL(Status::ok, first.release());
+  TEST_ASSERT_EQUAL(Status::ok, second.release());
+  // Nobody has one: a number is a string like any other.
+  info = info_of(client, "k");
+  TEST_ASSERT_TRUE(info.form == LockForm::mutex && info.permits == 0);
+  TEST_ASSERT_EQUAL(ByteView("3"), info.owner.view());
+  // What stands beside a string of digits is no permit.
+  server.command("SET {k}:timeout text");
+  TEST_ASSERT_TRUE(info_of(client, "k").form == LockForm::mutex);
+}
+
 // Readers who wait for a writer are let in together: of each client all are woken. Of those who wait for readers one is.
 TEST_ON_SERVER(test_forced_release_of_either_side_should_wake_as_its_own_release_does) {
   Client client;

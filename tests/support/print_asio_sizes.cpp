@@ -66,6 +66,7 @@ int main() {
       {"AsyncReentrantLock", sizeof(AsyncReentrantLock), 1024},
       {"AsyncFencedLock", sizeof(AsyncFencedLock), 1024},
       {"AsyncMultiLock", sizeof(AsyncMultiLock), 1024},
+      {"AsyncSemaphore", sizeof(AsyncSemaphore), 1024},
       {"AsyncReadWriteLock", sizeof(AsyncReadWriteLock), 2 * 1024},
   };
   std::printf("%-20s %8s %8s\n", "on an Asio loop", "bytes", "promised");
