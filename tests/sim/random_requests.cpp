@@ -322,6 +322,7 @@ RandomRequest RandomRequests::lock_command() {
     case 10: return {{"script", "load", text_of(scripts::mutex_release)}, Comparison::exact};
     case 11: return {{random_.pick<std::string>({"nosuch", "set", "delifeq", "client"}), "x"}, Comparison::exact};
     case 12: return fence_script();
+    case 13: return semaphore_request();
     default: return known_script();
   }
 }
@@ -335,9 +336,9 @@ RandomRequest RandomRequests::command() {
     case 2:
     case 3:
     case 4:
-    case 5:
-    case 6: return known_script();
+    case 5: return known_script();
     case 7: return fence_script();
+    case 6: return semaphore_request();
     case 8:
     case 9:
     case 10:
@@ -477,7 +478,9 @@ RandomRequest RandomRequests::known_script() {
                {&scripts::multi_renew, 3, 6},       {&scripts::multi_step, 3, 3},
                {&scripts::multi_remaining, 3, 0},   {&scripts::read_acquire, 1, 3},
                {&scripts::write_acquire, 1, 3},     {&scripts::read_write_step, 1, 3},
-               {&scripts::read_write_renew, 3, 6},  {&scripts::read_write_release, 1, 2}};
+               {&scripts::read_write_renew, 3, 6},  {&scripts::read_write_release, 1, 2},
+               {&scripts::semaphore_acquire, 1, 3}, {&scripts::semaphore_renew, 3, 6},
+               {&scripts::semaphore_release, 1, 1}, {&scripts::semaphore_remaining, 1, 0}};
   const auto& [script, keys, arguments] = known[random_.below(std::size(known))];
   std::vector<std::string> words;
   if (random_.one_in(3))
@@ -503,7 +506,8 @@ RandomRequest RandomRequests::known_script() {
     const bool lease = script == &scripts::mutex_renew || script == &scripts::reentrant_acquire ||
                                script == &scripts::multi_acquire || script == &scripts::mutex_renew_batch ||
                                script == &scripts::reentrant_renew || script == &scripts::read_acquire ||
-                               script == &scripts::write_acquire || script == &scripts::read_write_renew
+                               script == &scripts::write_acquire || script == &scripts::read_write_renew ||
+                               script == &scripts::semaphore_acquire || script == &scripts::semaphore_renew
                            ? index % 2 == 1
                        : script == &scripts::multi_renew
                            ? index % 3 == 1
@@ -535,6 +539,51 @@ RandomRequest RandomRequests::fence_script() {
       return {{"eval", text_of(script), "2", lock, counter, short_value(), lifetime(false)}, Comparison::clock};
     }
   }
+}
+
+// Its sorted sets hold the clock, too. Whatever ends here ends far from anything else, so that a tick decides nothing.
+RandomRequest RandomRequests::semaphore_request() {
+  const std::string name = random_.pick<std::string>({"s0", "s1", "{s}2"});
+  const std::string taken = (name[0] == '{' ? name : "{" + name + "}") + ":timeout";
+  const std::string token = random_.pick<std::string>({"a", "b", "c", "d", ""});
+  // An end that is over is still one of 13 digits, and another one than those around it.
+  const std::uint64_t number = ++lifetimes_;
+  const std::string lease =
+      random_.one_in(4) ? "-" + std::to_string(number % 800 * 1'000'000'000) : std::to_string(number * 1'000'000'000);
+  const auto script = [&](const Script& asked) -> std::vector<std::string> {
+    if (random_.one_in(3)) return {"evalsha", sha_of(asked), "1", name};
+    return {"eval", text_of(asked), "1", name};
+  };
+  std::vector<std::string> words;
+  switch (random_.below(16)) {
+    case 0: words = {"set", name, random_.pick<std::string>({"0", "1", "3", "-1", "x", "9223372036854775807"})}; break;
+    case 1: words = {"del", random_.one_in(2) ? name : taken}; break;
+    case 2: words = {"incrby", name, random_.pick<std::string>({"0", "-0", "1", "-1", "x"})}; break;
+    case 3:
+      words = {"zadd", taken,
+               random_.one_in(2) ? "1" : std::to_string(9'000'000'000'000 + ++lifetimes_ * 1'000'000'000), token};
+      break;
+    case 4: words = {random_.pick<std::string>({"zrem", "zscore"}), taken, token}; break;
+    case 5: words = {"zrange", taken, "0", random_.pick<std::string>({"0", "-1"}), "withscores"}; break;
+    case 6: words = {"zremrangebyscore", taken, "-inf", random_.pick<std::string>({"0", "1", "+inf", "x"})}; break;
+    case 7: words = {random_.pick<std::string>({"get", "zcard"}), random_.one_in(2) ? name : taken}; break;
+    case 8: words = script(scripts::semaphore_remaining); break;
+    case 9:
+    case 10:
+      words = script(scripts::semaphore_renew);
+      words.insert(words.end(), {token, lease});
+      break;
+    case 11:
+    case 12:
+      words = script(scripts::semaphore_release);
+      words.push_back(token);
+      break;
+    default:
+      words = script(scripts::semaphore_acquire);
+      words.insert(words.end(), {token, lease, random_.pick<std::string>({"0", "1", "2", "2", "3"})});
+      break;
+  }
+  return {words, Comparison::clock};
 }
 
 RandomRequest RandomRequests::lua_script() {

@@ -51,6 +51,7 @@ class RandomRequests {
   [[nodiscard]] RandomRequest lock_command();
   [[nodiscard]] RandomRequest known_script();
   [[nodiscard]] RandomRequest fence_script();
+  [[nodiscard]] RandomRequest semaphore_request();
   [[nodiscard]] RandomRequest lua_script();
   [[nodiscard]] std::string lua_statement(int depth);
   [[nodiscard]] std::string lua_expression(int depth);
