@@ -7,9 +7,11 @@ local ends = redis.call('ZSCORE', taken, token)
 if not ends then
 return 0
 end
+-- Asked before anything is taken, so that a permit is not lost where the server refuses to tell.
+local known = redis.call('EXISTS', key)
 redis.call('ZREM', taken, token)
 -- Where it is not known any more how many there are, whoever comes next says so.
-if redis.call('EXISTS', key) == 0 then
+if known == 0 then
 return 1
 end
 local free = redis.pcall('INCRBY', key, 1)
