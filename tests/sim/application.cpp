@@ -11,6 +11,7 @@
 #include "canary.hpp"
 #include "checkers.hpp"
 #include "holdfast/fenced_set.hpp"
+#include "holdfast/semaphore.hpp"
 #include "pace.hpp"
 #include "world.hpp"
 
@@ -28,6 +29,7 @@ const LockKind& kind_of(KindOfLock kind) noexcept {
     case KindOfLock::fenced: return fenced_kind;
     case KindOfLock::read: return read_kind;
     case KindOfLock::write: return write_kind;
+    case KindOfLock::semaphore: return semaphore_kind;
   }
   return mutex_kind;
 }
@@ -41,7 +43,8 @@ const LockKind& quorum_kind_of(KindOfLock kind) noexcept {
     case KindOfLock::announced:
     case KindOfLock::reentrant:
     case KindOfLock::read:
-    case KindOfLock::write: break;
+    case KindOfLock::write:
+    case KindOfLock::semaphore: break;
   }
   return kind_of(kind);
 }
@@ -471,14 +474,14 @@ void Application::make_lock(Slot& slot) {
   const ByteView key = write_name(slot);
   const LockTiming timing = {.lease = Duration(plan.lease)};
   const Sin sin = sin_of(world_);
-  const LockKind& kind = kind_as_canary(sin, kind_of(plan.kind));
+  const LockKind& kind = slot.of_semaphore() ? semaphore_kind : kind_as_canary(sin, kind_of(plan.kind));
   if (slot.reentrant()) {
     slot.owned = new (slot.place) SimOwned(*connections_[plan.connection].owners[plan.owner], kind, key, timing);
   } else {
     // The table of ways must outlive the lock.
     static HoldRecord::Ways ways;
     ways = ways_as_canary(sin);
-    slot.mutex = new (slot.place) SimMutex(client_of(slot), kind, key, timing, ways);
+    slot.mutex = new (slot.place) SimMutex(client_of(slot), kind, key, timing, ways, plan.permits);
   }
   if (slot.lock()->configuration() != Status::ok) world_.fail("configuration", "a lock of the plan was refused");
 }

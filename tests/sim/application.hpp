@@ -39,9 +39,11 @@ struct Thread;
 // Lock objects with a kind of choice.
 class SimMutex : public BlockingLock {
  public:
-  SimMutex(Client& client, const LockKind& kind, ByteView key, const LockTiming& timing,
-           const HoldRecord::Ways& ways) noexcept
-      : BlockingLock(hold_), hold_(client, kind, Key(key), timing, ways) {}
+  SimMutex(Client& client, const LockKind& kind, ByteView key, const LockTiming& timing, const HoldRecord::Ways& ways,
+           std::uint32_t permits) noexcept
+      : BlockingLock(hold_), hold_(client, kind, Key(key), timing, ways) {
+    hold_.set_argument(permits);
+  }
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
@@ -108,7 +110,7 @@ class Application {
     Token judged;               // Of the last acquire of a Redlock.
     bool moved = false;         // Its client went elsewhere and left it held.
     bool watched = false;       // Its last hold was given to a watchdog.
-    std::size_t domain = 0;     // Those of one domain exclude each other: a name on a node.
+    std::size_t domain = 0;     // Those of one domain exclude each other, or share its permits: a name on a node.
     SimMutex* mutex = nullptr;  // One of the four, while there is a lock.
     SimOwned* owned = nullptr;
     ReadWriteLock::Side* side = nullptr;
@@ -173,9 +175,14 @@ class Application {
       return plan->kind == KindOfLock::fenced || plan->kind == KindOfLock::fenced_mutex ||
              plan->kind == KindOfLock::announced_fenced;
     }
-    [[nodiscard]] bool reentrant() const noexcept { return plan->kind >= KindOfLock::reentrant; }
+    [[nodiscard]] bool reentrant() const noexcept {
+      return plan->kind >= KindOfLock::reentrant && plan->kind != KindOfLock::semaphore;
+    }
     [[nodiscard]] bool reads() const noexcept { return plan->kind == KindOfLock::read; }
-    [[nodiscard]] bool of_two_sides() const noexcept { return plan->kind >= KindOfLock::read; }
+    [[nodiscard]] bool of_two_sides() const noexcept {
+      return plan->kind == KindOfLock::read || plan->kind == KindOfLock::write;
+    }
+    [[nodiscard]] bool of_semaphore() const noexcept { return plan->kind == KindOfLock::semaphore; }
     // Two objects of one owner, of its process, that mean the same lock: a hold of theirs is one, or one a side.
     [[nodiscard]] bool same_owner(const Slot& other) const noexcept {
       return reentrant() && other.reentrant() && other.plan->connection == plan->connection &&

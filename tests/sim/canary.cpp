@@ -74,6 +74,10 @@ constexpr Canary all[] = {
     {"reader_not_counted", "deletes a lock with its own read, whoever else reads", Sin::reader_not_counted,
      "ownership,validity"},
     {"writer_beside_reader", "lets a writer in where somebody reads", Sin::writer_beside_reader, "ownership,exclusion"},
+    {"permit_not_counted", "takes a permit and leaves as many free as there were", Sin::permit_not_counted,
+     "permits,exclusion"},
+    {"permits_all_taken_back", "takes back all permits where the time of one is over", Sin::permits_all_taken_back,
+     "ownership,validity"},
     {"quorum_of_reachable", "counts its majority of the nodes that it has met", Sin::quorum_of_reachable,
      "exclusion,validity,ledger"},
     {"half_is_enough", "takes half of an even number for a majority", Sin::half_is_enough, "exclusion,validity,ledger"},
@@ -433,6 +437,8 @@ Replacement replacement_of(Sin sin) noexcept {
     case Sin::writer_beside_reader:
       return {"if redis.call('EXISTS', lock) == 1 then\nlocal reads",
               "if redis.call('EXISTS', lock) == 7 then\nlocal reads"};
+    case Sin::permit_not_counted: return {"'INCRBY', key, -1)", "'INCRBY', key,  0)"};
+    case Sin::permits_all_taken_back: return {"taken, '-inf', now)", "taken, '-inf', 1/0)"};
     default: return {};
   }
 }

@@ -84,6 +84,9 @@ enum class Sin : std::uint8_t {
   // Its readers.
   reader_not_counted,
   writer_beside_reader,
+  // Its permits.
+  permit_not_counted,
+  permits_all_taken_back,
   // Its quorum.
   quorum_of_reachable,
   half_is_enough,

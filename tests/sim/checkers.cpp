@@ -51,11 +51,18 @@ Checkers::Checkers(World& world)
     const Key key(ByteView(name.data(), name.size()));
     const std::string resource = "resource" + std::to_string(names_.size());
     const Key resource_key(ByteView(resource.data(), resource.size()));
-    names_.push_back(
-        {name, text_of(DerivedName(fence_prefix, key).bytes()), text_of(DerivedName(channel_prefix, key).bytes()),
-         resource, text_of(DerivedName(seen_fence_prefix, resource_key).bytes()),
-         text_of(DerivedName(read_write_channel_prefix, key).bytes()),
-         (name.find('{') == std::string::npos ? "{" + name + "}" : name) + ":", world.plan().database_of(index)});
+    names_.push_back({name, text_of(DerivedName(fence_prefix, key).bytes()),
+                      text_of(DerivedName(channel_prefix, key).bytes()), resource,
+                      text_of(DerivedName(seen_fence_prefix, resource_key).bytes()),
+                      text_of(DerivedName(read_write_channel_prefix, key).bytes()),
+                      (name.find('{') == std::string::npos ? "{" + name + "}" : name) + ":", taken_permits_of(name),
+                      text_of(DerivedName(semaphore_channel_prefix, key).bytes()), world.plan().database_of(index)});
+    if (world.plan().of_semaphore(index)) {
+      keys_[names_[index].lock].push_back({index, Role::permits});
+      keys_[names_[index].taken].push_back({index, Role::taken});
+      keys_[names_[index].semaphore_channel].push_back({index, Role::semaphore_channel});
+      continue;
+    }
     keys_[names_[index].lock].push_back({index, Role::lock});
     keys_[names_[index].counter].push_back({index, Role::counter});
     keys_[names_[index].channel].push_back({index, Role::channel});
@@ -125,10 +132,16 @@ void Checkers::observe(Node& node, const ModelRedis::Effect& effect) {
         touched.touched = true;
         observe_lock(node, name, effect);
         break;
+      case Role::permits:
+      case Role::taken:
+        if (!touched.touched) touched_.push_back(name);
+        touched.touched = true;
+        observe_semaphore(node, name, role, effect);
+        break;
       case Role::channel:
       case Role::read_write_channel:
-        if (effect.kind == ModelRedis::EffectKind::published)
-          expect_woken(domain_of(node.index, name), role == Role::read_write_channel);
+      case Role::semaphore_channel:
+        if (effect.kind == ModelRedis::EffectKind::published) expect_woken(domain_of(node.index, name), role);
         break;
       case Role::counter:
         if (effect.kind != ModelRedis::EffectKind::set) break;
@@ -327,6 +340,95 @@ void Checkers::observe_own_time(const Node& node, const ModelRedis::Effect& effe
   }
 }
 
+// Nobody of ours gives either of its keys a TTL, or deletes one of them.
+void Checkers::observe_semaphore(Node& node, std::size_t name, Role role, const ModelRedis::Effect& effect) {
+  using Kind = ModelRedis::EffectKind;
+  View& view = this->view(node, name);
+  if (effect.kind == Kind::expired) {  // By somebody else's hand, whenever that was.
+    break_name(node, name);
+    return read_permits(node, name);
+  }
+  if (from_ == nullptr) return;  // Somebody else's: data_changed() looks at it when that is done.
+  if (effect.kind == Kind::sorted_set_changed && role == Role::taken)
+    return effect.value.empty() ? observe_permit_gone(node, name, effect) : observe_permit_taken(node, name, effect);
+  // The last permit takes its key with it.
+  const bool emptied = effect.kind == Kind::deleted && role == Role::taken && !view.present;
+  if (!emptied && (effect.kind != Kind::set || role != Role::permits))
+    world_.fail("permits", "not set, taken or given back, but changed: " + std::string(effect.key));
+}
+
+void Checkers::observe_permit_taken(Node& node, std::size_t name, const ModelRedis::Effect& effect) {
+  View& view = this->view(node, name);
+  std::int64_t end_ms = 0;
+  (void)std::from_chars(effect.value.data(), effect.value.data() + effect.value.size(), end_ms);
+  std::uint32_t number = find(node.index, effect.member);
+  if (number == 0) {
+    if (!view.foreign && view.all().size() >= world_.plan().permits_of(name))
+      world_.fail("permits", "one more was taken than there are of " + names_[name].lock);
+    note_grant(node, name, effect.member, effect);
+    number = find(node.index, effect.member);
+  } else {
+    // A release that may not count puts back what it has taken.
+    if (!view.has(number) && !view.foreign && !world_.plan().enabled(Fault::no_permission))
+      world_.fail("no resurrection", "a permit was taken again: " + who(number));
+    if (view.has(number)) ++figures_.renewals;
+    check_owner(number, "renews");
+    if (end_ms < grants_[number].own_expiry_ms) world_.fail("never shortened", "the permit of " + who(number));
+    grants_[number].deleted = grants_[number].released = false;
+  }
+  view.present = true;
+  view.add(number);
+  grants_[number].own_expiry_ms = end_ms;
+  grants_[number].kept_at = world_.now();
+}
+
+// By its holder, or because its time was over when somebody else asked for one.
+void Checkers::observe_permit_gone(const Node& node, std::size_t name, const ModelRedis::Effect& effect) {
+  View& view = this->view(node, name);
+  const std::uint32_t number = find(node.index, effect.member);
+  const bool own = effect.request.size() > 4 && effect.request[4] == effect.member;
+  if (number == 0) {
+    world_.fail("ownership", "a foreign permit was taken back");
+  } else if (own) {
+    note_deleted(number);
+  } else {
+    if (world_.wall(node) < (expiry_of(name, view, number) + 1) * 1000)
+      world_.fail("ownership", "taken back before its time: " + who(number));
+    if (!grants_[number].broken && believed(number))
+      world_.fail("validity", "taken back while it was believed to be held: " + who(number));
+    grants_[number].deleted = true;
+  }
+  view.remove(number);
+  view.present = view.grant != 0;
+}
+
+// Of a semaphore that nobody has set there is nothing to say.
+bool Checkers::permits_add_up(const Node& node, std::size_t name) const {
+  const Entry* const permits = node.redis.find(names_[name].lock, names_[name].database);
+  const Entry* const taken = node.redis.find(names_[name].taken, names_[name].database);
+  std::int64_t count = 0;
+  if (taken != nullptr) {
+    const auto* const set = std::get_if<SortedSetValue>(&taken->value);
+    if (set == nullptr || taken->expiry_ms != no_expiry) return false;
+    for (const SortedSetValue::Member& member : set->members)
+      if (find(node.index, member.name) == 0) return false;
+    count = static_cast<std::int64_t>(set->members.size());
+  }
+  if (permits == nullptr) return true;
+  const auto* const text = std::get_if<StringValue>(&permits->value);
+  if (text == nullptr || permits->expiry_ms != no_expiry) return false;
+  std::int64_t free = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), free);
+  return error == std::errc() && end == text->data() + text->size() &&
+         free + count == std::int64_t{world_.plan().permits_of(name)};
+}
+
+// The last millisecond in which the server surely keeps it. A permit's end is an instant of a clock that is rounded up: whoever
+// asks less than one before may take it back. A key is gone when its has passed.
+std::int64_t Checkers::expiry_of(std::size_t name, const View& view, std::uint32_t number) const {
+  return world_.plan().of_semaphore(name) ? grants_[number].own_expiry_ms - 2 : view.expiry_ms;
+}
+
 // Of the client whose bytes are being received.
 bool Checkers::is_from(std::uint32_t number) const {
   return grants_[number].process == from_->process && grants_[number].life == from_->life;
@@ -381,6 +483,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   grants_.push_back(grant);
   numbers_[node.index].insert_or_assign(std::string(token), number);
   ++figures_.grants;
+  if (world_.plan().of_semaphore(name)) return;
   if (view.present && view.mode != Mode::none) return view.add(number);
   view.present = true;
   view.foreign = false;
@@ -408,6 +511,12 @@ void Checkers::after_receive(Node& node, std::size_t commands) {
     View& view = this->view(node, name);
     if (!view.touched) continue;
     view.touched = false;
+    if (world_.plan().of_semaphore(name)) {
+      const bool right = permits_add_up(node, name);
+      if (!right && !view.foreign) world_.fail("permits", "so many are not free as nobody has of " + names_[name].lock);
+      view.foreign = !right;
+      continue;
+    }
     if (view.present && view.emptied) view.foreign = true;  // What is left are fields of others.
     view.emptied = false;
     view.leaving = false;
@@ -466,6 +575,7 @@ void Checkers::read(Node& node, std::size_t name) {
       (void)std::from_chars(text->data(), text->data() + text->size(), fence);
   if (fence != view.beside.fence) view.beside = {.fence = fence};
   view.touched = false;
+  if (world_.plan().of_semaphore(name)) return read_permits(node, name);
   const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
   const std::vector<std::uint32_t> before = view.all();
   view.present = entry != nullptr;
@@ -495,17 +605,43 @@ void Checkers::read(Node& node, std::size_t name) {
   }
 }
 
+void Checkers::read_permits(const Node& node, std::size_t name) {
+  View& view = this->view(node, name);
+  const std::vector<std::uint32_t> before = view.all();
+  view.grant = 0;
+  view.others.clear();
+  const Entry* const taken = node.redis.find(names_[name].taken, names_[name].database);
+  const auto* const set = taken == nullptr ? nullptr : std::get_if<SortedSetValue>(&taken->value);
+  if (set != nullptr)
+    for (const SortedSetValue::Member& member : set->members) {
+      const std::uint32_t number = find(node.index, member.name);
+      if (number == 0) continue;
+      view.add(number);
+      grants_[number].own_expiry_ms = static_cast<std::int64_t>(member.score);
+      if (std::find(before.begin(), before.end(), number) != before.end()) continue;
+      break_grant(number);
+      grants_[number].deleted = false;  // A replica that lagged brings it back.
+    }
+  view.present = view.grant != 0;
+  view.foreign = !permits_add_up(node, name);
+}
+
 void Checkers::excuse_fences(const Node& node) {
   for (std::size_t name = 0; name < names_.size(); ++name) excuse_fence(node, name);
 }
 
 // ---- Who waits ---------------------------------------------------------------------------------------------------
 
-void Checkers::expect_woken(std::size_t domain, bool read_write) {
+Checkers::Role Checkers::channel_of(const Application::Slot& slot) noexcept {
+  if (slot.of_semaphore()) return Role::semaphore_channel;
+  return slot.of_two_sides() ? Role::read_write_channel : Role::channel;
+}
+
+void Checkers::expect_woken(std::size_t domain, Role channel) {
   for (Process& process : world_.processes())
     for (Application::Slot& slot : process.slots()) {
       if (!slot.waiting || slot.wake_expected || slot.domain != domain || !slot.announced()) continue;
-      if (slot.of_two_sides() != read_write) continue;
+      if (channel_of(slot) != channel) continue;
       if (!process.application->may_ask(slot)) continue;
       slot.wake_expected = true;
       world_.after(woken_within + 10 * world_.plan().latency_max,
@@ -612,8 +748,8 @@ void Checkers::note_keys(const Node& node) {
                                                       std::to_string(grants_[view.grant].process);
       items.push_back({node.lane, names_[name].lock.substr(0, 12) + owner, world_.now(), world_.now(), true});
     }
-    items[bar.item].until =
-        view.expiry_ms == no_expiry ? never : world_.true_time_of_wall(node, (view.expiry_ms + 1) * 1000);
+    const std::int64_t expiry_ms = expiry_of(name, view, view.grant);
+    items[bar.item].until = expiry_ms == no_expiry ? never : world_.true_time_of_wall(node, (expiry_ms + 1) * 1000);
   }
 }
 
@@ -643,7 +779,7 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
     world_.fail("validity", "believed to be held, and not there: " + who(number));
     return;
   }
-  std::int64_t expiry_ms = view.expiry_ms;
+  std::int64_t expiry_ms = expiry_of(slot.name, view, number);
   if (slot.reads()) {
     const Entry* const own =
         world_.node(slot.node).redis.find(own_time_key(slot.name, grant.token), names_[slot.name].database);
@@ -661,7 +797,29 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
                 who(number) + " believes until " + time_text(end) + ", the server keeps it until " + time_text(gone));
 }
 
+// As many as there are permits believe, at most. Who was robbed is not counted.
+void Checkers::check_permits(const Application::Slot& slot, std::uint32_t number) {
+  if (grants_[number].broken) return;
+  std::size_t holders = 1;
+  for (Process& other : world_.processes()) {
+    if (!other.alive || other.lied_to) continue;
+    const Instant theirs = Instant::from_nanoseconds(world_.local_time(other));
+    for (const Application::Slot& peer : other.slots()) {
+      if (&peer == &slot || peer.domain != slot.domain || peer.lock() == nullptr) continue;
+      if (!(theirs < other.application->believes(peer))) continue;
+      if (grants_[number_of(peer)].broken)
+        ++figures_.overlaps_excused;
+      else
+        ++holders;
+    }
+  }
+  if (holders > slot.plan->permits)
+    world_.fail("exclusion", std::to_string(holders) + " hold a permit of " + world_.plan().names[slot.name] +
+                                 ", which has " + std::to_string(slot.plan->permits) + ": the last is " + who(number));
+}
+
 void Checkers::check_exclusion(Process& process, const Application::Slot& slot, std::uint32_t number) {
+  if (slot.of_semaphore()) return check_permits(slot, number);
   for (Process& other : world_.processes()) {
     if (!other.alive || other.lied_to) continue;
     const Instant theirs = Instant::from_nanoseconds(world_.local_time(other));
@@ -830,8 +988,9 @@ bool Checkers::keeps(const Process& process, const Application::Slot& slot) cons
   const std::uint32_t number = number_of(slot);
   const View& view = views_[slot.domain];
   if (number == 0 || !view.present || !view.has(number) || view.foreign || grants_[number].broken) return false;
-  if (grants_[number].process != process.index || view.expiry_ms == no_expiry) return false;
-  return world_.wall(world_.node(slot.node)) < view.expiry_ms * 1000;
+  const std::int64_t expiry_ms = expiry_of(slot.name, view, number);
+  if (grants_[number].process != process.index || expiry_ms == no_expiry) return false;
+  return world_.wall(world_.node(slot.node)) < expiry_ms * 1000;
 }
 
 // Objects that share a hold have its options from one of them, so this looks at the others.
@@ -882,8 +1041,8 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
   const std::uint32_t number = find(slot.node, {slot.unclear.bytes().data(), slot.unclear.bytes().size()});
   const View& view = views_[slot.domain];
   // A replica keeps what has expired, and shows it to nobody.
-  const bool expired =
-      view.expiry_ms != no_expiry && world_.wall(world_.node(slot.node)) >= (view.expiry_ms + 1) * 1000;
+  const std::int64_t expiry_ms = expiry_of(slot.name, view, number);
+  const bool expired = expiry_ms != no_expiry && world_.wall(world_.node(slot.node)) >= (expiry_ms + 1) * 1000;
   if (number != 0 && view.present && !expired && view.has(number) && !grants_[number].broken)
     world_.fail("compensated", "nobody waits for a compensation, and there is still " + who(number));
   slot.unclear = Token();
@@ -908,6 +1067,10 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
     world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");
   if (slot.redlock != nullptr) return after_quorum_acquire(process, slot, status);
   if (process.lied_to) return;
+  const View& view = views_[slot.domain];
+  if (status == Status::permits_differ && !view.foreign && view.robbed_at < since)
+    world_.fail("permits", "client " + std::to_string(process.index) + " was told that another number is set of " +
+                               names_[slot.name].lock);
   const bool denied = status == Status::lock_busy || status == Status::upgrade_refused;
   slot.denied = denied && slot.depth == 0 ? slot.token() : Token();
   // Refused for good, or not killed: no promise.
@@ -1010,12 +1173,28 @@ void Checkers::process_ended(Process& process) {
 
 void Checkers::note_quiet(Process&) {}
 
+// The number stays, and a permit that nobody has asked for since its end.
+void Checkers::check_permits_left(const Node& node, std::size_t name) {
+  if (node.links.empty() && !node.redis.subscribers(names_[name].semaphore_channel).empty())
+    world_.fail("nothing left", "a subscription to " + names_[name].semaphore_channel);
+  if (!permits_add_up(node, name)) world_.fail("nothing left", "permits that do not add up: " + names_[name].lock);
+  const View& view = this->view(node, name);
+  for (const std::uint32_t number : view.all())
+    if (grants_[number].kept_at + (world_.plan().lease_max + 400 * second) < world_.now() &&
+        world_.wall(node) < grants_[number].own_expiry_ms * 1000)
+      world_.fail("nothing left", "still there: " + who(number));
+}
+
 void Checkers::all_over() {
   for (Node& node : world_.nodes()) {
     node.redis.set_now(world_.wall(node));  // Nobody may have spoken to it for long.
     for (std::size_t name = 0; name < names_.size(); ++name) {
       if (node.links.empty() && !node.redis.subscribers(names_[name].channel).empty())
         world_.fail("nothing left", "a subscription to " + names_[name].channel);
+      if (world_.plan().of_semaphore(name)) {
+        check_permits_left(node, name);
+        continue;
+      }
       // What was left behind has a lease, and nobody renews it any more.
       const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
       if (entry == nullptr) continue;

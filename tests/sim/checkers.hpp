@@ -4,7 +4,8 @@
 // true has a name here, which a failure says.
 //
 // exclusion        two never believe to hold a lock of one domain (a name on a node), unless one of them was robbed
-//                  from outside; but any number of readers of a read/write lock do, and an owner who writes and reads
+//                  from outside; but any number of readers of a read/write lock do, and an owner who writes and reads, and
+//                  of a semaphore as many as it has permits
 // validity         nobody believes longer than the server keeps the key, and a reader's own time beside it
 // ownership        no command of ours touches what is another's
 // no resurrection  what is gone is not made again by its old token
@@ -13,6 +14,8 @@
 // lease            every lock key has one, and every reader's own time
 // compensated      what was given up is taken back
 // ledger           what a client is told is what the server did, and a reader who asks to write is told upgrade_refused
+// permits          no more are taken than there are, and so many are free as nobody has, but where somebody else has touched
+//                  either; nobody else is told that another number was set
 // fences           each grant's is larger than the one before
 // resource         who checks fences never lets an older holder write behind a newer; fenced_set() is such a one
 // feed             nobody's hold is renewed when its application was not alive for its liveness
@@ -142,7 +145,7 @@ class Checkers {
     SimTime kept_at = 0;                     // The last time that its lease was changed.
     SimTime written_at = -1;                 // To the resource, by fenced_set().
     bool writes = false;                     // Its side of a read/write lock.
-    std::int64_t own_expiry_ms = no_expiry;  // Of a reader's own time, as it was set last.
+    std::int64_t own_expiry_ms = no_expiry;  // Of a reader's own time, or a permit's, as it was set last.
   };
   // What belongs to a name.
   struct Names {
@@ -153,10 +156,21 @@ class Checkers {
     std::string resource_fence;
     std::string read_write_channel;
     std::string own_time_prefix;  // Of the keys with the own times of its readers.
+    std::string taken;            // Of a semaphore: the permits that somebody has.
+    std::string semaphore_channel;
     int database = 0;
   };
   // What a key or a channel is to a name.
-  enum class Role : std::uint8_t { lock, counter, channel, resource, read_write_channel };
+  enum class Role : std::uint8_t {
+    lock,
+    counter,
+    channel,
+    resource,
+    read_write_channel,
+    permits,
+    taken,
+    semaphore_channel
+  };
   struct Part {
     std::size_t name = 0;
     Role role = Role::lock;
@@ -183,7 +197,7 @@ class Checkers {
     bool touched = false;       // By the bytes that are being received.
     SimTime robbed_at = -1;     // When its holder was last excused by more than a restart.
     Mode mode = Mode::none;
-    std::vector<std::uint32_t> others;  // Whoever holds it beside `grant`: readers, and a writer's own read.
+    std::vector<std::uint32_t> others;  // Whoever holds it beside `grant`: readers, a writer's own read, other permits.
     bool joining = false;               // Extended by one that holds nothing: the request in progress is to let it in.
     bool leaving = false;               // The request in progress has taken a field away.
 
@@ -216,7 +230,14 @@ class Checkers {
   [[nodiscard]] std::string own_time_key(std::size_t name, std::string_view token) const;
   [[nodiscard]] bool is_from(std::uint32_t number) const;
   [[nodiscard]] bool may_join(const View& view, bool writes) const;
-  void expect_woken(std::size_t domain, bool read_write);
+  void observe_semaphore(Node& node, std::size_t name, Role role, const ModelRedis::Effect& effect);
+  void observe_permit_taken(Node& node, std::size_t name, const ModelRedis::Effect& effect);
+  void observe_permit_gone(const Node& node, std::size_t name, const ModelRedis::Effect& effect);
+  [[nodiscard]] bool permits_add_up(const Node& node, std::size_t name) const;
+  void read_permits(const Node& node, std::size_t name);
+  [[nodiscard]] std::int64_t expiry_of(std::size_t name, const View& view, std::uint32_t number) const;
+  [[nodiscard]] static Role channel_of(const Application::Slot& slot) noexcept;
+  void expect_woken(std::size_t domain, Role channel);
   void check_woken(Process& process, const Application::Slot& slot, SimTime released_at, std::uint64_t asked);
   void note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect);
   void note_deleted(std::uint32_t number);
@@ -232,6 +253,7 @@ class Checkers {
   void after_quorum_acquire(Process& process, Application::Slot& slot, Status status);
   void check_belief(Process& process, Application::Slot& slot, Instant until);
   void check_exclusion(Process& process, const Application::Slot& slot, std::uint32_t number);
+  void check_permits(const Application::Slot& slot, std::uint32_t number);
   [[nodiscard]] bool keeps(const Process& process, const Application::Slot& slot) const;
   void check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant);
   void expect_told(Process& process, Application::Slot& slot, SimTime at);
@@ -243,6 +265,7 @@ class Checkers {
   void note_keys(const Node& node);
   [[nodiscard]] std::uint32_t find(std::size_t node, std::string_view token) const;
   void read(Node& node, std::size_t name);
+  void check_permits_left(const Node& node, std::size_t name);
   [[nodiscard]] std::string who(std::uint32_t number) const;
 
   World& world_;

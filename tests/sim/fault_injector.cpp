@@ -76,6 +76,13 @@ void FaultInjector::end() {
         (void)world_.foreign(node, {"DEL", name});
       }
     }
+    for (std::size_t index = 0; index < world_.plan().permits.size(); ++index) {
+      const std::size_t place = world_.plan().semaphore_names + index;
+      const std::string& name = world_.plan().names[place];
+      if (!world_.checkers().foreign(node, place)) continue;
+      world_.checkers().break_name(node, place);
+      (void)world_.foreign(node, {"DEL", name, taken_permits_of(name)});
+    }
     world_.checkers().data_changed(node);
   }
 }
@@ -229,7 +236,18 @@ void FaultInjector::on_server(Fault fault, Node& node) {
                                                  "client|kill", "client|id", "client|setname", "publish", "subscribe",
                                                  "hset",        "hdel",      "hexists",        "get",     "pttl",
                                                  "incr",        "delex",     "delifeq",        "info",    "ping"};
-      node.redis.faults().forbidden_commands.emplace_back(commands[random.index(std::size(commands))]);
+      // One of those at a time: what is refused to a script in its middle it has to take back.
+      static constexpr const char* of_semaphores[] = {"incrby", "zadd", "zrem",  "zremrangebyscore", "zscore", "zcard",
+                                                      "zrange", "time", "exists"};
+      std::vector<std::string>& forbidden = node.redis.faults().forbidden_commands;
+      const auto is_of_semaphores = [](const std::string& command) {
+        return std::find(std::begin(of_semaphores), std::end(of_semaphores), command) != std::end(of_semaphores);
+      };
+      if (!world_.plan().permits.empty() && random.coin() &&
+          std::none_of(forbidden.begin(), forbidden.end(), is_of_semaphores))
+        forbidden.emplace_back(of_semaphores[random.index(std::size(of_semaphores))]);
+      else
+        forbidden.emplace_back(commands[random.index(std::size(commands))]);
       world_.after(length, [&node] { node.redis.faults().forbidden_commands.clear(); });
       return;
     }
@@ -272,8 +290,13 @@ void FaultInjector::crash_any(std::uint64_t number) {
 
 void FaultInjector::on_data(Fault fault, Node& node) {
   Random& random = world_.random();
-  const std::size_t index = random.index(world_.plan().quorum_end);  // Crowds and other databases are left alone.
-  const std::string& name = world_.plan().names[index];
+  const Plan& plan = world_.plan();
+  std::size_t index = random.index(plan.quorum_end);  // Crowds and other databases are left alone.
+  std::string name = plan.names[index];
+  if (!plan.permits.empty() && random.coin()) {  // One of the two keys of a semaphore.
+    index = plan.semaphore_names + random.index(plan.permits.size());
+    name = random.coin() ? plan.names[index] : taken_permits_of(plan.names[index]);
+  }
   world_.count(fault, node.lane, name);
   Checkers& checkers = world_.checkers();
   if (outside_model(fault)) fault == Fault::flush_all ? checkers.break_all(node) : checkers.break_name(node, index);
@@ -362,6 +385,11 @@ void FaultInjector::on_node(Fault fault, Node& node) {
       (void)world_.foreign(node, {"PUBLISH", derived(channel_prefix, name), payload});
       if (world_.plan().read_write)
         (void)world_.foreign(node, {"PUBLISH", derived(read_write_channel_prefix, name), payload});
+      for (std::size_t index = 0; index < world_.plan().permits.size(); ++index)
+        (void)world_.foreign(
+            node,
+            {"PUBLISH", derived(semaphore_channel_prefix, world_.plan().names[world_.plan().semaphore_names + index]),
+             payload});
       return;
     }
     default: return;

@@ -349,7 +349,36 @@ void draw_read_write(Plan& plan, WorldKind kind) {
   }
 }
 
+// Some locks of single nodes become permits, of names that are nobody else's. Drawn apart, and by a number that leaves the worlds
+// of the older seeds in seeds.txt what they were.
+void draw_semaphores(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x66f6);
+  if (kind == WorldKind::quorum || !random.chance(200'000)) return;
+  const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
+  plan.semaphore_names = plan.names.size();
+  const std::int64_t count = random.between(1, 2);
+  for (std::int64_t index = 0; index < count; ++index) {
+    plan.names.push_back(draw_name(random, plan.names.size()));
+    plan.permits.push_back(static_cast<std::uint32_t>(random.between(1, 3)));
+  }
+  for (std::int64_t index = 0; index < count; ++index)
+    plan.names.push_back(plan.names[plan.semaphore_names + static_cast<std::size_t>(index)]);
+  for (ClientPlan& client : plan.clients) {
+    if (client.quorum || client.crowd || client.posts) continue;
+    for (SlotPlan& slot : client.slots) {
+      if (slot.kind >= KindOfLock::read || !random.chance(often)) continue;
+      slot.kind = KindOfLock::semaphore;
+      slot.name = plan.semaphore_names + random.index(plan.permits.size());
+      slot.permits = plan.permits_of(slot.name);
+    }
+  }
+}
+
 }  // namespace
+
+std::string taken_permits_of(const std::string& name) {
+  return (name.find('{') == std::string::npos ? "{" + name + "}" : name) + ":timeout";
+}
 
 Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   Random random(seed, bytes);
@@ -398,6 +427,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_hindrances(plan, kind, bytes);
   draw_posters(plan, kind);
   draw_read_write(plan, kind);
+  draw_semaphores(plan, kind);
   return plan;
 }
 

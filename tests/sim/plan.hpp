@@ -22,7 +22,7 @@ enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, da
 inline constexpr std::array<std::string_view, 9> world_kind_names = {
     "any", "calm", "network", "servers", "processes", "data", "clocks", "quorum", "connecting"};
 
-// The last two are the sides of one ReadWriteLock.
+// `read` and `write` are the sides of one ReadWriteLock, `semaphore` is a permit.
 enum class KindOfLock : std::uint8_t {
   mutex,
   announced,
@@ -31,7 +31,8 @@ enum class KindOfLock : std::uint8_t {
   reentrant,
   fenced,
   read,
-  write
+  write,
+  semaphore
 };
 
 // One lock object of a client's program.
@@ -41,6 +42,7 @@ struct SlotPlan {
   std::size_t connection = 0;  // Of its program's.
   int owner = 0;               // Of the reentrant kinds.
   std::size_t other_side = 0;  // Of a read/write lock: the place of the other side's slot in its program.
+  std::uint32_t permits = 0;   // Of a semaphore: how many its name has.
   SimTime lease = 0;
   bool kept = false;     // By the watchdog or tend().
   SimTime max_hold = 0;  // 0: none.
@@ -103,12 +105,14 @@ struct Plan {
   std::vector<NodePlan> nodes;
   bool password = false;
   // First those of single nodes, then those of quorums, then each of the first once more in another database, then those
-  // of crowds, which are nobody else's.
+  // of crowds and of posters, which are nobody else's, then those of semaphores, and each of them once more in another database.
   std::vector<std::string> names;
-  std::size_t quorum_names = 0;  // From this one on they are of quorums,
-  std::size_t quorum_end = 0;    // up to here.
-  std::size_t crowd_names = 0;   // From this one on they are of crowds.
-  bool read_write = false;       // Some slots are sides of read/write locks.
+  std::size_t quorum_names = 0;            // From this one on they are of quorums,
+  std::size_t quorum_end = 0;              // up to here.
+  std::size_t crowd_names = 0;             // From this one on they are of crowds.
+  bool read_write = false;                 // Some slots are sides of read/write locks.
+  std::size_t semaphore_names = SIZE_MAX;  // From this one on they are of semaphores,
+  std::vector<std::uint32_t> permits;      // each of which has so many, in either database.
   bool restart_guard = true;
   bool one_room =
       false;  // All nodes are restarted, or replaced by their replicas, at once, and a program goes with them.
@@ -129,16 +133,24 @@ struct Plan {
 
   [[nodiscard]] bool of_quorum(std::size_t name) const noexcept { return name >= quorum_names && name < quorum_end; }
   [[nodiscard]] int database_of(std::size_t name) const noexcept {
-    return name >= quorum_end && name < crowd_names ? other_database : 0;
+    const bool again =
+        of_semaphore(name) ? name >= semaphore_names + permits.size() : name >= quorum_end && name < crowd_names;
+    return again ? other_database : 0;
+  }
+  [[nodiscard]] bool of_semaphore(std::size_t name) const noexcept { return name >= semaphore_names; }
+  [[nodiscard]] std::uint32_t permits_of(std::size_t name) const noexcept {
+    return of_semaphore(name) ? permits[(name - semaphore_names) % permits.size()] : 0;
   }
   // The same name in the database.
   [[nodiscard]] std::size_t name_in(std::size_t name, int database) const noexcept {
-    return database == 0 ? name : quorum_end + name;
+    return database == 0 ? name : name + (of_semaphore(name) ? permits.size() : quorum_end);
   }
   [[nodiscard]] bool enabled(Fault fault) const noexcept { return weights[static_cast<std::size_t>(fault)] != 0; }
 };
 inline constexpr std::size_t crowd_max = 300;
 
+// The key beside a semaphore's name, with the permits that somebody has.
+[[nodiscard]] std::string taken_permits_of(const std::string& name);
 // Of the seed, or of the bytes while there are some.
 [[nodiscard]] Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes = nullptr);
 
