@@ -76,6 +76,7 @@ constexpr Canary all[] = {
     {"writer_beside_reader", "lets a writer in where somebody reads", Sin::writer_beside_reader, "ownership,exclusion"},
     {"permit_not_counted", "takes a permit and leaves as many free as there were", Sin::permit_not_counted,
      "permits,exclusion"},
+    {"permit_too_many", "takes one where none is free", Sin::permit_too_many, "permits,exclusion"},
     {"permits_all_taken_back", "takes back all permits where the time of one is over", Sin::permits_all_taken_back,
      "ownership,validity"},
     {"quorum_of_reachable", "counts its majority of the nodes that it has met", Sin::quorum_of_reachable,
@@ -438,6 +439,7 @@ Replacement replacement_of(Sin sin) noexcept {
       return {"if redis.call('EXISTS', lock) == 1 then\nlocal reads",
               "if redis.call('EXISTS', lock) == 7 then\nlocal reads"};
     case Sin::permit_not_counted: return {"'INCRBY', key, -1)", "'INCRBY', key,  0)"};
+    case Sin::permit_too_many: return {"if tonumber(free) < 1 then", "if tonumber(free) < 0 then"};
     case Sin::permits_all_taken_back: return {"taken, '-inf', now)", "taken, '-inf', 1/0)"};
     default: return {};
   }

@@ -86,6 +86,7 @@ enum class Sin : std::uint8_t {
   writer_beside_reader,
   // Its permits.
   permit_not_counted,
+  permit_too_many,
   permits_all_taken_back,
   // Its quorum.
   quorum_of_reachable,
