@@ -2,9 +2,10 @@
 //
 // Theorem: three locks on one key, of two clients and of any kinds, before an honest server, under every order of sends,
 // executions, replies, short writes, cuts, late commands of dead connections, faults, timeouts and cancellations:
-//   1. No two of them are held at once, but where all of them read. (L1)
+//   1. No two of them are held at once, but where all of them read. (L1) Of permits, which have a key of their own, no more
+//      than there are.
 //   2. A lock that is held has its token on the server, and the server keeps it at least until valid_until, and so a reader's
-//      own time. (L2)
+//      own time, or a permit's. (L2)
 //   3. No delete takes a token away that a lock holds, and nobody's token is deleted but by the client that drew it. (L3)
 //   4. valid_until only grows within a generation; a hold that is lost stays lost. (L4)
 //   5. What was given up is taken back: when all has settled, no token is left on the server that no lock holds, but
@@ -24,6 +25,7 @@
 //   + n       time passes        b lock  destroy, make anew  z n       execute one of a dead connection
 //   e n       fault of the next  l n     lease of lock n     v n       release of the server
 //   f         flush scripts      s n     a stranger's key    h n       what the ACL refuses
+//                                        the permits' one where n / 16 is odd
 //   A N R n   as a n r of lock n, sent and answered in one go where nothing else is in flight; n / 3 says how it goes
 //   i n       make lock n anew, of kind n / 3        U n  release lock n as often as it is held, by post
 //   m n       renew lock n over another connection   M n  and hear of it
@@ -40,6 +42,7 @@
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/read_write_kind.hpp"
 #include "holdfast/core/reentrant_kind.hpp"
+#include "holdfast/core/semaphore_kind.hpp"
 #include "model_client.hpp"
 #include "model_server.hpp"
 #include "theorem.hpp"
@@ -50,6 +53,8 @@ using namespace holdfast::testing;
 namespace {
 
 constexpr char key_text[] = "k";
+constexpr char permits_text[] = "s";
+constexpr int permits = 2;
 constexpr char stranger[] = "a stranger's";
 constexpr std::size_t lock_count = 3;
 constexpr std::size_t steps_max = 600;
@@ -160,7 +165,9 @@ class World final : ModelClient::Observer {
       case 'X': execute(client, SIZE_MAX); break;
       case 'z': execute_dead(n); break;
       case 'e': server_.fault = static_cast<ServerFault>(n % server_fault_count); break;
-      case 'l': (void)story.lock->machine.configure(Key(key_text), {.lease = lease(n / lock_count)}); break;
+      case 'l':
+        (void)story.lock->machine.configure(Key(key_of(story.lock->machine.kind())), {.lease = lease(n / lock_count)});
+        break;
       case 'f': server_.flush_scripts(); break;
       case 's': rob(n); break;
       case 'v': server_.release = static_cast<ServerRelease>(n % 4); break;
@@ -195,10 +202,13 @@ class World final : ModelClient::Observer {
   static constexpr const LockKind* kinds[] = {&mutex_kind,        &reentrant_kind,
                                               &fenced_kind,       &announced_mutex_kind,
                                               &fenced_mutex_kind, &announced_fenced_mutex_kind,
-                                              &read_kind,         &write_kind};
+                                              &read_kind,         &write_kind,
+                                              &semaphore_kind};
+  static const char* key_of(const LockKind& kind) { return &kind == &semaphore_kind ? permits_text : key_text; }
 
   void make_lock(LockStory& story, Duration lease, const LockKind& kind) {
-    story.lock = &clients_[story.client].add_lock(Key(key_text), {.lease = lease}, kind);
+    story.lock = &clients_[story.client].add_lock(Key(key_of(kind)), {.lease = lease}, kind);
+    if (&kind == &semaphore_kind) story.lock->machine.set_argument(permits);
     start_story(story);
   }
   void make_anew(LockStory& story, const LockKind& kind) {
@@ -222,8 +232,10 @@ class World final : ModelClient::Observer {
     const auto lease = std::chrono::duration_cast<std::chrono::milliseconds>(machine.timing().lease).count();
     story.aside = {
         true, machine.generation(), server_.now,
-        server_.renew_aside(aside, key_text, std::string(machine.token().bytes().string_view()),
-                            machine.kind().reentrant ? ModelServer::EntryType::hash : ModelServer::EntryType::string,
+        server_.renew_aside(aside, key_of(machine.kind()), std::string(machine.token().bytes().string_view()),
+                            &machine.kind() == &semaphore_kind ? ModelServer::EntryType::permits
+                            : machine.kind().reentrant         ? ModelServer::EntryType::hash
+                                                               : ModelServer::EntryType::string,
                             lease)};
   }
   void hear_aside(LockStory& story) {
@@ -275,7 +287,8 @@ class World final : ModelClient::Observer {
   }
   void rob(std::size_t n) {
     ModelServer::EntryType type = ModelServer::EntryType::string;
-    if (const ModelServer::Entry* const entry = server_.find(key_text); entry != nullptr) {
+    const char* const key = n / 16 % 2 == 0 ? key_text : permits_text;
+    if (const ModelServer::Entry* const entry = server_.find(key); entry != nullptr) {
       type = entry->type;
       stories_[entry->value].robbed = true;
       for (const auto& field : entry->fields) stories_[field.first].robbed = true;
@@ -283,7 +296,7 @@ class World final : ModelClient::Observer {
     if (n % 2 != 0) type = ModelServer::EntryType::list;
     ModelServer::Entry entry = {stranger, server_.now + duration(n % 10), type, {}, ModelServer::Mode::none, {}};
     if (type == ModelServer::EntryType::hash) entry.fields[stranger] = 1;
-    server_.overwrite(key_text, entry);
+    server_.overwrite(key, entry);
   }
 
   // ---- What is seen
@@ -342,6 +355,7 @@ class World final : ModelClient::Observer {
       add_script(all, *script, "$1\r\n1\r\n$1\r\nk\r\n$32\r\n" + token);
     for (const Script* const script : {&scripts::fenced_acquire, &scripts::mutex_acquire_fenced})
       add_script(all, *script, "$1\r\n2\r\n$1\r\nk\r\n" + counter + "$32\r\n" + token);
+    add_script(all, scripts::semaphore_acquire, "$1\r\n1\r\n$1\r\ns\r\n$32\r\n" + token);
     return all;
   }
   static std::vector<std::string> late_steps(const std::string& token) {
@@ -385,6 +399,7 @@ class World final : ModelClient::Observer {
   void check() {
     int held = 0;
     int readers = 0;
+    int permits_held = 0;
     for (LockStory& story : locks_) {
       const LockMachine& machine = story.lock->machine;
       HOLDFAST_THEOREM(machine.generation() >= story.generation, trace_);
@@ -400,12 +415,13 @@ class World final : ModelClient::Observer {
         HOLDFAST_THEOREM(machine.count() >= 1 && (machine.count() == 1 || machine.kind().reentrant), trace_);
         const std::string token(machine.token().bytes().string_view());
         if (!stories_[token].robbed) {
-          ++held;
+          const bool timed = &machine.kind() == &read_kind || &machine.kind() == &semaphore_kind;
+          ++(&machine.kind() == &semaphore_kind ? permits_held : held);
           readers += &machine.kind() == &read_kind ? 1 : 0;
-          const ModelServer::Entry* const entry = server_.find(key_text);
+          const ModelServer::Entry* const entry = server_.find(key_of(machine.kind()));
           HOLDFAST_THEOREM(entry != nullptr && entry->names(token), trace_ + token);
           HOLDFAST_THEOREM(machine.valid_until() <= entry->expires, trace_ + token);
-          if (&machine.kind() == &read_kind)
+          if (timed)
             HOLDFAST_THEOREM(entry->own_times.count(token) != 0 && machine.valid_until() <= entry->own_times.at(token),
                              trace_ + token);
         }
@@ -417,6 +433,7 @@ class World final : ModelClient::Observer {
       story.fence = machine.fence();
     }
     HOLDFAST_THEOREM(held <= 1 || held == readers, trace_);
+    HOLDFAST_THEOREM(permits_held <= permits, trace_);
     for (int number = 0; number < 2; ++number) check_session(number);
   }
 
@@ -452,11 +469,25 @@ class World final : ModelClient::Observer {
       server_.now = server_.now + 300ms;
     }
     HOLDFAST_THEOREM(quiet, trace_);
+    check_permits_left();
     const ModelServer::Entry* const entry = server_.find(key_text);
     if (entry == nullptr || entry->type == ModelServer::EntryType::list || entry->names(stranger)) return;
     for (const LockStory& story : locks_)
       if (is_holder(*story.lock, *entry)) return;
     const std::string& token = entry->fields.empty() ? entry->value : entry->fields.begin()->first;
+    check_left(token);
+  }
+  void check_permits_left() {
+    const ModelServer::Entry* const entry = server_.find(permits_text);
+    if (entry == nullptr || entry->type != ModelServer::EntryType::permits) return;
+    for (const auto& [token, until] : entry->own_times) {
+      bool held = until <= server_.now;  // Until somebody asks for it.
+      for (const LockStory& story : locks_)
+        held |= story.lock->machine.token().bytes() == ByteView(token) && is_holder(*story.lock, *entry);
+      if (!held) check_left(token);
+    }
+  }
+  void check_left(const std::string& token) {
     const TokenStory& story = stories_[token];
     const bool overtaken = story.delete_at != 0 && story.delete_at < story.set_at;
     HOLDFAST_THEOREM(story.dropped || story.unserved || overtaken || misled(token), trace_ + token);

@@ -514,7 +514,7 @@ void Checkers::after_receive(Node& node, std::size_t commands) {
     if (world_.plan().of_semaphore(name)) {
       const bool right = permits_add_up(node, name);
       if (!right && !view.foreign) world_.fail("permits", "so many are not free as nobody has of " + names_[name].lock);
-      view.foreign = !right;
+      note_permits(view, right);
       continue;
     }
     if (view.present && view.emptied) view.foreign = true;  // What is left are fields of others.
@@ -623,7 +623,13 @@ void Checkers::read_permits(const Node& node, std::size_t name) {
       grants_[number].deleted = false;  // A replica that lagged brings it back.
     }
   view.present = view.grant != 0;
-  view.foreign = !permits_add_up(node, name);
+  note_permits(view, permits_add_up(node, name));
+}
+
+// Who asked until now may still have to be told.
+void Checkers::note_permits(View& view, bool right) const {
+  if (view.foreign) view.robbed_at = world_.now();
+  view.foreign = !right;
 }
 
 void Checkers::excuse_fences(const Node& node) {

@@ -195,7 +195,7 @@ class Checkers {
     Resource elsewhere;         // Of the checkers' own.
     Resource beside;            // On the same node.
     bool touched = false;       // By the bytes that are being received.
-    SimTime robbed_at = -1;     // When its holder was last excused by more than a restart.
+    SimTime robbed_at = -1;     // When its holder, or a semaphore's number, was last excused by more than a restart.
     Mode mode = Mode::none;
     std::vector<std::uint32_t> others;  // Whoever holds it beside `grant`: readers, a writer's own read, other permits.
     bool joining = false;               // Extended by one that holds nothing: the request in progress is to let it in.
@@ -235,6 +235,7 @@ class Checkers {
   void observe_permit_gone(const Node& node, std::size_t name, const ModelRedis::Effect& effect);
   [[nodiscard]] bool permits_add_up(const Node& node, std::size_t name) const;
   void read_permits(const Node& node, std::size_t name);
+  void note_permits(View& view, bool right) const;
   [[nodiscard]] std::int64_t expiry_of(std::size_t name, const View& view, std::uint32_t number) const;
   [[nodiscard]] static Role channel_of(const Application::Slot& slot) noexcept;
   void expect_woken(std::size_t domain, Role channel);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// ModelServer is a Redis or Valkey as far as a lock can tell: strings and hashes with lifetimes, counters of fences,
+// ModelServer is a Redis or Valkey as far as a lock can tell: strings and hashes with lifetimes, permits, counters of fences,
 // scripts known by their SHA-1, connections with bytes in both directions, a clock that its owner sets. It executes one
 // request when it is told to, so that every order of events can be had. It is honest: what it answers is what it did, but
 // for the faults that it is asked for.
@@ -49,16 +49,18 @@ class ModelServer {
     std::string inbound;   // Sent by the client, not executed yet.
     std::string outbound;  // Replies on their way.
   };
-  enum class EntryType : std::uint8_t { string, hash, list };
+  // `permits`: both keys of a semaphore. All name the same number, so that it is there from the beginning.
+  enum class EntryType : std::uint8_t { string, hash, list, permits };
   // Of a read/write lock. A writer's field is its token alone here: no token is that of a reader, too.
   enum class Mode : std::uint8_t { none, read, write };
   struct Entry {
     std::string value;  // Of a string.
     Instant expires;
     EntryType type = EntryType::string;
-    std::map<std::string, std::int64_t> fields;  // Of a hash.
+    std::map<std::string, std::int64_t> fields;  // Of a hash, and a permit's.
     Mode mode = Mode::none;
-    std::map<std::string, Instant> own_times;  // Of each reader: a key beside the lock.
+    std::map<std::string, Instant>
+        own_times;  // Of each reader: a key beside the lock. Of each permit: it is not over until then.
 
     // The token is the string's value or a field of the hash.
     [[nodiscard]] bool names(const std::string& token) const {
@@ -174,6 +176,8 @@ class ModelServer {
         // Such a script asks by pcall, and says of each key whether it was refused. PEXPIRE needs no memory.
         if (const Script* const script = script_of(words);
             script != nullptr && renews_many(*script) && (name == "EVAL" || known(*script))) {
+          // Asked of one key it says what the server said.
+          if (script == &scripts::semaphore_renew && now_fault != ServerFault::out_of_memory) return error(line);
           if (permission) return refused_for_each(std::stoul(words[2]));
           writes_refused_ = now_fault == ServerFault::read_only;
           const std::string reply = run(connection, words);
@@ -195,7 +199,8 @@ class ModelServer {
       &scripts::reentrant_release,    &scripts::reentrant_renew,
       &scripts::read_acquire,         &scripts::write_acquire,
       &scripts::read_write_step,      &scripts::read_write_release,
-      &scripts::read_write_renew,
+      &scripts::read_write_renew,     &scripts::semaphore_acquire,
+      &scripts::semaphore_release,    &scripts::semaphore_renew,
   };
   // The script that an EVAL or an EVALSHA names; nullptr for one that no holdfast client has.
   static const Script* script_of(const std::vector<std::string>& words) {
@@ -212,12 +217,13 @@ class ModelServer {
   [[nodiscard]] bool known(const Script& script) const { return scripts_.count(sha_of(script)) != 0; }
   static bool renews_many(const Script& script) {
     return &script == &scripts::reentrant_renew || &script == &scripts::mutex_renew_batch ||
-           &script == &scripts::read_write_renew;
+           &script == &scripts::read_write_renew || &script == &scripts::semaphore_renew;
   }
   static bool compensates(const std::string& text) {
     return ByteView(text) == scripts::mutex_release.text || ByteView(text) == scripts::mutex_release_announced.text ||
            ByteView(text) == scripts::reentrant_release.text || ByteView(text) == scripts::reentrant_step.text ||
-           ByteView(text) == scripts::read_write_release.text || ByteView(text) == scripts::read_write_step.text;
+           ByteView(text) == scripts::read_write_release.text || ByteView(text) == scripts::read_write_step.text ||
+           ByteView(text) == scripts::semaphore_release.text;
   }
   static std::string refused_for_each(std::size_t count) {
     std::string reply = "*" + std::to_string(count) + "\r\n";
@@ -262,13 +268,17 @@ class ModelServer {
       return compare_and_delete(connection, key, token, sha, EntryType::string);
     if (&script == &scripts::reentrant_release || &script == &scripts::read_write_release)
       return compare_and_delete(connection, key, token, sha, EntryType::hash);
+    if (&script == &scripts::semaphore_release)
+      return compare_and_delete(connection, key, token, sha, EntryType::permits);
     if (&script == &scripts::mutex_renew) {
       const std::int64_t renewed = extend_one(connection, key, token, std::stoll(arguments[1]), EntryType::string);
       const Entry* const entry = find(key);
       return entry != nullptr && entry->type != EntryType::string ? wrong_type(sha) : integer(renewed);
     }
     if (renews_many(script)) {
-      const EntryType type = &script == &scripts::mutex_renew_batch ? EntryType::string : EntryType::hash;
+      const EntryType type = &script == &scripts::mutex_renew_batch ? EntryType::string
+                             : &script == &scripts::semaphore_renew ? EntryType::permits
+                                                                    : EntryType::hash;
       std::string reply = "*" + std::to_string(keys.size()) + "\r\n";
       for (std::size_t index = 0; index < keys.size(); ++index)
         reply += integer(
@@ -280,6 +290,7 @@ class ModelServer {
 
     // The acquires that are scripts.
     if (&script == &scripts::read_acquire) return let_reader_in(connection, key, arguments);
+    if (&script == &scripts::semaphore_acquire) return take_permit(connection, key, arguments, sha);
     if (const Entry* const entry = find(key); entry != nullptr) {
       const bool upgrade = &script == &scripts::write_acquire && entry->own_times.count(arguments[2]) != 0;
       return upgrade ? "+UPGRADE\r\n" : integer(remaining(*entry));
@@ -357,6 +368,36 @@ class ModelServer {
     return "+OK\r\n";
   }
 
+  // Where none is free those whose time is over are taken back, all of them.
+  std::string take_permit(const Connection& connection, const std::string& key,
+                          const std::vector<std::string>& arguments, const std::string& sha) {
+    const std::string& token = arguments[0];
+    if (const Entry* const other = find(key); other != nullptr && other->type != EntryType::permits)
+      return wrong_type(sha);
+    Entry& permits = entries_[key];
+    permits.type = EntryType::permits;
+    permits.expires = Instant::max();
+    if (permits.fields.size() >= std::stoul(arguments[2])) {
+      Instant first = Instant::max();
+      for (const auto& [holder, until] : permits.own_times) first = std::min(first, until);
+      if (!is_over(first)) return integer((end_after(0ms) > first ? Duration(1ms) : first - end_after(0ms)) / 1ms);
+      for (const auto& [holder, until] : permits.own_times)
+        if (is_over(until)) permits.fields.erase(holder);
+      std::erase_if(permits.own_times, [this](const auto& own) { return is_over(own.second); });
+    }
+    permits.fields[token] = 1;
+    permits.own_times[token] = end_after(std::chrono::milliseconds(std::stoll(arguments[1])));
+    observer_(Effect::set, connection, key, token);
+    return "+OK\r\n";
+  }
+  // The last instant at which a permit that is asked for now is not over. The script counts in milliseconds that it rounds up, of
+  // a clock of microseconds.
+  [[nodiscard]] Instant end_after(Duration lease) const {
+    const std::int64_t microseconds = now.nanoseconds() / 1000;
+    return Instant::from_nanoseconds(((microseconds + 999) / 1000 - 1) * 1'000'000) + lease;
+  }
+  [[nodiscard]] bool is_over(Instant until) const { return until + std::chrono::microseconds(1) <= now; }
+
   std::string compare_and_delete(const Connection& connection, const std::string& key, const std::string& token,
                                  const std::string& sha, EntryType type) {
     Entry* const entry = find(key);
@@ -381,6 +422,13 @@ class ModelServer {
                           std::int64_t milliseconds, EntryType type) {
     Entry* const entry = find(key);
     if (entry == nullptr || entry->type != type || !entry->names(token)) return 0;
+    if (type == EntryType::permits) {
+      Instant& until = entry->own_times[token];
+      if (until >= end_after(std::chrono::milliseconds(milliseconds))) return 1;
+      until = end_after(std::chrono::milliseconds(milliseconds));
+      observer_(Effect::extended, connection, key, token);
+      return 1;
+    }
     if (writes_refused_ && remaining(*entry) < milliseconds) return -1;
     extend(connection, *entry, key, token, milliseconds);
     extend_own_time(*entry, token, milliseconds);
