@@ -32,6 +32,21 @@
 //     unlock-read | force-unlock-read | is-locked-read | is-held-read | hold-count-read NAME
 //     write-lock ... hold-count-write, start-write-count
 //
+// of permits of a semaphore, which have ids of their own and no owner; a LEASE may be "none":
+//
+//     set-permits NAME NUMBER             yes | no              no: a number is set already
+//     permit NAME LEASE WAIT              granted ID | busy
+//     start-permit NAME LEASE WAIT        waiting               then: * granted NAME MICROSECONDS ID, or * busy ...
+//     release-permit NAME ID              ok | lost
+//     try-release-permit NAME ID          yes | no
+//     update-lease NAME ID MS             yes | no
+//     lease-time NAME ID                  NUMBER                milliseconds; -1: without an end
+//     available-permits | acquired-permits | all-permits NAME      NUMBER
+//     start-permit-use NAME COUNTER MS    counting              * counted COUNTER MICROSECONDS ROUNDS MOST LONGEST
+//
+// the last of which takes permits for so long, counts who is inside, and says how many were at most and how many milliseconds
+// it waited for one at most; and
+//
 //     await-waiters NAME                  ok                    those that were started in the background sleep
 //
 // What is started in the background belongs to an owner of its own. The others are of one owner, which may have both sides; but

@@ -36,9 +36,10 @@ inline std::string derived(const std::string& prefix, const std::string& name) {
   return name.find('{') == std::string::npos ? prefix + ":{" + name + "}" : prefix + ":" + name;
 }
 
-// The beginnings of channels: of plain and fenced locks, and of read/write locks.
+// The beginnings of channels: of plain and fenced locks, of read/write locks, and of semaphores.
 inline constexpr char plain_channel[] = "redisson_lock__channel";
 inline constexpr char read_write_channel[] = "redisson_rwlock";
+inline constexpr char semaphore_channel[] = "redisson_sc";
 
 inline long subscribers_of(const RedisServer& server, const std::string& name, const char* prefix = plain_channel) {
   const std::vector<std::string> question = {"PUBSUB", "NUMSUB", derived(prefix, name)};
@@ -52,11 +53,11 @@ inline void await_subscribers(const RedisServer& server, const std::string& name
 }
 
 // Who waits has been refused, has subscribed, and has been refused once more: from then on only a message wakes it.
-// Both sides' scripts ask for the remaining time when they refuse.
+// Both sides' scripts ask for the remaining time when they refuse, by a command that they need for nothing else.
 class Refusals {
  public:
-  explicit Refusals(const RedisServer& server, const char* prefix = plain_channel)
-      : server_(server), prefix_(prefix), before_(count()) {}
+  explicit Refusals(const RedisServer& server, const char* prefix = plain_channel, const char* question = "pttl")
+      : server_(server), prefix_(prefix), question_(question), before_(count()) {}
   // For so many waiters since it was made, on so many connections.
   void await_waiting(const std::string& name, long waiters = 1, long connections = 1) const {
     TEST_ASSERT_TRUE(comes_true([&] { return count() >= before_ + 2 * waiters; }));
@@ -64,15 +65,11 @@ class Refusals {
   }
 
  private:
-  long count() const {
-    const std::string stats = server_.command("INFO commandstats");
-    const std::string wanted = "cmdstat_pttl:calls=";
-    const std::size_t at = stats.find(wanted);
-    return at == std::string::npos ? 0 : std::stol(stats.substr(at + wanted.size()));
-  }
+  long count() const { return server_.calls(question_); }
 
   const RedisServer& server_;
   const char* prefix_;
+  const char* question_;
   long before_;
 };
 

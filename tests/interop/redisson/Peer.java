@@ -4,7 +4,8 @@
 //
 // Redisson's owner of a lock is a thread. What is locked in the background is owned by a thread of its own, and
 // everything that is asked about a name runs on the thread that locked it last. Of a read/write lock that is the last one that
-// locked this side of it: who locks both sides in the foreground is one owner of both.
+// locked this side of it: who locks both sides in the foreground is one owner of both. A permit of a semaphore has no owner: who
+// knows its id may release it.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -18,10 +19,13 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
+import org.redisson.api.RAtomicLong;
 import org.redisson.api.RBucket;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.RedisException;
 import org.redisson.client.codec.LongCodec;
 import org.redisson.config.Config;
 
@@ -90,6 +94,38 @@ public final class Peer {
         return String.valueOf(client.getFencedLock(decode(words[1])).getToken());
       case "start-count", "start-write-count":
         startCount(words);
+        return "counting";
+      case "set-permits":
+        return yesOrNo(semaphore(words).trySetPermits(Integer.parseInt(words[2])));
+      case "permit":
+        return takePermit(semaphore(words), words[2], words[3]);
+      case "start-permit": {
+        RPermitExpirableSemaphore semaphore = semaphore(words);
+        inBackground(newOwner(), words[1], () -> takePermit(semaphore, words[2], words[3]));
+        return "waiting";
+      }
+      case "release-permit":
+        try {
+          semaphore(words).release(words[2]);
+          return "ok";
+        } catch (RedisException error) {  // Documented is its cause.
+          if (error.getCause() instanceof IllegalArgumentException) return "lost";
+          throw error;
+        }
+      case "try-release-permit":
+        return yesOrNo(semaphore(words).tryRelease(words[2]));
+      case "update-lease":
+        return yesOrNo(semaphore(words).updateLeaseTime(words[2], Long.parseLong(words[3]), TimeUnit.MILLISECONDS));
+      case "lease-time":
+        return Long.toString(semaphore(words).getLeaseTime(words[2]));
+      case "available-permits":
+        return Integer.toString(semaphore(words).availablePermits());
+      case "acquired-permits":
+        return Integer.toString(semaphore(words).acquiredPermits());
+      case "all-permits":
+        return Integer.toString(semaphore(words).getPermits());
+      case "start-permit-use":
+        startPermitUse(words);
         return "counting";
       case "await-waiters":
         return awaitWaiters(words[1]);
@@ -182,6 +218,44 @@ public final class Peer {
         }
       }
       return "counted";
+    });
+  }
+
+  private static RPermitExpirableSemaphore semaphore(String[] words) {
+    return client.getPermitExpirableSemaphore(decode(words[1]));
+  }
+
+  // "granted", with the permit's id behind it, or "busy".
+  private static String takePermit(RPermitExpirableSemaphore semaphore, String lease, String wait)
+      throws InterruptedException {
+    long leaseTime = lease.equals("none") ? -1 : Long.parseLong(lease);
+    String id = wait.equals("forever")
+        ? semaphore.acquire(leaseTime, TimeUnit.MILLISECONDS)
+        : semaphore.tryAcquire(Long.parseLong(wait), leaseTime, TimeUnit.MILLISECONDS);
+    return id == null ? "busy" : "granted " + id;
+  }
+
+  // Takes a permit and gives it back again and again, for so many milliseconds, and counts those inside at once meanwhile. Says
+  // in the end how often it had one, how many were inside at most, and how many milliseconds it waited at most.
+  private static void startPermitUse(String[] words) {
+    RPermitExpirableSemaphore semaphore = semaphore(words);
+    RAtomicLong inside = client.getAtomicLong(decode(words[2]));
+    long length = Long.parseLong(words[3]) * 1_000_000;
+    inBackground(newOwner(), words[2], () -> {
+      long end = System.nanoTime() + length;
+      long rounds = 0;
+      long most = 0;
+      long longest = 0;
+      do {
+        long begin = System.nanoTime();
+        String id = semaphore.acquire(60, TimeUnit.SECONDS);
+        longest = Math.max(longest, System.nanoTime() - begin);
+        most = Math.max(most, inside.incrementAndGet());
+        inside.decrementAndGet();
+        semaphore.release(id);
+        ++rounds;
+      } while (System.nanoTime() < end);
+      return "counted " + rounds + " " + most + " " + longest / 1_000_000;
     });
   }
 
