@@ -14,11 +14,12 @@ local held = call('ZCARD', taken)
 if free and all ~= 0 and free + held ~= all or not free and all == 0 then
 return redis.status_reply('PERMITS')
 end
+-- How many come free here: waiters are told, Redisson's also where nobody had set a number.
+local time, back = call('TIME'), 0
 if not free then
-free = all - held
+free, back = all - held, all - held
 call('SET', key, free)
 end
-local time, back = call('TIME'), 0
 local now = math.ceil(time[1] * 1000 + time[2] / 1000)
 if tonumber(free) < 1 then
 local first = call('ZRANGE', taken, 0, 0, 'WITHSCORES')[2]
@@ -32,8 +33,8 @@ if call('INCRBY', key, back) < 1 then
 return 0
 end
 end
-call('ZADD', taken, now + ARGV[2], ARGV[1])
-free = redis.pcall('INCRBY', key, -1)
+-- A request that ran twice has one permit.
+free = call('ZADD', taken, now + ARGV[2], ARGV[1]) == 1 and redis.pcall('INCRBY', key, -1) or 0
 if type(free) == 'table' then
 call('ZREM', taken, ARGV[1])
 return free

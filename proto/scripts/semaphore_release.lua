@@ -7,7 +7,7 @@ local ends = redis.call('ZSCORE', taken, token)
 if not ends then
 return 0
 end
--- Asked before anything is taken, so that a permit is not lost where the server refuses to tell.
+-- Where the server refuses to tell, nothing has been taken back yet that would be lost.
 local known = redis.call('EXISTS', key)
 redis.call('ZREM', taken, token)
 -- Where it is not known any more how many there are, whoever comes next says so.

@@ -378,6 +378,22 @@ TEST_ON_SERVER(test_their_release_of_what_is_over_should_wake_our_waiter) {
   expect_all_back(server, 1);
 }
 
+// A waiter of theirs sleeps without an end before anybody has said how many there are.
+TEST_ON_SERVER(test_the_first_who_sets_the_number_should_wake_their_waiters) {
+  Peer peer(server.port());
+  const PermitRefusals refusals(server);
+  TEST_ASSERT_EQUAL("waiting", peer.ask("start-permit k 60000 forever"));
+  refusals.await_waiting("k");
+  TEST_ASSERT_EQUAL("ok", peer.ask("await-waiters k"));
+  Ours ours(server, 2);
+  const Instant set = Client::now();
+  TEST_ASSERT_EQUAL(Status::ok, ours.permit.try_acquire());
+  const std::string theirs = expect_granted_after(peer, "k", set);
+  TEST_ASSERT_EQUAL(Status::ok, ours.permit.release());
+  TEST_ASSERT_EQUAL("ok", peer.ask("release-permit k " + theirs));
+  expect_all_back(server, 2);
+}
+
 // ---- Leases ------------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_a_permit_of_theirs_whose_lease_is_over_should_come_back_to_ours) {

@@ -10,6 +10,7 @@
 
 #include "clients.hpp"
 #include "patience.hpp"
+#include "written_line.hpp"
 
 static void setUp() {}
 static void tearDown() {}
@@ -173,6 +174,33 @@ TEST_ON_SERVER(test_the_number_should_be_set_once_and_another_one_be_refused) {
   expect_permits(server, "1", "2");
 }
 
+// A waiter of Redisson's, or of ours that names none, may wait for the number as well.
+TEST_ON_SERVER(test_who_sets_the_number_should_tell_how_many_are_left) {
+  RawConnection listener(server.socket_path());
+  (void)listener.command("SUBSCRIBE redisson_sc:{k}");
+  Party first(server, 3);
+  Party second(server, 3);
+  TEST_ASSERT_EQUAL(Status::ok, first.permit.try_acquire());
+  TEST_ASSERT_EQUAL("message redisson_sc:{k} 2", listener.command("PING"));
+  TEST_ASSERT_EQUAL(Status::ok, second.permit.try_acquire());
+  for (int turn = 0; turn < 2; ++turn) TEST_ASSERT_EQUAL("pong ", listener.command("PING"));
+}
+
+// As if the answer of another request had been taken for its own.
+TEST_ON_SERVER(test_an_acquire_that_runs_twice_should_take_one_permit) {
+  const holdfast::LockKind& kind = holdfast::semaphore_kind;
+  holdfast::LockMachine machine(kind);
+  machine.set_argument(3);
+  const holdfast::Token token{ByteView("a token")};
+  holdfast::testing::WrittenLine line;
+  kind.fill(line, kind, holdfast::Operation::acquire, holdfast::RequestForm::by_text,
+            {.key = Key(ByteView("k")), .token = &token, .lease = 20s, .machine = &machine});
+  for (int turn = 0; turn < 2; ++turn) {
+    TEST_ASSERT_EQUAL("OK", server.command(line.words()));
+    expect_permits(server, "2", "1");
+  }
+}
+
 TEST_ON_SERVER(test_an_impossible_number_should_be_an_invalid_lock) {
   Party party(server, holdfast::permits_max + 1);
   TEST_ASSERT_EQUAL(Status::invalid_argument, party.permit.configuration());
@@ -327,6 +355,7 @@ TEST_ON_SERVER(test_a_release_that_frees_none_should_wake_nobody) {
 TEST_ON_SERVER(test_who_takes_back_one_alone_should_wake_nobody) {
   Party gone(server);
   Party next(server);
+  server.command("SET k 2");
   RawConnection listener(server.socket_path());
   (void)listener.command("SUBSCRIBE redisson_sc:{k}");
   TEST_ASSERT_EQUAL(Status::ok, gone.permit.try_acquire());
