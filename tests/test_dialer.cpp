@@ -94,6 +94,27 @@ TEST(test_the_address_that_worked_should_be_dialled_first_the_next_time) {
   TEST_ASSERT_EQUAL(1, desk.dialer.address());
 }
 
+// Each attempt would begin with the silent one, and the other would never have more than what is left.
+TEST(test_an_address_that_had_what_was_left_of_the_time_should_come_first_next_time) {
+  Desk desk(2);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::hang_up, desk.poll());
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(1, int{desk.dialer.address()});
+  desk.dialer.handle_dialled();
+  desk.now = desk.dialer.attempt_deadline();
+  desk.close(false);
+  TEST_ASSERT_EQUAL(1, int{desk.dialer.address()});
+  // With all the time, and nothing comes of it: the other one's turn.
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.dialer.handle_dialled();
+  desk.now = desk.dialer.attempt_deadline();
+  desk.close(false);
+  TEST_ASSERT_EQUAL(0, int{desk.dialer.address()});
+}
+
 TEST(test_a_peer_that_ends_in_the_handshake_should_give_way_to_the_next_address) {
   Desk desk(2);
   TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());

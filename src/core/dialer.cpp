@@ -122,7 +122,9 @@ void Dialer::handle_ready(Instant now) noexcept {
 void Dialer::handle_closed(Status why, bool used, Instant now, std::uint16_t random) noexcept {
   HOLDFAST_ASSERT(state_ == DialState::handshaking || state_ == DialState::ready);
   if (state_ == DialState::handshaking) {
-    advance();  // Another address may be another server.
+    // Another address may be another server. But one that had only what others left of the time comes first next time: else a
+    // silent one could take it each time.
+    if (untried_ + 1 == address_count_) advance();
     return fail(why, now, random);
   }
   if (lasted(now)) delay_ = Duration::zero();
