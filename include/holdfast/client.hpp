@@ -183,8 +183,8 @@ class Client : private CallState, private Connection {
   [[nodiscard]] bool tended_waiting(Instant due) const noexcept;
   // cancel() was called, and the call in progress is to end by it.
   [[nodiscard]] bool cancelled() const noexcept { return cancel_.pending(); }
-  // The end of a call that cancel() may end. `final`: the outcome is known, and stands.
-  [[nodiscard]] Status conclude(Status status, bool final) noexcept;
+  // The end of a call that cancel() may end. An outcome that is known stands: ok, lock_lost, not_held.
+  [[nodiscard]] Status conclude(Status status) noexcept;
   // A question of the client's own. `decode` is given the reply that is no error, and `out`; false: a reply of another
   // shape than asked for. Its outcome is query_outcome_, once query_waiting_ is over.
   using Decode = bool (*)(const RespValue& reply, void* out) noexcept;

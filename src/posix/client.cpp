@@ -44,7 +44,7 @@ Status Client::connect(BytesArgument url) noexcept {
 Status Client::connect(const ClientConfig& config) noexcept {
   if (const Status status = prepare(config); status != Status::ok) return status;
   const Status status = make_ready(Instant::max());
-  return conclude(status, status == Status::ok);
+  return conclude(status);
 }
 
 // All of connect() but the connection.
@@ -150,9 +150,10 @@ void Client::attach(Keeper* keeper) noexcept {
 }
 
 // What is left to be taken back is the keeper's, too: the next call may never come.
-Status Client::conclude(Status status, bool final) noexcept {
+Status Client::conclude(Status status) noexcept {
   if (keeper_ != nullptr && compensations_pending() != 0) [[unlikely]]
     keeper_->take_back(*this);
+  const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
   return cancel_.conclude(status, final);
 }
 

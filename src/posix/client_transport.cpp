@@ -272,7 +272,7 @@ Status Client::query(Arguments arguments, Decode decode, void* out) noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
   make_room();
   const Status status = query_within(arguments, decode, out);
-  return conclude(status, status == Status::ok);
+  return conclude(status);
 }
 
 Status Client::query_within(Arguments arguments, Decode decode, void* out) noexcept {

@@ -234,9 +234,12 @@ Status HoldRecord::acquire(Duration wait) noexcept {
 
 // What was granted when cancel() came is wanted by nobody any more.
 inline Status HoldRecord::end_acquire(Status status) noexcept {
-  if (client_->cancelled() && status == Status::ok) [[unlikely]]
+  if (status == Status::ok && client_->cancelled()) [[unlikely]] {
     (void)post_release();
-  status = client_->conclude(status, false);
+    status = Status::cancelled;
+  }
+  // Judged once: a cancel that comes after that look ends no call that was granted.
+  status = client_->conclude(status);
   tell();
   return status;
 }
@@ -248,7 +251,7 @@ Status HoldRecord::renew(Duration timeout) noexcept {
   NodeTask task(machine_, *client_, this);
   task.begin(Call::renew, client_->now_ + timeout, client_->settings_);
   Status status = run(task, nullptr);
-  status = client_->conclude(status, status == Status::ok || status == Status::lock_lost || status == Status::not_held);
+  status = client_->conclude(status);
   tell();
   return status;
 }
@@ -318,7 +321,7 @@ Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
   task.begin(Call::question, request_deadline(), client_->settings_);
   Status status = run(task, nullptr);
   if (status == Status::ok) remaining = task.remaining();
-  status = client_->conclude(status, status == Status::ok);
+  status = client_->conclude(status);
   tell();
   return status;
 }

@@ -237,8 +237,12 @@ Status QuorumLock::try_acquire() noexcept {
 
 // What was granted when cancel() came is wanted by nobody any more.
 Status QuorumLock::end_acquire(Status status) noexcept {
-  if (quorum_->cancelled() && status == Status::ok) (void)post_release();
-  status = quorum_->cancel_.conclude(status, false);
+  if (status == Status::ok && quorum_->cancelled()) {
+    (void)post_release();
+    status = Status::cancelled;
+  }
+  // Judged once, as of a lock on one server.
+  status = quorum_->cancel_.conclude(status, status == Status::ok);
   tell();
   return status;
 }
