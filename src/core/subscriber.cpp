@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/subscriber.hpp"
 
-#include "holdfast/proto/decimal.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
 #include "holdfast/proto/server_error.hpp"
 
@@ -144,34 +143,28 @@ void Subscriber::leave(Waiter& waiter, bool with_lock) noexcept {
   // With the lock the wake is used; its release will say the next. A message that counts and came since its try was made may tell
   // of another grant that can be had.
   if (!with_lock ? waiter.woken || waiter.owes_wake : waiter.woken && waiter.counts)
-    wake(waiter.channel.bytes(), {&waiter.wakes_one, 1});
+    wake(waiter.channel.bytes(), waiter.wakes_one);
   // The last of its channel keeps the subscription, for the UNSUBSCRIBE.
   for (const Waiter& peer : waiters())
     if (peer.taken && peer.channel.bytes() == waiter.channel.bytes()) waiter.asked = 0;
   owing_ = true;
 }
 
-// Of those of the channel that are not woken, the one that has waited longest, or so many, or all, or none.
-void Subscriber::wake(ByteView channel, ByteView payload) noexcept {
-  std::uint64_t number = 0;
-  (void)read_decimal(payload, UINT64_MAX, number);  // What is no number wakes nobody.
-  const char only = payload.size() == 1 ? payload[0] : '\0';
-  for (std::uint64_t done = 0, wanted = 1; done != wanted; ++done) {
-    Waiter* first = nullptr;
-    for (Waiter& waiter : waiters()) {
-      if (!waiter.taken || waiter.woken || !(waiter.channel.bytes() == channel)) continue;
-      wanted = waiter.counts ? number : only == waiter.wakes_all ? waiting_ : only == waiter.wakes_one ? 1 : 0;
-      if (wanted >= waiting_) {
-        waiter.woken = true;
-        stir(waiter);
-      } else if (wanted != 0 && (first == nullptr || waiter.order < first->order)) {
-        first = &waiter;
-      }
+// Of those of the channel that are not woken, the one that has waited longest, or all, or none.
+void Subscriber::wake(ByteView channel, char payload) noexcept {
+  Waiter* first = nullptr;
+  for (Waiter& waiter : waiters()) {
+    if (!waiter.taken || waiter.woken || !(waiter.channel.bytes() == channel)) continue;
+    if (payload == waiter.wakes_one) {
+      if (first == nullptr || waiter.order < first->order) first = &waiter;
+    } else if (payload == waiter.wakes_all || waiter.counts) {
+      waiter.woken = true;
+      stir(waiter);
     }
-    if (first == nullptr) return;
-    first->woken = true;
-    stir(*first);
   }
+  if (first == nullptr) return;
+  first->woken = true;
+  stir(*first);
 }
 
 void Subscriber::stir(Waiter& waiter) noexcept {
@@ -222,7 +215,8 @@ void Subscriber::handle_value(const RespValue& value) noexcept {
     }
   }
   if (third.is(RespKind::bulk) && kind == "message") {
-    wake(channel, third.text());
+    const ByteView payload = third.text();
+    wake(channel, payload.size() == 1 ? payload[0] : '\0');
     return;
   }
   // Anything else is the reply to the oldest command, which must have left as a whole.

@@ -15,7 +15,7 @@ struct Announcement {
   // waited longest; and what wakes all of them. Anything else wakes nobody.
   char wakes_one;
   char wakes_all;
-  // A payload is a decimal number instead, and wakes so many of them, who have waited longest. `wakes_one` is then '1'.
+  // The payload says how many may have the lock: whatever is not `wakes_one`, which is '1' then, wakes all of them.
   bool counts = false;
 };
 

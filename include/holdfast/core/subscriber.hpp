@@ -178,7 +178,7 @@ class Subscriber {
   [[nodiscard]] Waiter* find_place(ByteView channel, const Waiter*& peer) const noexcept;
   bool send(Command command, ByteView name, ByteView first, ByteView second, Instant now) noexcept;
   void flush(Instant now) noexcept;
-  void wake(ByteView channel, ByteView payload) noexcept;
+  void wake(ByteView channel, char payload) noexcept;
   void stir(Waiter& waiter) noexcept;
   void handle_value(const RespValue& value) noexcept;
   void handle_unasked(const RespValue& value) noexcept;
