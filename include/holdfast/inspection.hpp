@@ -34,17 +34,19 @@ struct LockInfo {
   // More than one: readers, of whom one that has died counts until the last of them has left; or permits that are taken.
   std::uint64_t owners = 0;
   std::uint64_t permits = 0;  // Of a semaphore: how many there are.
-  Duration remaining =
-      Duration::zero();     // Duration::max(): the key has no TTL. Of a permit: of the one that ends next.
+  // Duration::max(): the key has no TTL. Of a semaphore: of the permit that ends next.
+  Duration remaining = Duration::zero();
   std::uint64_t fence = 0;  // The last one given out; 0: none.
 };
 
-// One attempt, and where the key may be a semaphore another one; blocks like Mutex::try_acquire(). On failure `info` is untouched.
+// One attempt, and another one where the key may be a semaphore; blocks like Mutex::try_acquire(). On failure `info` is
+// untouched.
 // Errors: invalid_argument (the key); connection failures; the server's refusals; protocol_error.
 [[nodiscard]] Status inspect(Client& client, Key key, LockInfo& info) noexcept;
 
-// Deletes the lock, whoever holds it, or gives all permits back, and wakes its waiters: `released` is false where it was free. Its holder is not asked
-// and finds out with its next renewal: only for a holder that is known to be gone, and with a fence where that may be wrong.
+// Deletes the lock, whoever holds it, or gives all permits back, and wakes its waiters: `released` is false where it was
+// free. Its holder is not asked and finds out with its next renewal: only for a holder that is known to be gone, and with a
+// fence where that may be wrong.
 // Errors: as inspect(); wrong_type for what is no lock; a lost reply is unknown. `released` is untouched then.
 [[nodiscard]] Status force_release(Client& client, Key key, bool& released) noexcept;
 

@@ -73,7 +73,7 @@ bool decode_permits(const RespValue& reply, void* out) noexcept {
   return true;
 }
 
-// A number without an end: that of the permits which are free, perhaps.
+// A string that is a number: how many permits are free, perhaps.
 bool may_be_semaphore(const LockInfo& info) noexcept {
   ByteView digits = info.owner.view();
   if (!digits.empty() && digits[0] == '-') digits = {digits.data() + 1, digits.size() - 1};
@@ -108,9 +108,11 @@ Status inspect(Client& client, Key key, LockInfo& info) noexcept {
   LockInfo found;
   Status status =
       client.query({{"EVAL", scripts::lock_info.text, "2", key.bytes(), counter.bytes()}}, decode_info, &found);
-  if (status == Status::ok && may_be_semaphore(found))
+  if (status == Status::ok && may_be_semaphore(found)) {
     status = client.query({{"EVAL", scripts::semaphore_info.text, "1", key.bytes()}}, decode_permits, &found);
-  if (status == Status::wrong_type) status = Status::ok;  // What stands beside the key is another's.
+    // What stands beside the key is another's, or not for this user: the key is a string.
+    if (status == Status::wrong_type || status == Status::no_permission) status = Status::ok;
+  }
   if (status == Status::ok) info = found;
   return status;
 }

@@ -116,6 +116,8 @@ TEST_ON_SERVER(test_info_should_count_the_permits_of_a_semaphore) {
   // What stands beside a string of digits is no permit.
   server.command("SET {k}:timeout text");
   TEST_ASSERT_TRUE(info_of(client, "k").form == LockForm::mutex);
+  server.command("ACL SETUSER default -zcard");
+  TEST_ASSERT_TRUE(info_of(client, "k").form == LockForm::mutex);
 }
 
 // Readers who wait for a writer are let in together: of each client all are woken. Of those who wait for readers one is.

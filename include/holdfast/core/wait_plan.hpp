@@ -12,8 +12,8 @@
 //                  read_only, loading, out_of_memory, busy_script, no_script, too_few_replicas, stale_replica, disk_error,
 //                  cluster_down, try_again, too_many_clients
 //                  system_error                      no descriptor, no memory: others give them back
-//     ends it      invalid_argument, not_held, already_held, upgrade_refused, permits_differ, buffer_too_small, lock_lost: the program's
-//                  own
+//     ends it      invalid_argument, not_held, already_held, upgrade_refused, permits_differ, buffer_too_small, lock_lost:
+//                  the program's own
 //                  cancelled, forked
 //                  protocol_error                    no Redis speaks so
 //                  auth_required, auth_failed, no_permission, denied, wrong_type, moved, ask, cross_slot, unknown_command,

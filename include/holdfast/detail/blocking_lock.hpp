@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// BlockingLock is what all kinds of lock on one server have in common. Use the kinds: Mutex and Semaphore, which have their hold in themselves, and
-// ReentrantLock, FencedLock, MultiLock and the sides of a ReadWriteLock, which are handles of a hold of their owner's.
+// BlockingLock is what all kinds of lock on one server have in common. Use the kinds: Mutex and Semaphore, which have their
+// hold in themselves, and ReentrantLock, FencedLock, MultiLock and the sides of a ReadWriteLock, which are handles of a
+// hold of their owner's.
 #pragma once
 
 #include <cstdint>
