@@ -125,7 +125,7 @@ inline constexpr char info_help_text[] =
     "Of a semaphore of which permits are taken: how many `permits` there are, how many of them are `taken`, and the "
     "owner\n"
     "of the one that ends next. It is free while a permit is. Where none is taken it looks like a mutex without an\n"
-    "expiry, whose owner is the number.\n"
+    "expiry, whose owner is the number; a `note` says so.\n"
     "\n"
     "With --url given several times: these for each `node`, and then what a `majority` of them says: held by an "
     "owner,\n"

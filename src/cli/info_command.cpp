@@ -9,6 +9,8 @@
 #include "failure_text.hpp"
 #include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/inspection.hpp"
+#include "holdfast/limits.hpp"
+#include "holdfast/proto/decimal.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
 
@@ -47,6 +49,13 @@ std::string remaining_text(const LockInfo& found) {
   return found.remaining == Duration::max() ? "no expiry" : seconds_text(found.remaining) + " seconds";
 }
 
+// A number without an end: somebody's lock, or that of the permits where nobody has one.
+bool looks_like_idle_semaphore(const LockInfo& found) {
+  std::uint64_t permits = 0;
+  return found.form == LockForm::mutex && found.remaining == Duration::max() &&
+         read_decimal(found.owner.view(), permits_max, permits) && permits != 0;
+}
+
 // What one server says of it.
 void add_answer(std::string& text, const LockInfo& found) {
   add_line(text, "state", state_text(found));
@@ -62,6 +71,8 @@ void add_answer(std::string& text, const LockInfo& found) {
     add_line(text, "count", std::to_string(found.count));
     if (found.owners != 1) add_line(text, "owners", std::to_string(found.owners));
     add_line(text, "remaining", remaining_text(found));
+    if (looks_like_idle_semaphore(found))
+      add_line(text, "note", "or it is a semaphore, and all " + escaped(found.owner.view()) + " permits are free");
   }
   if (found.fence != 0) add_line(text, "fence", std::to_string(found.fence));
 }

@@ -228,6 +228,8 @@ TEST_ON_SERVER(test_as_many_as_there_are_permits_should_run_at_once) {
   }
   TEST_ASSERT_EQUAL("2", server.command("GET lock"));
   TEST_ASSERT_EQUAL("1", server.command("DBSIZE"));
+  TEST_ASSERT_TRUE(contains(output_of(server.unix_url(), {"info", "lock"}, 0),
+                            "\nnote: or it is a semaphore, and all 2 permits are free\n"));
 }
 
 TEST_ON_SERVER(test_another_number_of_permits_should_be_said_at_once) {
@@ -668,6 +670,7 @@ TEST_ON_SERVER(test_info_should_tell_who_holds_a_lock_of_any_client) {
       // A writer that reads.
       {{"HSET", "lock", "uuid:1", "7", "mode", "write", "uuid:1:write", "3"},
        "kind: write\nowner: uuid:1\ncount: 3\nremaining: no expiry\n"},
+      {{"SET", "lock", "0x1"}, "kind: mutex\nowner: 0x1\ncount: 1\nremaining: no expiry\n"},
       {{"SET", "lock", ""}, "kind: mutex\ncount: 1\nremaining: no expiry\n"},
       {{"HSET", "lock", "f", "no number"}, "kind: reentrant\nowner: f\ncount: 0\nremaining: no expiry\n"},
   };
