@@ -6,8 +6,8 @@
 //     Semaphore permit(client, "printers", 3);
 //     if (permit.acquire(2s) == Status::ok) { ...; Status status = permit.release(); }
 //
-// A permit is a hold like any other: it has a lease and a token, and a Watchdog or the automatic lease keeps it. A program that
-// wants several makes an object for each. A permit whose lease has ended goes to whoever asks next.
+// A permit is a hold with a lease and a token, and a Watchdog or the automatic lease keeps it. Who wants several makes an object
+// for each. One whose lease has ended goes to whoever asks next. is_locked() says whether none is free.
 //
 // How many there are is set once, by the first who asks, and stays on the server, without a TTL. All must name the same number.
 #pragma once

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "clients.hpp"
+#include "listening_acquire.hpp"
 #include "patience.hpp"
 #include "written_line.hpp"
 
@@ -16,6 +17,8 @@ static void setUp() {}
 static void tearDown() {}
 
 namespace {
+
+constexpr char channel[] = "redisson_sc:{k}";
 
 const LockTiming long_lease = {.lease = 20s};
 
@@ -53,33 +56,6 @@ void expect_permits(const RedisServer& server, const std::string& free, const st
   TEST_ASSERT_EQUAL(free, server.command("GET k"));
   TEST_ASSERT_EQUAL(taken, server.command("ZCARD {k}:timeout"));
 }
-
-// An acquire on a thread of its own, that has been refused and listens.
-struct Waiting {
-  Waiting(const RedisServer& server, Party& party, int listeners = 1) {
-    thread = std::thread([this, &party] {
-      outcome = party.permit.acquire(60s);
-      done.store(true);
-    });
-    const std::string channel = "redisson_sc:{k}";
-    TEST_ASSERT_TRUE(
-        comes([&] { return server.command("PUBSUB NUMSUB " + channel) == channel + " " + std::to_string(listeners); }));
-    breathe(20ms);
-  }
-  ~Waiting() {
-    if (thread.joinable()) thread.join();
-  }
-  // It was woken: by itself it would have come when a lease of 20 s ends.
-  Status join() {
-    const Instant begin = Client::now();
-    thread.join();
-    TEST_ASSERT_TRUE(Client::now() - begin < 10s);
-    return outcome;
-  }
-  std::thread thread;
-  std::atomic<bool> done = false;
-  Status outcome = Status::outcome_unknown;
-};
 
 }  // namespace
 
@@ -319,7 +295,7 @@ TEST_ON_SERVER(test_a_release_should_wake_a_waiter) {
   Party holder(server, 1);
   Party waiter(server, 1);
   TEST_ASSERT_EQUAL(Status::ok, holder.permit.try_acquire());
-  Waiting waiting(server, waiter);
+  ListeningAcquire waiting(server, waiter.permit, channel);
   TEST_ASSERT_EQUAL(Status::ok, holder.permit.release());
   TEST_ASSERT_EQUAL(Status::ok, waiting.join());
   expect_permits(server, "0", "1");
@@ -328,14 +304,15 @@ TEST_ON_SERVER(test_a_release_should_wake_a_waiter) {
 TEST_ON_SERVER(test_two_releases_should_wake_two_waiters) {
   std::deque<Party> holders;
   std::deque<Party> waiters;
-  std::deque<Waiting> waiting;
+  std::deque<ListeningAcquire> waiting;
   for (int index = 0; index < 2; ++index) {
     holders.emplace_back(server);
     TEST_ASSERT_EQUAL(Status::ok, holders.back().permit.try_acquire());
   }
-  for (int index = 0; index < 2; ++index) waiting.emplace_back(server, waiters.emplace_back(server), index + 1);
+  for (int index = 0; index < 2; ++index)
+    waiting.emplace_back(server, waiters.emplace_back(server).permit, channel, index + 1);
   for (Party& holder : holders) TEST_ASSERT_EQUAL(Status::ok, holder.permit.release());
-  for (Waiting& each : waiting) TEST_ASSERT_EQUAL(Status::ok, each.join());
+  for (ListeningAcquire& each : waiting) TEST_ASSERT_EQUAL(Status::ok, each.join());
   expect_permits(server, "0", "2");
 }
 
@@ -374,7 +351,7 @@ TEST_ON_SERVER(test_who_takes_several_back_should_wake_a_waiter_for_the_rest) {
   Party next(server);
   TEST_ASSERT_EQUAL(Status::ok, first.permit.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, second.permit.try_acquire());
-  Waiting waiting(server, waiter);
+  ListeningAcquire waiting(server, waiter.permit, channel);
   end_lease(server, text_of(first.permit.token()));
   end_lease(server, text_of(second.permit.token()));
   TEST_ASSERT_EQUAL(Status::ok, next.permit.try_acquire());
@@ -389,8 +366,8 @@ TEST_ON_SERVER(test_a_redisson_release_of_several_should_wake_as_many) {
     server.command({"ZADD", "{k}:timeout", std::to_string(now_of(server) + 60'000), member});
   Party first(server);
   Party second(server);
-  Waiting one(server, first);
-  Waiting two(server, second, 2);
+  ListeningAcquire one(server, first.permit, channel);
+  ListeningAcquire two(server, second.permit, channel, 2);
   server.command("DEL {k}:timeout");
   server.command("SET k 2");
   server.command("PUBLISH redisson_sc:{k} 2");

@@ -15,7 +15,7 @@ struct Announcement {
   // waited longest; and what wakes all of them. Anything else wakes nobody.
   char wakes_one;
   char wakes_all;
-  // The payload says how many may have the lock: whatever is not `wakes_one`, which is '1' then, wakes all of them.
+  // The payload says how many may have the lock: what is not `wakes_one`, which is '1', wakes all; `wakes_all` is not used.
   bool counts = false;
 };
 
