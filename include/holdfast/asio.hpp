@@ -6,6 +6,7 @@
 #include "holdfast/asio/any_thread.hpp"
 #include "holdfast/asio/asio_error.hpp"
 #include "holdfast/asio/async_client.hpp"
+#include "holdfast/asio/async_fair_lock.hpp"
 #include "holdfast/asio/async_lock.hpp"
 #include "holdfast/asio/async_mutex.hpp"
 #include "holdfast/asio/async_quorum.hpp"

@@ -117,6 +117,7 @@ class Client : private CallState, private Connection {
  private:
   friend class HoldRecord;
   friend class PushEar;
+  friend class QueueEar;
   friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;
   friend Status fenced_set(Client& client, Key resource, std::uint64_t fence, BytesArgument value,
                            bool& written) noexcept;

@@ -44,6 +44,11 @@ class Token {
 
   [[nodiscard]] ByteView bytes() const noexcept { return {bytes_, size_}; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  // Of `uuid:ordinal`: whose it is. Of another: all of it.
+  [[nodiscard]] ByteView client() const noexcept {
+    const void* const colon = std::memchr(bytes_, ':', size_);
+    return {bytes_, colon == nullptr ? size_ : static_cast<std::size_t>(static_cast<const char*>(colon) - bytes_)};
+  }
 
  private:
   struct None {};

@@ -57,6 +57,7 @@ void AsyncLock::start_acquire(Duration wait, Completion& completion) {
   const Instant deadline = now + wait;
   task_.begin_acquire(now, deadline, deadline + core_->node().config().request_timeout, core_->settings());
   push_refused_ = false;
+  if (machine_.kind().queues && wait > Duration::zero()) enter_queue();
   machine_.handle_timeout(now);
   if (machine_.has_output()) settle();
   proceed();
@@ -178,6 +179,7 @@ void AsyncLock::finish() {
   const Status status = task_.life().status();
   const bool released = task_.life().call() == Call::release && machine_.count() == 0;
   Completion& completion = *completion_;
+  if (machine_.kind().queues && machine_.leave_queue()) settle();
   stop_listening(status == Status::ok);
   // A renewal, an acquire once more and a step down extend the hold; anything else says nothing new.
   if (place_ != nullptr) core_->confirm(*place_, machine_.confirmed_at());
@@ -299,20 +301,30 @@ ListenSet AsyncLock::confirmed() const noexcept {
 // The lock is another's, or the server is not fit.
 void AsyncLock::plan() {
   if (task_.life().busy()) {
-    const bool elsewhere = waiter_ != nullptr && awaited_place_ != machine_.awaited_place();
+    const bool queues = machine_.kind().queues;
+    const bool elsewhere = waiter_ != nullptr && !queues && awaited_place_ != machine_.awaited_place();
     if (waiter_ != nullptr && !elsewhere) core_->node().subscriber().end_try(*waiter_);
     if (elsewhere) stop_listening(false);  // The name that is free now is another waiter's.
-    if (waiter_ == nullptr) listen();
+    if (waiter_ == nullptr) listen(queues ? Key(machine_.token().client()) : machine_.awaited());
   }
   task_.plan(core_->now(), confirmed(), core_->node().random());
 }
 
-void AsyncLock::listen() {
+void AsyncLock::listen(Key key) {
   if (machine_.kind().announcement == nullptr || push_refused_) return;
   awaited_place_ = machine_.awaited_place();
-  waiter_ = core_->node().listen(*machine_.kind().announcement, machine_.awaited(), this);
+  waiter_ = core_->node().listen(*machine_.kind().announcement, key, this);
   if (waiter_ == nullptr) return;  // The table is full: this one polls.
+  Subscriber::address(*waiter_, machine_.token());
   task_.life().forget(1);
+}
+
+// What is subscribed already tells of a grant that comes before this call has been refused.
+void AsyncLock::enter_queue() {
+  machine_.join_queue();
+  Token token;
+  if (core_->node().subscriber().stands() && core_->node().draw_token(machine_.kind().token, token) == Status::ok)
+    listen(Key(token.client()));
 }
 
 void AsyncLock::stop_listening(bool with_lock) {

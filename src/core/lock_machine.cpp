@@ -63,8 +63,7 @@ inline void LockMachine::raise(Instant asked_at) noexcept {
 
 ByteView LockMachine::partner_token() const noexcept {
   if (argument_ == 0) return {};
-  const auto* const partner =
-      reinterpret_cast<const LockMachine*>(reinterpret_cast<const char*>(this) + argument_);
+  const auto* const partner = reinterpret_cast<const LockMachine*>(reinterpret_cast<const char*>(this) + argument_);
   return partner->held(asked_at_) ? partner->token_.bytes() : ByteView();
 }
 
@@ -96,13 +95,13 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) n
   HOLDFAST_ASSERT(wanted_ == Wanted::nothing && !token.empty());
   move(LockInput::acquire);
   ++generation_;
-  token_ = token;
+  if (!kind_->queues || facts_.place == 0) token_ = token;
   asked_at_ = now;
   deadline_ = deadline;
   form_ = RequestForm::by_sha;
   posted_ = false;
   loss_untold_ = false;
-  facts_ = LockFacts();
+  facts_ = {.place = facts_.place};
   wanted_ = Wanted::acquire;
   return Status::ok;
 }
@@ -190,6 +189,7 @@ void LockMachine::forget() noexcept {
   compensation_wanted_ = false;
   loss_untold_ = false;
   step_in_flight_ = false;
+  facts_.place = 0;
   count_ = 0;
   events_ = 0;
 }
@@ -224,6 +224,7 @@ Instant LockMachine::poll_timeout() const noexcept {
 [[gnu::noinline]] void LockMachine::unclear(Status why, bool compensate) noexcept {
   move(LockInput::unclear);
   status_ = why;
+  facts_.place = 0;  // Out of any queue: what takes it back sees to that.
   compensation_wanted_ = compensate;
   push_event(LockEvent::unclear);
 }

@@ -19,7 +19,7 @@ Subscriber::Subscriber(const SubscriberSettings& settings, const Storage& storag
   HOLDFAST_ASSERT(storage.transmit.size >= subscriber_transmit_size_max && storage.waiter_count != 0);
   for (Waiter& waiter : waiters()) {
     waiter.asked = 0;
-    waiter.taken = waiter.missed = waiter.refused = waiter.stirred = false;
+    waiter.taken = waiter.missed = waiter.refused = waiter.stirred = waiter.addressed = false;
   }
 }
 
@@ -72,7 +72,7 @@ bool Subscriber::send(Command command, ByteView name, ByteView first, ByteView s
       if (!send(Command::subscribe, "SUBSCRIBE", channel, {}, now)) return;
       for (Waiter& peer : waiters())
         if (peer.taken && peer.channel.bytes() == channel) peer.asked = sent_;
-    } else if (!waiter.taken && waiter.asked != 0) {
+    } else if (!waiter.taken && waiter.asked != 0 && !waiter.addressed) {
       if (!send(Command::unsubscribe, "UNSUBSCRIBE", channel, {}, now)) return;
       waiter.asked = 0;
     }
@@ -102,7 +102,10 @@ Subscriber::Waiter* Subscriber::enter(const Announcement& announcement, Key key,
   const Waiter* peer = nullptr;
   Waiter* place = find_place(channel.bytes(), peer);
   if (place == nullptr && state_ == SubscriberState::open) {
-    flush(now);  // An UNSUBSCRIBE that is owed keeps a place.
+    // An UNSUBSCRIBE that is owed keeps a place, and so does a subscription that has stayed.
+    for (Waiter& waiter : waiters())
+      if (!waiter.taken) waiter.addressed = false;
+    flush(now);
     place = find_place(channel.bytes(), peer);
   }
   if (place == nullptr) return nullptr;
@@ -120,9 +123,16 @@ Subscriber::Waiter* Subscriber::enter(const Announcement& announcement, Key key,
   place->wakes_one = announcement.wakes_one;
   place->wakes_all = announcement.wakes_all;
   place->counts = announcement.counts;
+  place->addressed = announcement.addressed;
   ++waiting_;
   owing_ = true;
   return place;
+}
+
+bool Subscriber::stands() const noexcept {
+  for (const Waiter& waiter : waiters())
+    if (waiter.addressed && confirmed(waiter)) return true;
+  return false;
 }
 
 void Subscriber::begin_try(Waiter& waiter) noexcept {
@@ -142,8 +152,8 @@ void Subscriber::leave(Waiter& waiter, bool with_lock) noexcept {
   --waiting_;
   // With the lock the wake is used; its release will say the next. A message that counts and came since its try was made may tell
   // of another grant that can be had.
-  if (!with_lock ? waiter.woken || waiter.owes_wake : waiter.woken && waiter.counts)
-    wake(waiter.channel.bytes(), waiter.wakes_one);
+  const bool passes_on = !with_lock ? waiter.woken || waiter.owes_wake : waiter.woken && waiter.counts;
+  if (passes_on && !waiter.addressed) wake(waiter.channel.bytes(), {&waiter.wakes_one, 1});
   // The last of its channel keeps the subscription, for the UNSUBSCRIBE.
   for (const Waiter& peer : waiters())
     if (peer.taken && peer.channel.bytes() == waiter.channel.bytes()) waiter.asked = 0;
@@ -151,13 +161,14 @@ void Subscriber::leave(Waiter& waiter, bool with_lock) noexcept {
 }
 
 // Of those of the channel that are not woken, the one that has waited longest, or all, or none.
-void Subscriber::wake(ByteView channel, char payload) noexcept {
+void Subscriber::wake(ByteView channel, ByteView payload) noexcept {
+  const char letter = payload.size() == 1 ? payload[0] : '\0';
   Waiter* first = nullptr;
   for (Waiter& waiter : waiters()) {
     if (!waiter.taken || waiter.woken || !(waiter.channel.bytes() == channel)) continue;
-    if (payload == waiter.wakes_one) {
+    if (!waiter.addressed && letter == waiter.wakes_one) {
       if (first == nullptr || waiter.order < first->order) first = &waiter;
-    } else if (payload == waiter.wakes_all || waiter.counts) {
+    } else if (waiter.addressed ? waiter.token->bytes() == payload : letter == waiter.wakes_all || waiter.counts) {
       waiter.woken = true;
       stir(waiter);
     }
@@ -215,9 +226,7 @@ void Subscriber::handle_value(const RespValue& value) noexcept {
     }
   }
   if (third.is(RespKind::bulk) && kind == "message") {
-    const ByteView payload = third.text();
-    wake(channel, payload.size() == 1 ? payload[0] : '\0');
-    return;
+    return wake(channel, third.text());
   }
   // Anything else is the reply to the oldest command, which must have left as a whole.
   const Asked& oldest = asked_[(answered_ + 1) % asked_max];

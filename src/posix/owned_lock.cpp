@@ -43,6 +43,8 @@ constinit const HoldRecord::Ways OwnedLock::alone = {.draw_ordinal = HoldRecord:
                                                      .run_listening = run_listening};
 constinit const HoldRecord::Ways OwnedLock::of_pair = {.draw_ordinal = HoldRecord::draw_ordinal_of_pair,
                                                        .run_listening = run_listening};
+constinit const HoldRecord::Ways OwnedLock::in_queue = {.draw_ordinal = HoldRecord::draw_ordinal,
+                                                        .run_listening = run_queueing};
 
 Status HoldRecord::draw_ordinal(HoldRecord& record, Token& token) noexcept {
   return record.client_->random_source_.draw_ordinal(token);

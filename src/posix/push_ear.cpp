@@ -1,60 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
 // Waiting by push on one node.
-#include "client_hot.hpp"
-#include "ear.hpp"
+#include "push_ear.hpp"
 #include "holdfast/detail/run_listening.hpp"
-#include "push_link.hpp"
 
 namespace holdfast {
 
-class PushEar final : public Ear {
+namespace {
+
+class ChannelEar final : public PushEar {
  public:
-  explicit PushEar(HoldRecord& record) noexcept : client_(*record.client_), link_(client_, client_.push_) {}
-  void leave(bool with_lock) noexcept {
-    if (listening()) link_.leave(*waiter_, with_lock);
-    waiter_ = nullptr;
-  }
-
- private:
-  void begin_try() noexcept override { subscriber_->begin_try(*waiter_); }
-
-  void listen(const LockMachine& machine) noexcept override {
-    if (refused_) return;
-    if (listening() && place_ == machine.awaited_place()) return subscriber_->end_try(*waiter_);
-    if (!listening()) link_.make_current();
-    subscriber_ = &link_.subscriber();
-    // Of several names another one may be in the way now. The one that is free is another waiter's.
-    Subscriber::Waiter* const before = waiter_;
-    waiter_ = subscriber_->enter(*machine.kind().announcement, machine.awaited(), client_.now_);
-    if (before != nullptr) subscriber_->leave(*before, false);
-    place_ = machine.awaited_place();
-    if (listening()) client_.task_->life().forget(1);
-  }
-
-  void work(NodeTask& task) noexcept override {
-    link_.work(true);
-    if (subscriber_->refused(*waiter_)) {
-      refused_ = true;
-      leave(false);
-      task.plan_to_poll(client_.now_, client_.random_source_.number());
-    }
-    if (confirmed() == 0) task.life().forget(1);
-  }
-
-  void sleep(Instant until) noexcept override {
-    until = earlier(until, link_.timeout(true));
-    if (client_.wait_until(until, link_.socket(), link_.events())) link_.take();
-  }
-
-  Client& client_;
-  PushLink link_;
-  std::uint8_t place_ = 0;  // Of the name whose release it hears of.
-  bool refused_ = false;    // The server does not let us subscribe: the call polls.
+  using PushEar::PushEar;
 };
 
+}  // namespace
+
 Status run_listening(HoldRecord& record, NodeTask& task) noexcept {
-  PushEar ear(record);
+  ChannelEar ear(record);
   const Status status = record.run(task, &ear);
   ear.leave(status == Status::ok);
   return status;

@@ -240,6 +240,12 @@ ReentrantLock::ReentrantLock(Owner& owner, BytesArgument key, const LockTiming& 
     : BlockingLock(owner.client(),
                    [&](AsyncClient& inside) { return std::make_shared<AsyncReentrantLock>(inside, key, timing); }) {}
 
+FairLock::FairLock(Owner& owner, BytesArgument key, const LockTiming& timing, const FairOptions& options)
+    : BlockingLock(owner.client(),
+                   [&](AsyncClient& inside) { return std::make_shared<AsyncFairLock>(inside, key, timing, options); }) {
+}
+std::uint64_t FairLock::fence() const { return static_cast<const AsyncFairLock&>(*lock_).fence(); }
+
 FencedLock::FencedLock(Owner& owner, BytesArgument key, const LockTiming& timing)
     : BlockingLock(owner.client(),
                    [&](AsyncClient& inside) { return std::make_shared<AsyncFencedLock>(inside, key, timing); }) {}

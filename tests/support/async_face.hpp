@@ -15,12 +15,13 @@
 #include <vector>
 
 #include "holdfast/client_config.hpp"
+#include "holdfast/core/fair_kind.hpp"
+#include "holdfast/core/keep_options.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/read_write_kind.hpp"
 #include "holdfast/core/semaphore_kind.hpp"
 #include "holdfast/core/session.hpp"
 #include "holdfast/instant.hpp"
-#include "holdfast/keep_options.hpp"
 #include "holdfast/key.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/status.hpp"
@@ -163,6 +164,13 @@ class Semaphore : public BlockingLock {
 class ReentrantLock : public BlockingLock {
  public:
   ReentrantLock(Owner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {});
+};
+
+class FairLock : public BlockingLock {
+ public:
+  FairLock(Owner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {},
+           const holdfast::FairOptions& options = {});
+  [[nodiscard]] std::uint64_t fence() const;
 };
 
 class FencedLock : public BlockingLock {

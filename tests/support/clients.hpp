@@ -15,6 +15,7 @@ namespace under_test = holdfast;
 
 using under_test::BlockingLock;
 using under_test::Client;
+using under_test::FairLock;
 using under_test::FencedLock;
 using under_test::MultiLock;
 using under_test::Mutex;

@@ -15,6 +15,7 @@ int main() {
       {"Client", sizeof(Client), 16 * 1024},
       {"Mutex", sizeof(Mutex), 640},
       {"ReentrantLock", sizeof(ReentrantLock), 64},
+      {"FairLock", sizeof(FairLock), 64},
       {"FencedLock", sizeof(FencedLock), 64},
       {"MultiLock", sizeof(MultiLock), 64},
       {"ReadWriteLock", sizeof(ReadWriteLock), 2 * 64},

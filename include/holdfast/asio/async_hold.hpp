@@ -13,9 +13,9 @@
 
 #include "holdfast/asio/async_loop.hpp"
 #include "holdfast/clock.hpp"
+#include "holdfast/core/keep_options.hpp"
 #include "holdfast/detail/keeping.hpp"
 #include "holdfast/detail/linked_place.hpp"
-#include "holdfast/keep_options.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast {

@@ -88,7 +88,8 @@ class AsyncLock : public AsyncHold {
   bool pay();
 
   void plan();
-  void listen();
+  void listen(Key key);
+  void enter_queue();
   void stop_listening(bool with_lock);
   void hear();
   [[nodiscard]] bool woken() const noexcept;

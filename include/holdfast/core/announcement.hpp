@@ -17,6 +17,9 @@ struct Announcement {
   char wakes_all;
   // The payload says how many may have the lock: what is not `wakes_one`, which is '1', wakes all; `wakes_all` is not used.
   bool counts = false;
+  // The channel is the waiting client's own, its name made of the client's id, and a payload is the token of the one that it
+  // wakes: nothing else does. Such a channel stays subscribed, since nothing is heard over it while nobody waits.
+  bool addressed = false;
 };
 
 // Redisson's unlock and read-unlock messages.

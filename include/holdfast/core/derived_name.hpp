@@ -19,6 +19,8 @@ inline constexpr ByteView channel_prefix("redisson_lock__channel");
 inline constexpr ByteView read_write_channel_prefix("redisson_rwlock");
 // And of a semaphore.
 inline constexpr ByteView semaphore_channel_prefix("redisson_sc");
+// A client's own, over which it hears that a fair lock was given to one of its waiters: of its id instead of a key.
+inline constexpr ByteView fair_channel_prefix("holdfast_fair");
 // The counter that fences come from.
 inline constexpr ByteView fence_prefix("redisson_lock_token");
 

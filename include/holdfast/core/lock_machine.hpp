@@ -182,7 +182,7 @@ class LockMachine {
   void disown(Instant now) noexcept;
 
   // C. Commands from the application. Each answers ok when its request is ready for poll_request().
-  // `token` is fresh for every call. Errors: already_held, invalid_argument when not configured, too_many_requests
+  // `token` is fresh for every call; who was refused and stands in a queue keeps the one by which it does. Errors: already_held, invalid_argument when not configured, too_many_requests
   // while a release is waited for or a compensation has found no place, lock_lost while a lost reentrant hold is not unwound.
   [[nodiscard]] Status acquire(const Token& token, Instant now, Instant deadline) noexcept;
   // Errors: not_held, lock_lost; too_many_requests while a renewal or a step is on its way.
@@ -193,6 +193,16 @@ class LockMachine {
   // Releases once, of several times: from here on count() is one less, whatever comes. With `posted` nobody waits: the new
   // count goes out as a compensation. REQUIRES: count() > 1. Errors: as renew(), and lock_lost takes one off, too.
   [[nodiscard]] Status step_down(bool posted, Instant now, Instant deadline) noexcept;
+  // Of a kind that queues: its acquires wait, and so its token is put into the queue and stays there while it is refused.
+  void join_queue() noexcept { argument_ = 1; }
+  // They do not any more. True: its token may stand there, and is taken out by a compensation.
+  bool leave_queue() noexcept {
+    const bool stands = argument_ != 0 && facts_.place == queue_place;
+    argument_ = 0;
+    facts_.place = 0;
+    compensation_wanted_ = compensation_wanted_ || stands;
+    return stands;
+  }
   // Releases that are answered by a later one: the count is taken down and nothing sent. REQUIRES: count() > 1.
   void unwind_one() noexcept { --count_; }
   void unwind_to_one() noexcept { count_ = 1; }

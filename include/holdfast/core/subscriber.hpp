@@ -12,7 +12,7 @@
 //
 // Invariants: a reply belongs to the oldest command that has none, or the connection is closed. A channel is subscribed
 // while it has a waiter, and not otherwise, once what is owed has been sent: SUBSCRIBE and UNSUBSCRIBE are written by
-// poll_transmit(), as its buffer has room. A wake is with a waiter, or was settled by an answer of the server.
+// poll_transmit(), as its buffer has room. A channel of the client's own stays subscribed while its place is not needed. A wake is with a waiter, or was settled by an answer of the server.
 // Not thread-safe: one owner.   No heap.
 #pragma once
 
@@ -50,7 +50,10 @@ class Subscriber {
  public:
   // One waiter's place. Storage only; the members are the subscriber's business.
   struct Waiter {
-    std::uint64_t order = 0;  // Who came first.
+    union {
+      std::uint64_t order = 0;  // Who came first;
+      const Token* token;       // of an addressed one, by which it waits.
+    };
     // The number of the SUBSCRIBE that it depends on; 0: not sent on this connection. A place that is not taken keeps it
     // until its UNSUBSCRIBE has been written.
     std::uint64_t asked = 0;
@@ -63,6 +66,7 @@ class Subscriber {
     char wakes_one = '\0';   // Of its announcement.
     char wakes_all = '\0';
     bool counts = false;
+    bool addressed = false;  // Also of a place that is not taken: its subscription stays.
     DerivedName channel;
     Waiter* next_stirred = nullptr;
     void* owner = nullptr;  // The driver's own.
@@ -95,6 +99,8 @@ class Subscriber {
   [[nodiscard]] bool confirmed(const Waiter& waiter) const noexcept {
     return state_ == SubscriberState::open && answered(waiter);
   }
+  // A channel of the client's own is subscribed: who enters it before its first try misses nothing of that.
+  [[nodiscard]] bool stands() const noexcept;
   // A message came since the last begin_try(): try now.
   [[nodiscard]] bool woken(const Waiter& waiter) const noexcept { return waiter.woken; }
   // The server refuses the subscription (ACL): nothing will wake the waiter.
@@ -128,6 +134,11 @@ class Subscriber {
   // A place in the table for a waiter for the release of this lock, which is announced so; nullptr when the table is full:
   // poll then. REQUIRES: key.valid().
   [[nodiscard]] Waiter* enter(const Announcement& announcement, Key key, Instant now) noexcept;
+  // A message over a channel of the client's own wakes this waiter if it is the token as it is then. REQUIRES:
+  // the token outlives its place.
+  static void address(Waiter& waiter, const Token& token) noexcept {
+    if (waiter.addressed) waiter.token = &token;
+  }
   // Before a try is sent: what was said so far is settled by it.
   void begin_try(Waiter& waiter) noexcept;
   // The server answered that somebody else holds the lock: the wake that led to the try is used up.
@@ -178,7 +189,7 @@ class Subscriber {
   [[nodiscard]] Waiter* find_place(ByteView channel, const Waiter*& peer) const noexcept;
   bool send(Command command, ByteView name, ByteView first, ByteView second, Instant now) noexcept;
   void flush(Instant now) noexcept;
-  void wake(ByteView channel, char payload) noexcept;
+  void wake(ByteView channel, ByteView payload) noexcept;
   void stir(Waiter& waiter) noexcept;
   void handle_value(const RespValue& value) noexcept;
   void handle_unasked(const RespValue& value) noexcept;

@@ -8,11 +8,11 @@
 #include <cstdint>
 
 #include "holdfast/client.hpp"
+#include "holdfast/core/keep_options.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/node_task.hpp"
 #include "holdfast/detail/keeper.hpp"
 #include "holdfast/detail/keeping.hpp"
-#include "holdfast/keep_options.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
@@ -71,7 +71,9 @@ class HoldRecord {
   friend class Client;
   friend class Watchdog;
   friend class PushEar;
+  friend class QueueEar;
   friend Status run_listening(HoldRecord& record, NodeTask& task) noexcept;
+  friend Status run_queueing(HoldRecord& record, NodeTask& task) noexcept;
   friend class OwnedLock;
 
   // forked: a hold of the parent's was forgotten.

@@ -9,9 +9,9 @@
 #include <cstdint>
 
 #include "holdfast/clock.hpp"
+#include "holdfast/core/keep_options.hpp"
 #include "holdfast/detail/shared_tick.hpp"
 #include "holdfast/detail/shared_value.hpp"
-#include "holdfast/keep_options.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

@@ -11,8 +11,9 @@ namespace holdfast {
 
 class OwnedLock : public BlockingLock {
  protected:
-  static const HoldRecord::Ways alone;    // Of a lock with one side,
-  static const HoldRecord::Ways of_pair;  // and with two.
+  static const HoldRecord::Ways alone;     // Of a lock with one side,
+  static const HoldRecord::Ways of_pair;   // and with two;
+  static const HoldRecord::Ways in_queue;  // and of one whose waiters stand in a queue.
 
   OwnedLock(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing,
             const HoldRecord::Ways& ways = alone) noexcept;

@@ -6,10 +6,10 @@
 
 #include <cstdint>
 
+#include "holdfast/core/keep_options.hpp"
 #include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/core/quorum_task.hpp"
 #include "holdfast/detail/keeping.hpp"
-#include "holdfast/keep_options.hpp"
 #include "holdfast/quorum.hpp"
 
 namespace holdfast {

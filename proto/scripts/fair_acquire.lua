@@ -1,0 +1,51 @@
+-- One beat of a waiter. Takes the lock if it is free and nobody who lives is ahead, and gives it to the first who is ahead. Else
+-- enqueues us, and remembers for 3 s that we live. All of it by the server's clock.
+-- KEYS[1] lock, ARGV[1] owner field, ARGV[2] lease in milliseconds, ARGV[3] 1: we wait; else nothing is enqueued, ARGV[4] 1: with a
+-- fence, as of fenced_acquire.lua. Returns OK or the fence, also where another has given us the lock; or in how many milliseconds
+-- we are to ask again.
+-- Beside the lock: `holdfast_queue`, who waits by when he came, and `holdfast_beat` of each. Who is given the lock is told over the
+-- channel of his client, by his field. He has 3 s to confirm it.
+local call, lock, me = redis.call, KEYS[1], ARGV[1]
+local tag = lock:find('{', 1, true) and lock or '{' .. lock .. '}'
+local queue, beat, left, time, head = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':', call('PTTL', lock), call('TIME')
+local ours = left ~= -2 and redis.pcall('HEXISTS', lock, me) == 1
+while left == -2 and not head do
+head = call('ZPOPMIN', queue)[1] or me
+ours = head == me
+head = (ours or call('EXISTS', beat .. head) == 1) and head
+end
+local answer, now = {ok = 'OK'}, time[1] * 1e6 + time[2]
+if ours and ARGV[4] == '1' then
+local counter = 'redisson_lock_token:' .. tag
+call('INCR', counter)
+answer = call('GET', counter)
+if tonumber(answer) < now then
+answer = string.format('%.0f', now)
+call('SET', counter, answer)
+end
+end
+if head then
+-- Where PEXPIRE is refused, nothing has been created yet that would stay for ever.
+left = 3000
+call('PEXPIRE', lock, left)
+call('HSET', lock, head, '1')
+call('PEXPIRE', lock, left)
+if not ours then
+redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:match('(.*):') .. '}', head)
+end
+end
+if ours then
+if left < tonumber(ARGV[2]) then
+call('PEXPIRE', lock, ARGV[2])
+end
+return answer
+end
+if ARGV[3] == '1' then
+call('SET', beat .. me, '', 'PX', 3000)
+-- Where the clock was put back we have come now.
+if call('ZADD', queue, 'NX', now, me) == 0 and tonumber(call('ZSCORE', queue, me)) > now then
+call('ZADD', queue, now, me)
+end
+call('PEXPIRE', queue, 60000)
+end
+return left < 0 and 1000 or math.min(left, 1000)

@@ -1,0 +1,28 @@
+-- Deletes our hold and gives the lock to the first in the queue who lives, which costs him no race; with nobody there, wakes a
+-- waiter of every client that waits without a queue. Who does not hold it leaves the queue. Needs no memory.
+-- KEYS[1] lock, ARGV[1] owner field. Returns 1, or 0 if it is not ours. See fair_acquire.lua.
+local call, lock, me = redis.call, KEYS[1], ARGV[1]
+local tag = lock:find('{', 1, true) and lock or '{' .. lock .. '}'
+local queue, beat, head = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':'
+local deleted = redis.pcall('HDEL', lock, me)
+if deleted ~= 1 then
+call('ZREM', queue, me)
+call('DEL', beat .. me)
+return deleted
+end
+if call('EXISTS', lock) == 1 then
+return 1
+end
+repeat
+head = call('ZPOPMIN', queue)[1]
+until not head or call('EXISTS', beat .. head) == 1
+if not head then
+redis.pcall('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
+return 1
+end
+-- Where PEXPIRE is refused, nothing has been created yet that would stay for ever.
+call('PEXPIRE', lock, 3000)
+call('HSET', lock, head, '1')
+call('PEXPIRE', lock, 3000)
+redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:match('(.*):') .. '}', head)
+return 1
