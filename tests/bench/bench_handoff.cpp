@@ -13,11 +13,11 @@
 #include <cstdio>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "command_stats.hpp"
 #include "cpu_condition.hpp"
 #include "handoff.hpp"
 #include "harness.hpp"
@@ -124,16 +124,6 @@ void compare_polling(bench::Report& report, const RedisServer& server, Condition
 
 // ---- What a waiter costs -----------------------------------------------------------------------------------------
 
-// All commands that the server has run, but those that ask for it.
-long commands_run(const RedisServer& server) {
-  std::istringstream lines(server.command("INFO commandstats"));
-  long count = 0;
-  for (std::string line; std::getline(lines, line);)
-    if (const std::size_t calls = line.find(":calls="); calls != std::string::npos)
-      if (line.rfind("cmdstat_info", 0) != 0) count += std::stol(line.substr(calls + 7));
-  return count;
-}
-
 void count_commands(bench::Report& report, const RedisServer& server, std::chrono::duration<double> window) {
   char group[64];
   (void)std::snprintf(group, sizeof group, "what a waiter costs the server in %.2g s", window.count());
@@ -141,11 +131,11 @@ void count_commands(bench::Report& report, const RedisServer& server, std::chron
   const auto count = [&](const char* name, std::unique_ptr<bench::HandoffClients> clients) {
     Handoff handoff(std::move(clients), server);
     handoff.begin();
-    const long before = commands_run(server);
+    const double before = bench::calls_of_all(server);
     std::this_thread::sleep_for(window);
-    const long after = commands_run(server);
+    const double after = bench::calls_of_all(server);
     (void)handoff.finish();
-    report.add({group, name, static_cast<double>(after - before), "commands", bench::value_at_most(0)});
+    report.add({group, name, after - before, "commands", bench::value_at_most(0)});
   };
   count("holdfast Mutex, announced", bench::mutex_clients(address));
   count("holdfast ReentrantLock", bench::reentrant_clients(address));

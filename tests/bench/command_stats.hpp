@@ -17,4 +17,23 @@ inline double calls_of(const RedisServer& server, const std::string& command) {
   return 0;
 }
 
+// All commands that the server has run, in scripts too, but those that ask for it.
+inline double calls_of_all(const RedisServer& server) {
+  std::istringstream lines(server.command("INFO commandstats"));
+  double count = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (const std::size_t calls = line.find(":calls="); calls != std::string::npos)
+      if (line.rfind("cmdstat_info", 0) != 0) count += std::stod(line.substr(calls + 7));
+  return count;
+}
+
+// How often the server has read from a client's socket. Of clients that wait for each reply these are the requests that they
+// sent; INFO has no count of commands without those that scripts run (total_commands_processed has them as well).
+inline double reads_of(const RedisServer& server) {
+  const std::string stats = server.command("INFO stats");
+  const std::string mark = "total_reads_processed:";
+  const std::size_t at = stats.find(mark);
+  return at == std::string::npos ? 0 : std::stod(stats.substr(at + mark.size()));
+}
+
 }  // namespace bench

@@ -11,6 +11,7 @@
 #include "cpu_time.hpp"
 #include "holdfast/core/derived_name.hpp"
 #include "holdfast/holdfast.hpp"
+#include "holdfast_party.hpp"
 #include "raw_client.hpp"
 #include "scripts.hpp"
 
@@ -25,7 +26,6 @@ static_assert(breath > holdfast::retry_delay_min);
 // next finds caches and cores equally cold.
 constexpr std::chrono::milliseconds settling{8};
 constexpr std::chrono::seconds patience{10};
-constexpr std::chrono::seconds lease{30};
 
 std::string channel_of(const std::string& key) {
   const holdfast::DerivedName name(holdfast::channel_prefix, holdfast::Key(holdfast::ByteView(key)));
@@ -128,47 +128,22 @@ class RawClients : public HandoffClients {
 
 // ---- holdfast ----------------------------------------------------------------------------------------------------
 
-struct MutexParty {
-  explicit MutexParty(const std::string& key) : lock(client, key, {.lease = lease}, {.announce = true}) {}
-
-  holdfast::Client client;
-  holdfast::Mutex lock;
-};
-
-struct ReentrantParty {
-  explicit ReentrantParty(const std::string& key) : lock(owner, key, {.lease = lease}) {}
-
-  holdfast::Client client;
-  holdfast::Owner owner{client};
-  holdfast::ReentrantLock lock;
-};
-
 template <class Party>
 class HoldfastClients : public HandoffClients {
  public:
   HoldfastClients(const Address& address, const std::string& key)
       : channel_(channel_of(key)), holder_(key), waiter_(key) {
-    holdfast::ClientConfig config;
-    config.port = static_cast<std::uint16_t>(address.port);
-    config.socket_path.assign(address.socket_path);
-    expect_ok(holder_, holder_.client.connect(config));
-    expect_ok(waiter_, waiter_.client.connect(config));
+    holder_.connect(address);
+    waiter_.connect(address);
   }
 
-  void hold() override { expect_ok(holder_, holder_.lock.try_acquire()); }
-  void release() override { expect_ok(holder_, holder_.lock.release()); }
-  void wait() override { expect_ok(waiter_, waiter_.lock.acquire(patience)); }
-  void give_back() override { expect_ok(waiter_, waiter_.lock.release()); }
+  void hold() override { holder_.expect_ok(holder_.lock.try_acquire()); }
+  void release() override { holder_.expect_ok(holder_.lock.release()); }
+  void wait() override { waiter_.expect_ok(waiter_.lock.acquire(patience)); }
+  void give_back() override { waiter_.expect_ok(waiter_.lock.release()); }
   [[nodiscard]] std::string channel() const override { return channel_; }
 
  private:
-  static void expect_ok(const Party& party, holdfast::Status status) {
-    if (status == holdfast::Status::ok) [[likely]]
-      return;
-    throw std::runtime_error("holdfast: " + std::string(holdfast::to_string(status)) + ": " +
-                             std::string(party.client.error_text().string_view()));
-  }
-
   std::string channel_;
   Party holder_;
   Party waiter_;
@@ -185,10 +160,10 @@ std::unique_ptr<HandoffClients> raw_reentrant_clients(const Address& address) {
   return std::make_unique<RawClients>(address, key, reentrant_requests(key));
 }
 std::unique_ptr<HandoffClients> mutex_clients(const Address& address) {
-  return std::make_unique<HoldfastClients<MutexParty>>(address, next_key());
+  return std::make_unique<HoldfastClients<MutexParty<true>>>(address, next_key());
 }
 std::unique_ptr<HandoffClients> reentrant_clients(const Address& address) {
-  return std::make_unique<HoldfastClients<ReentrantParty>>(address, next_key());
+  return std::make_unique<HoldfastClients<OwnedParty<holdfast::ReentrantLock>>>(address, next_key());
 }
 
 // ---- The measurement ---------------------------------------------------------------------------------------------
