@@ -172,6 +172,9 @@ bool Report::write_json(const std::string& path) const {
     (void)std::fprintf(file.get(), "%s  {\"group\": \"%s\", \"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"",
                        separator, escaped(figure.group, false).c_str(), escaped(figure.name, false).c_str(),
                        figure.value, escaped(figure.unit, false).c_str());
+    if (figure.rounds != 0)
+      (void)std::fprintf(file.get(), ",\n   \"rounds\": %zu, \"p10\": %.6g, \"p90\": %.6g", figure.rounds, figure.p10,
+                         figure.p90);
     write_promise(file.get(), figure.bound, figure.bound_met());
     (void)std::fputs("}", file.get());
     separator = ",\n";

@@ -47,13 +47,16 @@ struct Row {
   [[nodiscard]] bool bound_met() const;
 };
 
-// What was counted, or measured once.
+// What was counted, or measured once; or the median of so many rounds.
 struct Figure {
   std::string group;
   std::string name;
   double value = 0;
   std::string unit;
-  Bound bound;  // Of the value.
+  Bound bound{};           // Of the value.
+  std::size_t rounds = 0;  // 0: once.
+  double p10 = 0;          // Of the rounds.
+  double p90 = 0;
 
   [[nodiscard]] bool bound_met() const;
 };
