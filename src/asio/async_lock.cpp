@@ -302,6 +302,7 @@ ListenSet AsyncLock::confirmed() const noexcept {
 void AsyncLock::plan() {
   if (task_.life().busy()) {
     const bool queues = machine_.kind().queues;
+    if (queues) task_.life().lift_floor();
     const bool elsewhere = waiter_ != nullptr && !queues && awaited_place_ != machine_.awaited_place();
     if (waiter_ != nullptr && !elsewhere) core_->node().subscriber().end_try(*waiter_);
     if (elsewhere) stop_listening(false);  // The name that is free now is another waiter's.

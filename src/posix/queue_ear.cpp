@@ -17,6 +17,7 @@ class QueueEar final : public PushEar {
 
  private:
   void listen(const LockMachine& machine) noexcept override {
+    client_.task_->life().lift_floor();
     if (refused_) return;
     if (listening()) return subscriber_->end_try(*waiter_);
     link_.make_current();

@@ -126,6 +126,7 @@ constexpr HoldfastKind holdfast_kinds[] = {
     {"holdfast Mutex, announced", contend<MutexParty<true>>},
     {"holdfast ReentrantLock", contend<OwnedParty<holdfast::ReentrantLock>>},
     {"holdfast FencedLock", contend<OwnedParty<holdfast::FencedLock>>},
+    {"holdfast FairLock", contend<OwnedParty<holdfast::FairLock>>},
 };
 
 // ---- Peers: a program that has all clients -----------------------------------------------------------------------

@@ -146,6 +146,11 @@ class LockTask {
   // What is tried at the end of the wait is the last attempt, however long this call stands back. After plan(), where attempts
   // may be further apart than a request takes.
   void bound_floor() noexcept;
+  // Of a call whom only a grant of its own wakes, between attempt and plan(): that is tried for at once. A try that follows another
+  // wake-up has its floor.
+  void lift_floor() noexcept {
+    if (!woken_) plan_.set_floor(attempt_at_);
+  }
   // More is known of the hold in the way, or nobody will wake us any more.
   void plan_anew(Instant now, ListenSet confirmed, std::int64_t remaining, std::uint16_t random) noexcept;
   // Subscriptions were lost: nothing is known of releases until they are confirmed anew.
