@@ -2,19 +2,27 @@
 -- microseconds, so that it grows on after the counter was lost. Compared as strings: Lua's numbers end at 2^53.
 -- KEYS[1] lock, KEYS[2] counter (it has no TTL), ARGV[1] owner field, ARGV[2] lease in milliseconds. Returns the fence as a
 -- string, or the remaining time of the hold in the way in milliseconds (-1: it has no TTL).
-if redis.call('EXISTS', KEYS[1]) == 1 then
-return redis.call('PTTL', KEYS[1])
+local call, lock, counter = redis.call, KEYS[1], KEYS[2]
+local left = call('PTTL', lock)
+if left ~= -2 then
+return left
 end
 -- Where PEXPIRE is refused, nothing has been created yet that would stay for ever.
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('INCR', KEYS[2])
-local fence = redis.call('GET', KEYS[2])
-local time = redis.call('TIME')
+call('PEXPIRE', lock, ARGV[2])
+local fence, time = call('GET', counter), call('TIME')
 local now = time[1] .. string.rep('0', 6 - #time[2]) .. time[2]
-if string.sub(fence, 1, 1) == '-' or #now > #fence or (#now == #fence and now > fence) then
-redis.call('SET', KEYS[2], now)
+-- Mostly the time is the larger one, and the counter needs one write. All that is no small number is INCR's to count or refuse.
+if not fence or string.find(fence, '^[1-9]%d*$') and (#now > #fence or (#now == #fence and now > fence)) then
+call('SET', counter, now)
+fence = now
+else
+call('INCR', counter)
+fence = call('GET', counter)
+if string.sub(fence, 1, 1) == '-' or #now > #fence then
+call('SET', counter, now)
 fence = now
 end
-redis.call('HSET', KEYS[1], ARGV[1], '1')
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+call('HSET', lock, ARGV[1], '1')
+call('PEXPIRE', lock, ARGV[2])
 return fence

@@ -19,4 +19,4 @@ for _, key in ipairs(KEYS) do
 redis.call('HSET', key, ARGV[1], '1')
 redis.call('PEXPIRE', key, ARGV[2])
 end
-return redis.status_reply('OK')
+return {ok = 'OK'}

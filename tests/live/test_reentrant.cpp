@@ -306,11 +306,48 @@ TEST_ON_SERVER(test_fence_should_count_on_from_a_larger_counter_without_losing_d
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   TEST_ASSERT_TRUE(lock.fence() > 1'600'000'000'000'000);
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
-  for (const char* hostile : {"9223372036854775807", "text", ""}) {
-    server.command({"SET", "redisson_lock_token:{tag}k", hostile});
-    TEST_ASSERT_TRUE(lock.try_acquire() != Status::ok);
-    TEST_ASSERT_EQUAL("0", server.command("EXISTS {tag}k"));
-    TEST_ASSERT_EQUAL(hostile, server.command("GET redisson_lock_token:{tag}k"));
+}
+
+// Both scripts that make fences, with whatever may stand in the counter.
+TEST_ON_SERVER(test_fence_should_be_larger_than_counter_and_time_or_nothing_be_taken) {
+  Client client;
+  Owner owner(connected(client, server));
+  FencedLock hash(owner, "k", {.lease = 20s});
+  Mutex text(client, "k", {.lease = 20s}, {.fence = true});
+  for (BlockingLock* lock : {static_cast<BlockingLock*>(&hash), static_cast<BlockingLock*>(&text)}) {
+    const auto fence = [&] { return lock == &hash ? hash.fence() : text.fence(); };
+    const auto count_on = [&](const std::string& counter) {
+      TEST_MESSAGE("counter '" << counter << "'");
+      server.command({"SET", "redisson_lock_token:{k}", counter});
+      const Status status = lock->try_acquire();
+      if (status == Status::ok) {
+        TEST_ASSERT_EQUAL(std::to_string(fence()), server.command("GET redisson_lock_token:{k}"));
+        TEST_ASSERT_TRUE(std::stol(server.command("PTTL k")) > 0);
+        TEST_ASSERT_EQUAL(Status::ok, lock->release());
+      } else {
+        TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+        TEST_ASSERT_EQUAL(counter, server.command("GET redisson_lock_token:{k}"));
+      }
+      return status;
+    };
+    for (const char* const small : {"0", "1", "-1", "-9223372036854775808", "999999999999999", "1600000000000000"}) {
+      TEST_ASSERT_EQUAL(Status::ok, count_on(small));
+      TEST_ASSERT_TRUE(fence() > 1'600'000'000'000'000 && fence() < 9'000'000'000'000'000);
+    }
+    for (const std::uint64_t large :
+         {9'007'199'254'740'993U, 9'999'999'999'999'999U, 10'000'000'000'000'000U, 9'223'372'036'854'775'806U}) {
+      TEST_ASSERT_EQUAL(Status::ok, count_on(std::to_string(large)));
+      TEST_ASSERT_EQUAL(large + 1, fence());
+    }
+    for (const char* const hostile : {"9223372036854775807", "9223372036854775808", "-9223372036854775809", "text", "",
+                                      "007", "-0", "+5", "1.5", "1e3", " 5", "5 ", "5x", "5\n"})
+      TEST_ASSERT_TRUE(count_on(hostile) != Status::ok);
+    server.command("DEL redisson_lock_token:{k}");
+    server.command("RPUSH redisson_lock_token:{k} 5");
+    TEST_ASSERT_TRUE(lock->try_acquire() != Status::ok);
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+    TEST_ASSERT_EQUAL("5", server.command("LRANGE redisson_lock_token:{k} 0 -1"));
+    server.command("DEL redisson_lock_token:{k}");
   }
 }
 

@@ -477,9 +477,9 @@ TEST_ON_SERVER(test_missing_right_should_be_named_and_leave_nothing_without_an_e
   constexpr Status works = Status::ok;
   constexpr Status none = Status::not_held;
   const Case cases[] = {{"-evalsha", refused, none, none, none},      {"-eval", refused, none, none, none},
-                        {"-exists", refused, none, none, none},       {"-hset", refused, none, none, none},
+                        {"-exists", works, works, works, works},      {"-hset", refused, none, none, none},
                         {"-pexpire", refused, none, none, none},      {"-pexpire -hdel", refused, none, none, none},
-                        {"-hdel", works, works, works, refused},      {"-pttl", works, refused, refused, works},
+                        {"-hdel", works, works, works, refused},      {"-pttl", refused, none, none, none},
                         {"-hexists", works, refused, refused, works}, {"-publish", works, works, works, works},
                         {"-subscribe", works, works, works, works},   {"resetchannels", works, works, works, works}};
   for (const Case& one : cases) {
@@ -504,6 +504,12 @@ TEST_ON_SERVER(test_missing_right_should_be_named_and_leave_nothing_without_an_e
       }
     };
     outcome_is(one.acquired, lock.try_acquire());
+    FencedLock fenced(owner, "fenced", {.lease = 60s});
+    outcome_is(one.acquired, fenced.try_acquire());
+    if (one.acquired == works)
+      outcome_is(one.released, fenced.release());
+    else
+      TEST_ASSERT_EQUAL("0", server.command("EXISTS fenced"));
     if (one.acquired == works) {
       outcome_is(one.reentered, lock.try_acquire());
       TEST_ASSERT_EQUAL(one.reentered == works ? 2U : 1U, lock.hold_count());

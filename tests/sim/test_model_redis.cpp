@@ -446,7 +446,10 @@ TEST(test_nothing_should_be_created_before_its_expiry_is_known_to_be_allowed) {
       [&](const ModelRedis::Effect& effect) { created += effect.kind == ModelRedis::EffectKind::field_set ? 1 : 0; });
   world.model.faults().forbidden_commands = {"pexpire"};
   TEST_ASSERT_EQUAL('-', world.say(run(scripts::multi_acquire, three, {"me:1", "30000"}))[0]);
+  TEST_ASSERT_EQUAL('-', world.say(run(scripts::reentrant_acquire, {"a"}, {"me:1", "30000"}))[0]);
+  TEST_ASSERT_EQUAL('-', world.say(run(scripts::fenced_acquire, {"a", "fence"}, {"me:1", "30000"}))[0]);
   TEST_ASSERT_EQUAL(0, created);
+  TEST_ASSERT_EQUAL(":0\r\n", world.say({"DBSIZE"}));
   world.model.faults().forbidden_commands = {};
   TEST_ASSERT_EQUAL("+OK\r\n", world.say(run(scripts::multi_acquire, three, {"me:1", "30000"})));
   TEST_ASSERT_EQUAL(3, created);
@@ -500,16 +503,16 @@ TEST(test_renewal_should_answer_for_each_hold_and_extend_nothing_of_a_lost_one) 
   TEST_ASSERT_EQUAL("*2\r\n:-1\r\n:-1\r\n", renew());
 }
 
-TEST(test_release_should_free_what_is_ours_and_announce_what_is_free) {
+TEST(test_release_should_free_what_is_ours_and_announce_it) {
   World world;
   const auto listener = world.model.accept();
   world.say(listener, {"SUBSCRIBE", "wake:{a}", "wake:{b}", "wake:{c}d"});
   const auto heard = [](const std::string& channel) { return "*3\r\n" + bulk("message") + bulk(channel) + bulk("0"); };
   const Words release = run(scripts::multi_release, three, {"me:1", "wake"});
   world.say(run(scripts::multi_acquire, three, {"me:1", "30000"}));
-  world.say({"HSET", "b", "other", "1"});
+  world.say({"HSET", "b", "other", "1"});  // It stays. The message is a hint, and wakes who will find the name busy.
   TEST_ASSERT_EQUAL(":1\r\n", world.say(release));
-  TEST_ASSERT_EQUAL(heard("wake:{a}") + heard("wake:{c}d"), world.model.take_output(listener));
+  TEST_ASSERT_EQUAL(heard("wake:{a}") + heard("wake:{b}") + heard("wake:{c}d"), world.model.take_output(listener));
   TEST_ASSERT_EQUAL(":1\r\n", world.say({"DBSIZE"}));
   TEST_ASSERT_EQUAL(":0\r\n", world.say(release));
   world.say({"DEL", "b"});
