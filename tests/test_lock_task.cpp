@@ -378,6 +378,34 @@ TEST(test_who_split_the_votes_should_wait_longer_and_longer) {
 }
 
 // Whatever is seen and said: the table is never left, the call ends, and a cancelled one asks for nothing any more.
+TEST(test_who_is_woken_in_vain_again_and_again_should_spread_its_tries) {
+  Desk desk;
+  desk.facts.listening = true;
+  desk.acquire(1min);
+  const auto refused = [&] {
+    TEST_ASSERT_EQUAL(TaskAct::attempt, desk.step());
+    desk.answer(Status::lock_busy);
+    desk.facts.confirmed = 1;
+    desk.facts.woken = false;
+    const Instant began = desk.facts.now;
+    desk.plan(20'000);
+    desk.facts.woken = true;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    const Duration delay = desk.timeout() - began;
+    desk.facts.now = desk.timeout();
+    return delay;
+  };
+  for (int vain = 0; vain <= vain_wakes_free; ++vain)
+    TEST_ASSERT_EQUAL(retry_delay_min, refused());  // The first was not woken.
+  Duration last = retry_delay_min;
+  for (int vain = 0; vain < 4; ++vain) {
+    const Duration delay = refused();
+    TEST_ASSERT_TRUE(delay > last || delay == retry_delay_min + vain_delay_max * middle / UINT16_MAX);
+    last = delay;
+  }
+  TEST_ASSERT_EQUAL(retry_delay_min + vain_delay_max * middle / UINT16_MAX, last);
+}
+
 TEST(test_every_call_should_end_whatever_is_seen) {
   for (unsigned seed = 1; seed <= 20'000; ++seed) {
     std::mt19937 random(seed);

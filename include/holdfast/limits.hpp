@@ -140,6 +140,10 @@ inline constexpr Duration retry_delay_min = 2ms;  // The floor: no loop turns fa
 // The bound of a poll, of which half to all is slept. redis-py sleeps 100 ms and redsync 50 to 250: beside them, whoever asks
 // less often gets less than its share.
 inline constexpr Duration retry_delay_max = 100ms;
+// A waiter that was woken in vain so often spreads its tries, up to so much: a release wakes a waiter of every process, and
+// each asks. With few waiters it comes to that seldom, and with many of them one is always about to ask.
+inline constexpr int vain_wakes_free = 10;
+inline constexpr Duration vain_delay_max = 8ms;
 // Pauses between attempts to connect double from the first to the second; where connections were of use before they ended,
 // to the third.
 inline constexpr Duration reconnect_delay_min = 10ms;

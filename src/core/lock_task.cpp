@@ -30,6 +30,7 @@ void LockTask::begin(Call call, Instant deadline, const TaskSettings& settings) 
   until_ = Instant();
   only_ = last_ = true;
   asked_again_ = woken_ = false;
+  vain_ = 0;
   refused_ = kept_ = busy_ = planned_ = given_up_ = compensated_ = deleted_ = false;
 }
 
@@ -281,10 +282,17 @@ void LockTask::plan(Instant now, ListenSet confirmed, std::int64_t remaining, bo
   if (stage_ != TaskStage::retry) return;
   if (settings_->spread == WaitSpread::whole) plan_.set_floor(attempt_at_ + drawn(retry_delay_min, random));
   // The next try is delayed at random and more and more, so that those who split the votes between them do not do so for ever.
-  if (!alone) {
+  // So is that of a waiter that was woken in vain several times: a release wakes many, and one gets the lock.
+  bool vain = busy_ && woken_;
+  if (vain && vain_ < vain_wakes_free) {
+    ++vain_;
+    vain = false;
+  }
+  if (!alone && !vain) {
     spread_ = retry_delay_min;
   } else {
-    spread_ = spread_ * 2 < retry_delay_max ? spread_ * 2 : retry_delay_max;
+    const Duration most = alone ? retry_delay_max : vain_delay_max;
+    spread_ = spread_ * 2 < most ? spread_ * 2 : most;
     plan_.set_floor(now + drawn(spread_, random));
   }
   plan_.plan(now, busy_, confirmed, remaining, random);

@@ -191,6 +191,7 @@ class LockTask {
   bool busy_ = false;  // The last attempt met another's hold.
   bool planned_ = false;
   bool compensated_ = false;
+  std::uint8_t vain_ = 0;  // Wake-ups that brought another's hold.
   bool deleted_ = false;
   Instant deadline_;
   Instant end_;
