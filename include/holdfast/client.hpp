@@ -38,6 +38,7 @@ class HoldRecord;
 class LockMachine;
 class NodeTask;
 struct LockInfo;
+struct LockQueue;
 
 // Small and often used, as SocketState.
 struct CallState {
@@ -119,6 +120,7 @@ class Client : private CallState, private Connection {
   friend class PushEar;
   friend class QueueEar;
   friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;
+  friend Status inspect_queue(Client& client, Key key, LockQueue& queue) noexcept;
   friend Status fenced_set(Client& client, Key resource, std::uint64_t fence, BytesArgument value,
                            bool& written) noexcept;
   friend Status force_release(Client& client, Key key, bool& released) noexcept;

@@ -44,6 +44,22 @@ struct LockInfo {
 // Errors: invalid_argument (the key); connection failures; the server's refusals; protocol_error.
 [[nodiscard]] Status inspect(Client& client, Key key, LockInfo& info) noexcept;
 
+// Who waits for a FairLock. Those who wait by other kinds stand in no queue.
+inline constexpr std::size_t waiters_told_max = 8;
+struct LockQueue {
+  struct Waiter {
+    BoundedText<token_size_max> token{};  // Any bytes; cut at the limit.
+    Duration waited = Duration::zero();
+    Duration heard =
+        Duration::zero();  // How long ago, or Duration::max(): longer than a waiter may be silent. It is skipped.
+  };
+  std::uint64_t waiting = 0;  // How many there are,
+  std::size_t told = 0;       // and the first of them, in their order.
+  Waiter waiters[waiters_told_max];
+};
+// As inspect(). A name for which nobody waits has nobody waiting, whatever it is.
+[[nodiscard]] Status inspect_queue(Client& client, Key key, LockQueue& queue) noexcept;
+
 // Deletes the lock, whoever holds it, or gives all permits back, and wakes its waiters: `released` is false where it was
 // free. Its holder is not asked and finds out with its next renewal: only for a holder that is known to be gone, and with a
 // fence where that may be wrong.

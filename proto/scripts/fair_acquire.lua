@@ -1,10 +1,10 @@
--- One beat of a waiter. Takes the lock if it is free and nobody who lives is ahead, and gives it to the first who is ahead. Else
--- enqueues us, and remembers for 3 s that we live. All of it by the server's clock.
--- KEYS[1] lock, ARGV[1] owner field, ARGV[2] lease in milliseconds, ARGV[3] 1: we wait; else nothing is enqueued, ARGV[4] 1: with a
--- fence, as of fenced_acquire.lua. Returns OK or the fence, also where another has given us the lock; or in how many milliseconds
--- we are to ask again.
--- Beside the lock: `holdfast_queue`, who waits by when he came, and `holdfast_beat` of each. Who is given the lock is told over the
--- channel of his client, by his field. He has 3 s to confirm it.
+-- One beat of a waiter. Takes the lock if it is free and nobody who lives is ahead, and gives it to the first who is ahead.
+-- Else enqueues us, and remembers for 3 s that we live. All of it by the server's clock.
+-- KEYS[1] lock, ARGV[1] owner field, ARGV[2] lease in milliseconds, ARGV[3] 1: we wait, else nothing is enqueued; ARGV[4] 1:
+-- with a fence, as of fenced_acquire.lua. Returns OK or the fence, also where another has given us the lock; or in how many
+-- milliseconds we are to ask again.
+-- Beside the lock: `holdfast_queue`, who waits by when he came, and `holdfast_beat` of each. Who is given the lock is told over
+-- the channel of his client, by his field. He has 3 s to confirm it.
 local call, lock, me = redis.call, KEYS[1], ARGV[1]
 local tag = lock:find('{', 1, true) and lock or '{' .. lock .. '}'
 local queue, beat, left, time, head = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':', call('PTTL', lock), call('TIME')

@@ -37,6 +37,9 @@ void ChosenLock::make_lock(OneServer& one) {
     case Kind::mutex: lock_ = &one.place.emplace<Mutex>(one.client, name, timing, mutex_options); break;
     case Kind::reentrant: lock_ = &one.place.emplace<ReentrantLock>(one.owner, name, timing); break;
     case Kind::fenced: lock_ = &one.place.emplace<FencedLock>(one.owner, name, timing); break;
+    case Kind::fair:
+      lock_ = &one.place.emplace<FairLock>(one.owner, name, timing, FairOptions{.fenced = options_.choice.fence});
+      break;
     case Kind::read:
       lock_ = &one.place.emplace<ReadWriteLock>(one.owner, name, ReadWriteTiming{.read = timing}).read();
       break;
@@ -63,6 +66,7 @@ void ChosenLock::make_lock(SeveralServers& several) {
     case Kind::fenced:
       redlock_ = &several.place.emplace<RedlockFencedLock<nodes_max>>(several.quorum, name, timing);
       break;
+    case Kind::fair:
     case Kind::read:
     case Kind::write:
     case Kind::semaphore: HOLDFAST_ASSERT(false);  // options.cpp refuses them on several servers.
@@ -113,6 +117,7 @@ std::optional<std::uint64_t> ChosenLock::fence() const noexcept {
   if (one_ != nullptr) {
     if (const auto* const fenced = std::get_if<FencedLock>(&one_->place)) return fenced->fence();
     if (const auto* const mutex = std::get_if<Mutex>(&one_->place)) return mutex->fence();
+    if (const auto* const fair = std::get_if<FairLock>(&one_->place)) return fair->fence();
     return std::nullopt;
   }
   if (const auto* const fenced = std::get_if<RedlockFencedLock<nodes_max>>(&several_->place)) return fenced->fence();

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "holdfast/client.hpp"
+#include "holdfast/fair_lock.hpp"
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/inspection.hpp"
 #include "holdfast/instant.hpp"
@@ -74,7 +75,7 @@ class ChosenLock {
   struct OneServer {
     Client client;
     OwnerOf<2> owner{client};  // Before the lock, which must go first; a read/write lock takes two places.
-    std::variant<std::monostate, Mutex, ReentrantLock, FencedLock, ReadWriteLock, Semaphore> place;
+    std::variant<std::monostate, Mutex, ReentrantLock, FencedLock, FairLock, ReadWriteLock, Semaphore> place;
   };
   struct SeveralServers {
     Quorum<nodes_max> quorum;

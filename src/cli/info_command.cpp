@@ -77,12 +77,27 @@ void add_answer(std::string& text, const LockInfo& found) {
   if (found.fence != 0) add_line(text, "fence", std::to_string(found.fence));
 }
 
+// Who waits for it, where that can be told.
+void add_queue(std::string& text, const LockQueue& queue) {
+  if (queue.waiting == 0) return;
+  add_line(text, "waiting", std::to_string(queue.waiting));
+  for (const LockQueue::Waiter* waiter = queue.waiters; waiter != queue.waiters + queue.told; ++waiter)
+    add_line(text, "waiter",
+             escaped(waiter->token.view()) + " for " + seconds_text(waiter->waited) + " seconds, " +
+                 (waiter->heard == Duration::max() ? "not heard of for 3 seconds"
+                                                   : "heard of " + seconds_text(waiter->heard) + " seconds ago"));
+}
+
 // Connects and asks. Returns exit_ok; or says why there is no answer, and returns what to end with.
-int ask(const ClientConfig& server, const std::string& name, LockInfo& found) {
+int ask(const ClientConfig& server, const std::string& name, LockInfo& found, LockQueue* queue = nullptr) {
   Client client;
   if (const int code = connect(client, server); code != exit_ok) return code;
   const Status status = inspect(client, Key(ByteView(name)), found);
-  if (status == Status::ok) return exit_ok;
+  if (status == Status::ok) {
+    // Not every user may ask that, and not every name can have a queue.
+    if (queue != nullptr) (void)inspect_queue(client, Key(ByteView(name)), *queue);
+    return exit_ok;
+  }
   say("cannot say who holds " + escaped(name) + ": " + failure_text(status, client));
   return exit_code_of(status, client, exit_software);
 }
@@ -140,10 +155,12 @@ int info_of_quorum(const InfoOptions& options) {
 int info(const InfoOptions& options) {
   if (options.servers.size() > 1) return info_of_quorum(options);
   LockInfo found;
-  if (const int code = ask(options.servers.front(), options.name, found); code != exit_ok) return code;
+  LockQueue queue;
+  if (const int code = ask(options.servers.front(), options.name, found, &queue); code != exit_ok) return code;
   std::string text;
   add_line(text, "name", escaped(options.name));
   add_answer(text, found);
+  add_queue(text, queue);
   return print(text) ? exit_code_for(found) : exit_output;
 }
 

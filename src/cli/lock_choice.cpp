@@ -8,6 +8,7 @@ const char* to_string(Kind kind) noexcept {
     case Kind::mutex: return "mutex";
     case Kind::reentrant: return "reentrant";
     case Kind::fenced: return "fenced";
+    case Kind::fair: return "fair";
     case Kind::read: return "read";
     case Kind::write: return "write";
     case Kind::semaphore: return "semaphore";
@@ -16,7 +17,8 @@ const char* to_string(Kind kind) noexcept {
 }
 
 std::optional<Kind> kind_named(std::string_view name) noexcept {
-  for (const Kind kind : {Kind::mutex, Kind::reentrant, Kind::fenced, Kind::read, Kind::write, Kind::semaphore})
+  for (const Kind kind :
+       {Kind::mutex, Kind::reentrant, Kind::fenced, Kind::fair, Kind::read, Kind::write, Kind::semaphore})
     if (name == to_string(kind)) return kind;
   return std::nullopt;
 }

@@ -9,20 +9,21 @@
 
 namespace holdfast::cli {
 
-enum class Kind : std::uint8_t { mutex, reentrant, fenced, read, write, semaphore };
+enum class Kind : std::uint8_t { mutex, reentrant, fenced, fair, read, write, semaphore };
 
-// "mutex", "reentrant", "fenced", "read", "write", "semaphore".
+// "mutex", "reentrant", "fenced", "fair", "read", "write", "semaphore".
 [[nodiscard]] const char* to_string(Kind kind) noexcept;
 // The kind of that name, byte for byte.
 [[nodiscard]] std::optional<Kind> kind_named(std::string_view name) noexcept;
 // All names, and those of the kinds that several servers agree on, for a message.
-inline constexpr char kind_names[] = "mutex, reentrant, fenced, read, write and semaphore";
+inline constexpr char kind_names[] = "mutex, reentrant, fenced, fair, read, write and semaphore";
 inline constexpr char quorum_kind_names[] = "mutex, reentrant and fenced";
 
 struct LockChoice {
   Kind kind = Kind::mutex;
   std::uint32_t permits = 0;  // Of a Kind::semaphore: how many there are; 0: as many as were set.
-  bool fence = false;  // A grant comes with a fence. Always so for Kind::fenced, else only a Kind::mutex may have one.
+  bool fence =
+      false;  // A grant comes with a fence. Always so for Kind::fenced; a Kind::mutex and a Kind::fair may have one.
 };
 
 }  // namespace holdfast::cli

@@ -147,7 +147,8 @@ LockChoice choice_from(const Texts& texts, std::size_t server_count) {
     if (choice.kind != Kind::semaphore) throw UsageError{"--permits is of --kind semaphore"};
     choice.permits = permits_from(*texts.permits);
   }
-  if (choice.kind != Kind::mutex && choice.kind != Kind::fenced && choice.fence)
+  const bool may_fence = choice.kind == Kind::mutex || choice.kind == Kind::fenced || choice.kind == Kind::fair;
+  if (choice.fence && !may_fence)
     throw UsageError{std::string("--fence: a ") + to_string(choice.kind) +
                      " lock has no fence; --kind fenced is one that has"};
   if (choice.kind == Kind::fenced) choice.fence = true;

@@ -16,7 +16,10 @@ constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
 static_assert(info_fields + 1 <= client_elements_max);
 static_assert(scripts::lock_info.text.size() + key_size_max + derived_name_size_max + 128 < transmit_size_max &&
               scripts::semaphore_info.text.size() + key_size_max + 128 < transmit_size_max &&
+              scripts::fair_queue.text.size() + key_size_max + 128 < transmit_size_max &&
               scripts::force_release.text.size() + key_size_max + 128 < transmit_size_max);
+// Two numbers and a token of each.
+static_assert(waiters_told_max * (20 + 1 + 5 + 1 + token_size_max + 1) <= bulk_size_max);
 
 LockForm form_of(ByteView type, ByteView mode) noexcept {
   if (type == ByteView("none")) return LockForm::free;
@@ -73,6 +76,38 @@ bool decode_permits(const RespValue& reply, void* out) noexcept {
   return true;
 }
 
+// Takes what stands before the first `end` off the text; all of it where there is none.
+ByteView take_until(ByteView& text, char end) noexcept {
+  const void* const found = std::memchr(text.data(), end, text.size());
+  const std::size_t size =
+      found == nullptr ? text.size() : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+  const ByteView part(text.data(), size);
+  const std::size_t taken = size + (found == nullptr ? 0 : 1);
+  text = {text.data() + taken, text.size() - taken};
+  return part;
+}
+
+// True if that is the reply of fair_queue.lua.
+bool decode_queue(const RespValue& reply, void* out) noexcept {
+  if (reply.count() != 2 || !reply.at(0).is(RespKind::integer) || !reply.at(1).is(RespKind::bulk)) return false;
+  if (reply.at(0).integer() < 0) return false;
+  LockQueue& queue = *static_cast<LockQueue*>(out);
+  queue = LockQueue();
+  queue.waiting = static_cast<std::uint64_t>(reply.at(0).integer());
+  for (ByteView text = reply.at(1).text(); !text.empty() && queue.told < waiters_told_max;) {
+    ByteView line = take_until(text, '\n');
+    std::uint64_t waited = 0;
+    std::uint64_t heard = 0;
+    if (!read_decimal(take_until(line, ' '), milliseconds_max, waited)) return false;
+    const bool silent = !read_decimal(take_until(line, ' '), milliseconds_max, heard);
+    LockQueue::Waiter& waiter = queue.waiters[queue.told++];
+    waiter.waited = std::chrono::milliseconds(waited);
+    waiter.heard = silent ? Duration::max() : Duration(std::chrono::milliseconds(heard));
+    waiter.token.assign(line);
+  }
+  return true;
+}
+
 // A string that is a number: how many permits are free, perhaps.
 bool may_be_semaphore(const LockInfo& info) noexcept {
   ByteView digits = info.owner.view();
@@ -114,6 +149,14 @@ Status inspect(Client& client, Key key, LockInfo& info) noexcept {
     if (status == Status::wrong_type || status == Status::no_permission) status = Status::ok;
   }
   if (status == Status::ok) info = found;
+  return status;
+}
+
+Status inspect_queue(Client& client, Key key, LockQueue& queue) noexcept {
+  if (!key.valid()) return Status::invalid_argument;
+  LockQueue found;
+  const Status status = client.query({{"EVAL", scripts::fair_queue.text, "1", key.bytes()}}, decode_queue, &found);
+  if (status == Status::ok) queue = found;
   return status;
 }
 

@@ -232,6 +232,37 @@ TEST_ON_SERVER(test_as_many_as_there_are_permits_should_run_at_once) {
                             "\nnote: or it is a semaphore, and all 2 permits are free\n"));
 }
 
+TEST_ON_SERVER(test_who_waits_for_a_fair_lock_should_come_in_order_and_be_listed) {
+  const Words options = {"--kind", "fair", "--fence"};
+  const std::string go_on = "echo $HOLDFAST_TOKEN; echo $HOLDFAST_FENCE; exec sleep 100";
+  Running first(server.unix_url(), run_script(options, go_on));
+  const std::string token = first.line();
+  const long long fence = std::stoll(first.line());
+  Running second(server.unix_url(), run_script(options, go_on));
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("ZCARD holdfast_queue:{lock}") == "1"; }));
+  const std::string next = server.command("ZRANGE holdfast_queue:{lock} 0 0");
+  Running third(server.unix_url(), run_script(options, go_on));
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("ZCARD holdfast_queue:{lock}") == "2"; }));
+  const std::string text = output_of(server.unix_url(), {"info", "lock"}, 0);
+  TEST_ASSERT_TRUE(contains(text, "\nkind: reentrant\nowner: " + token + "\ncount: 1\nremaining: "));
+  TEST_ASSERT_TRUE(contains(text, "\nwaiting: 2\nwaiter: " + next + " for "));
+  TEST_ASSERT_TRUE(contains(text, " seconds, heard of "));
+  std::string errors;
+  Words at_once = options;
+  at_once.emplace_back("-n");
+  TEST_ASSERT_EQUAL(exit_not_acquired, run_to_end(server.unix_url(), run_script(at_once, "exit 1"), &errors));
+  first.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, first.wait());
+  TEST_ASSERT_EQUAL(next, second.line());
+  TEST_ASSERT_TRUE(std::stoll(second.line()) > fence);
+  second.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, second.wait());
+  (void)third.line();
+  third.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, third.wait());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock holdfast_queue:{lock}"));
+}
+
 TEST_ON_SERVER(test_another_number_of_permits_should_be_said_at_once) {
   std::string errors;
   TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(), run_script({"--kind", "semaphore"}, "exit 1"), &errors));
@@ -855,12 +886,14 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"run", "-E", "256", "lock", "--", "true"}, "is no exit code"},
       {{"run", "-E", "0x1", "lock", "--", "true"}, "is no exit code"},
       {{"run", "-E", "", "lock", "--", "true"}, "is no exit code"},
-      {{"run", "--kind", "fair", "lock", "--", "true"},
-       "'fair' is no kind of lock; there are mutex, reentrant, fenced, read, write and semaphore"},
+      {{"run", "--kind", "unfair", "lock", "--", "true"},
+       "'unfair' is no kind of lock; there are mutex, reentrant, fenced, fair, read, write and semaphore"},
       {{"run", "--kind", "", "lock", "--", "true"}, "'' is no kind of lock"},
       {{"run", "--kind", "Mutex", "lock", "--", "true"}, "'Mutex' is no kind of lock"},
       {{"run", "--kind", "\x1b[31m", "lock", "--", "true"}, "'\\x1b[31m' is no kind of lock"},
       {{"run", "--kind", "reentrant", "--fence", "lock", "--", "true"}, "has no fence"},
+      {{"run", "--kind", "fair", "--url", "redis://a", "--url", "redis://b", "lock", "--", "true"},
+       "--kind: there is no 'fair' on several servers"},
       {{"run", "--kind", "read", "--fence", "lock", "--", "true"}, "a read lock has no fence"},
       {{"run", "--kind", "write", "--fence", "lock", "--", "true"}, "a write lock has no fence"},
       {{"run", "--kind", "read", "-l", "30.001", "lock", "--", "true"},
