@@ -12,7 +12,7 @@ local ours = left ~= -2 and redis.pcall('HEXISTS', lock, me) == 1
 while left == -2 and not head do
 head = call('ZPOPMIN', queue)[1] or me
 ours = head == me
-head = (ours or call('EXISTS', beat .. head) == 1) and head
+head = (call('DEL', beat .. head) == 1 or ours) and head
 end
 local answer, now = {ok = 'OK'}, time[1] * 1e6 + time[2]
 if ours and ARGV[4] == '1' then

@@ -15,7 +15,7 @@ return 1
 end
 repeat
 head = call('ZPOPMIN', queue)[1]
-until not head or call('EXISTS', beat .. head) == 1
+until not head or call('DEL', beat .. head) == 1
 if not head then
 redis.pcall('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
 return 1

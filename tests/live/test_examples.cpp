@@ -96,6 +96,15 @@ TEST_ON_SERVER(test_read_write_should_read_write_and_read_again) {
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
 
+// ---- fair --------------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_fair_should_give_the_lock_to_who_has_waited) {
+  use("fair");
+  const std::string text = output_of("", {server.unix_url()}, 0);
+  TEST_ASSERT_TRUE(contains(text, "the first, at once again: lock_busy\n"));
+  TEST_ASSERT_TRUE(contains(text, "the second: ok\n"));
+}
+
 // ---- semaphore ---------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_semaphore_should_lend_two_printers_to_three) {
