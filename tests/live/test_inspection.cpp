@@ -225,3 +225,46 @@ TEST_ON_SERVER(test_forced_release_should_refuse_what_is_no_lock) {
   TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
 }
 #endif
+
+// ---- Who waits for a fair lock -------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_queue_should_name_who_waits_in_order_since_when_and_when_heard_of) {
+  holdfast::Client inspector;
+  connected(inspector, server);
+  holdfast::LockQueue queue;
+  queue.waiting = 7;
+  TEST_ASSERT_EQUAL(Status::ok, inspect_queue(inspector, Key("{tag}k"), queue));
+  TEST_ASSERT_EQUAL(std::uint64_t{0}, queue.waiting);
+  TEST_ASSERT_EQUAL(std::size_t{0}, queue.told);
+
+  const std::string time = server.command("TIME");
+  const long long now =
+      std::stoll(time.substr(0, time.find(' '))) * 1'000'000 + std::stoll(time.substr(time.find(' ') + 1));
+  const std::string overlong(100, 'x');
+  server.command({"ZADD", "holdfast_queue:{tag}k", std::to_string(now - 50'000'000), "first:1",
+                  std::to_string(now - 40'000'000), "two words\nand lines", std::to_string(now + 60'000'000),
+                  overlong});
+  server.command("SET holdfast_beat:{tag}k:first:1 x PX 2500");
+  TEST_ASSERT_EQUAL(Status::ok, inspect_queue(inspector, Key("{tag}k"), queue));
+  TEST_ASSERT_EQUAL(std::uint64_t{3}, queue.waiting);
+  TEST_ASSERT_EQUAL(std::size_t{3}, queue.told);
+  TEST_ASSERT_EQUAL(ByteView("first:1"), queue.waiters[0].token.view());
+  TEST_ASSERT_TRUE(queue.waiters[0].waited >= 50s && queue.waiters[0].waited < 80s);
+  TEST_ASSERT_TRUE(queue.waiters[0].heard >= 500ms && queue.waiters[0].heard <= 3s);
+  TEST_ASSERT_EQUAL(ByteView("two words?and lines"), queue.waiters[1].token.view());
+  TEST_ASSERT_TRUE(queue.waiters[1].heard == Duration::max());
+  TEST_ASSERT_EQUAL(ByteView(std::string(64, 'x')), queue.waiters[2].token.view());
+  TEST_ASSERT_TRUE(queue.waiters[2].waited == Duration::zero());  // By a clock that was put back.
+
+  for (int index = 0; index < 20; ++index)
+    server.command("ZADD holdfast_queue:{tag}k 5 " + std::string(64, static_cast<char>('a' + index)));
+  TEST_ASSERT_EQUAL(Status::ok, inspect_queue(inspector, Key("{tag}k"), queue));
+  TEST_ASSERT_EQUAL(std::uint64_t{23}, queue.waiting);
+  TEST_ASSERT_EQUAL(std::size_t{8}, queue.told);
+
+  server.command("DEL holdfast_queue:{tag}k");
+  server.command("SET holdfast_queue:{tag}k text");
+  TEST_ASSERT_EQUAL(Status::wrong_type, inspect_queue(inspector, Key("{tag}k"), queue));
+  TEST_ASSERT_EQUAL(std::uint64_t{23}, queue.waiting);  // Untouched.
+  TEST_ASSERT_EQUAL(Status::invalid_argument, inspect_queue(inspector, Key(""), queue));
+}
