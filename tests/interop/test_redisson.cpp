@@ -74,6 +74,20 @@ struct Fenced {
   static std::string left_behind(const std::string& name) { return derived("redisson_lock_token", name); }
 };
 
+// Ours with a queue, beside theirs without one, and with one of its own.
+struct Queued {
+  using Lock = FairLock;
+  static constexpr const char* lock = "lock";
+  static constexpr const char* start_lock = "start-lock";
+  static std::string left_behind(const std::string&) { return ""; }
+};
+struct Fair {
+  using Lock = FairLock;
+  static constexpr const char* lock = "fair-lock";
+  static constexpr const char* start_lock = "start-fair-lock";
+  static std::string left_behind(const std::string&) { return ""; }
+};
+
 template <typename Kind>
 void exclude_each_other(const RedisServer& server) {
   Peer peer(server.port());
@@ -150,6 +164,27 @@ void wake_ours(const RedisServer& server, const std::string& name) {
 TEST_ON_SERVER(test_plain_locks_should_exclude_each_other) { exclude_each_other<Plain>(server); }
 
 TEST_ON_SERVER(test_fenced_locks_should_exclude_each_other) { exclude_each_other<Fenced>(server); }
+
+TEST_ON_SERVER(test_a_fair_lock_of_ours_and_a_plain_one_should_exclude_each_other) {
+  exclude_each_other<Queued>(server);
+}
+
+TEST_ON_SERVER(test_fair_locks_should_exclude_each_other) { exclude_each_other<Fair>(server); }
+
+TEST_ON_SERVER(test_our_release_of_a_fair_lock_should_wake_their_waiter_where_we_have_none) {
+  wake_theirs<Queued>(server, "k");
+}
+
+// Nobody tells us of it: our next beat finds out.
+TEST_ON_SERVER(test_our_waiter_for_a_fair_lock_should_notice_their_unlock_within_seconds) {
+  Peer peer(server.port());
+  TEST_ASSERT_TRUE(is_granted(peer.ask("fenced-lock k 60000 0")));
+  Waiter<FairLock> waiter(server, "k");
+  while (server.command("ZCARD holdfast_queue:{k}") != "1") std::this_thread::sleep_for(5ms);
+  const Instant released = Client::now();
+  TEST_ASSERT_EQUAL("ok", peer.ask("unlock k"));
+  TEST_ASSERT_EQUAL(Status::ok, waiter.granted_after(released).release());
+}
 
 TEST_ON_SERVER(test_our_release_should_wake_their_waiter) { wake_theirs<Plain>(server, "k"); }
 

@@ -66,13 +66,13 @@ public final class Peer {
       case "connect":
         connect(words[1]);
         return "ok";
-      case "lock", "fenced-lock", "read-lock", "write-lock": {
+      case "lock", "fenced-lock", "fair-lock", "read-lock", "write-lock": {
         Hold hold = lookUp(words, foreground);
         String answer = hold.owner.submit(() -> acquire(hold.lock, words[2], words[3])).get();
         if (answer.startsWith("granted")) holds.put(keyOf(words), hold);
         return answer;
       }
-      case "start-lock", "start-fenced-lock", "start-read-lock", "start-write-lock":
+      case "start-lock", "start-fenced-lock", "start-fair-lock", "start-read-lock", "start-write-lock":
         startLock(words);
         return "waiting";
       case "unlock", "unlock-read", "unlock-write":
@@ -155,6 +155,7 @@ public final class Peer {
   private static RLock newLock(String[] words) {
     String name = decode(words[1]);
     if (words[0].contains("fenced")) return client.getFencedLock(name);
+    if (words[0].contains("fair")) return client.getFairLock(name);
     if (words[0].contains("read")) return client.getReadWriteLock(name).readLock();
     if (words[0].contains("write")) return client.getReadWriteLock(name).writeLock();
     return client.getLock(name);
