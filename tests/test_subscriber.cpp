@@ -1495,3 +1495,91 @@ TEST(test_who_enters_where_the_server_has_refused_should_be_named) {
   TEST_ASSERT_TRUE(wire.subscriber.refused(later));
   TEST_ASSERT_TRUE(stirred(wire) == these({&later}));
 }
+
+// ---- A channel of the client's own -------------------------------------------------------------------------------
+
+namespace {
+
+constexpr Announcement own_channel = {.channel = "own", .wakes_one = '\0', .wakes_all = '\0', .addressed = true};
+const std::string own_name = "own:{me}";
+const std::string own_subscribed = "*3\r\n" + bulk("subscribe") + bulk(own_name) + ":1\r\n";
+std::string own_message(const std::string& payload) {
+  return "*3\r\n" + bulk("message") + bulk(own_name) + bulk(payload);
+}
+
+Waiter& enter_own(Wire& wire, const Token& token) {
+  Waiter* const waiter = wire.subscriber.enter(own_channel, Key("me"), wire.now);
+  TEST_ASSERT_TRUE(waiter != nullptr);
+  Subscriber::address(*waiter, token);
+  return *waiter;
+}
+
+}  // namespace
+
+TEST(test_a_message_over_an_own_channel_should_wake_whom_it_names_and_nobody_else) {
+  Wire wire;
+  wire.connect();
+  Token first_token(ByteView("me:1"));
+  const Token second_token(ByteView("me:12"));
+  Waiter& first = enter_own(wire, first_token);
+  Waiter& second = enter_own(wire, second_token);
+  wire.receive(own_subscribed);
+  for (const char* const payload : {"0", "1", "", "me:", "me:123", "me:2", "ME:1", "me:1 "})
+    wire.receive(own_message(payload));
+  TEST_ASSERT_TRUE(!wire.woken(first) && !wire.woken(second));
+  wire.receive(own_message("me:12"));
+  TEST_ASSERT_TRUE(!wire.woken(first) && wire.woken(second));
+  wire.subscriber.leave(second, false);
+  TEST_ASSERT_FALSE(wire.woken(first));  // It was not for this one.
+  first_token = Token(ByteView("me:3"));
+  wire.receive(own_message("me:1"));
+  TEST_ASSERT_FALSE(wire.woken(first));
+  wire.receive(own_message("me:3"));
+  TEST_ASSERT_TRUE(wire.woken(first));
+}
+
+TEST(test_an_own_channel_should_stay_subscribed_until_its_place_is_needed) {
+  Wire wire;
+  wire.connect();
+  const Token token(ByteView("me:1"));
+  Waiter& waiter = enter_own(wire, token);
+  TEST_ASSERT_FALSE(wire.subscriber.stands());
+  TEST_ASSERT_EQUAL("*2\r\n" + bulk("SUBSCRIBE") + bulk(own_name), wire.take_sent());
+  TEST_ASSERT_FALSE(wire.subscriber.stands());
+  wire.receive(own_subscribed);
+  TEST_ASSERT_TRUE(wire.subscriber.stands());
+  wire.subscriber.leave(waiter, true);
+  TEST_ASSERT_EQUAL("", wire.take_sent());
+  TEST_ASSERT_TRUE(wire.subscriber.stands());
+  wire.receive(own_message("me:1"));  // Nobody is there.
+
+  Waiter& again = enter_own(wire, token);
+  TEST_ASSERT_TRUE(wire.confirmed(again));
+  TEST_ASSERT_FALSE(wire.woken(again));
+  TEST_ASSERT_EQUAL("", wire.take_sent());
+  wire.subscriber.leave(again, false);
+
+  for (const char* const key : {"a", "b", "c"}) (void)wire.enter_confirmed(key);
+  TEST_ASSERT_TRUE(wire.subscriber.stands());
+  Waiter& fourth = wire.enter("d");
+  TEST_ASSERT_FALSE(wire.subscriber.stands());
+  TEST_ASSERT_EQUAL("*2\r\n" + bulk("UNSUBSCRIBE") + bulk(own_name) + subscribe("d"), wire.take_sent());
+  wire.receive("*3\r\n" + bulk("unsubscribe") + bulk(own_name) + ":3\r\n" + subscribed("d"));
+  TEST_ASSERT_TRUE(wire.confirmed(fourth));
+}
+
+TEST(test_no_own_channel_should_stand_after_its_connection_is_gone) {
+  Wire wire;
+  wire.connect();
+  const Token token(ByteView("me:1"));
+  Waiter& waiter = enter_own(wire, token);
+  (void)wire.take_sent();
+  wire.receive(own_subscribed);
+  wire.subscriber.leave(waiter, true);
+  wire.subscriber.handle_closed();
+  TEST_ASSERT_FALSE(wire.subscriber.stands());
+  TEST_ASSERT_FALSE(wire.subscriber.has_waiters());
+  wire.connect();
+  TEST_ASSERT_EQUAL("", wire.take_sent());
+  TEST_ASSERT_FALSE(wire.subscriber.stands());
+}
