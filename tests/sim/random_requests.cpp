@@ -259,7 +259,10 @@ std::vector<std::string> RandomRequests::plain_command(bool& clock) {
       repeat(3, [&] { add(short_value()); });
       break;
     case 53: add(random_.pick<std::string>({"zscore", "zrank"}), key(), short_value()); break;
-    case 54: add("zcard", key()); break;
+    case 54:
+      add(random_.pick<std::string>({"zcard", "zpopmin"}), key());
+      if (random_.one_in(4)) add(number());
+      break;
     case 55:
     case 56: {
       const std::string name = random_.pick<std::string>({"zrange", "zrangebyscore", "zrevrangebyscore"});
@@ -323,6 +326,7 @@ RandomRequest RandomRequests::lock_command() {
     case 11: return {{random_.pick<std::string>({"nosuch", "set", "delifeq", "client"}), "x"}, Comparison::exact};
     case 12: return fence_script();
     case 13: return semaphore_request();
+    case 14: return fair_request();
     default: return known_script();
   }
 }
@@ -339,7 +343,7 @@ RandomRequest RandomRequests::command() {
     case 5: return known_script();
     case 7: return fence_script();
     case 6: return semaphore_request();
-    case 8:
+    case 8: return fair_request();
     case 9:
     case 10:
     case 11:
@@ -581,6 +585,39 @@ RandomRequest RandomRequests::semaphore_request() {
     default:
       words = script(scripts::semaphore_acquire);
       words.insert(words.end(), {token, lease, random_.pick<std::string>({"0", "1", "2", "2", "3"})});
+      break;
+  }
+  return {words, Comparison::clock};
+}
+
+// Its waiters and what it gives last 3 s: a name is left behind long before, and what becomes of it is not compared.
+RandomRequest RandomRequests::fair_request() {
+  const std::string name = "{q" + std::to_string(++fair_requests_ / 25) + "}";
+  const std::string queue = "holdfast_queue:" + name;
+  const std::string token = random_.one_in(30) ? random_.pick<std::string>({"", "x"})
+                                               : random_.pick<std::string>({"a:1", "a:2", "b:1", "c:9"});
+  const auto script = [&](const Script& asked) -> std::vector<std::string> {
+    if (random_.one_in(3)) return {"evalsha", sha_of(asked), "1", name, token};
+    return {"eval", text_of(asked), "1", name, token};
+  };
+  std::vector<std::string> words;
+  switch (random_.below(16)) {
+    case 0: words = {"del", random_.pick<std::string>({name, queue, "holdfast_beat:" + name + ":" + token})}; break;
+    case 1: words = {"zpopmin", queue}; break;
+    case 2: words = {random_.pick<std::string>({"zrem", "zscore"}), queue, token}; break;
+    case 3: words = {"exists", "holdfast_beat:" + name + ":" + token}; break;
+    case 4: words = {"zrange", queue, "0", "-1"}; break;
+    case 5:
+      if (!random_.one_in(8)) return {{"hgetall", name}, Comparison::clock};
+      words = {"set", random_.one_in(2) ? name : queue, "x", "px", lifetime(false)};
+      break;
+    case 6:
+    case 7:
+    case 8:
+    case 9: words = script(scripts::fair_release); break;
+    default:
+      words = script(scripts::fair_acquire);
+      words.insert(words.end(), {lifetime(false), random_.one_in(4) ? "0" : "1", random_.one_in(3) ? "1" : "0"});
       break;
   }
   return {words, Comparison::clock};

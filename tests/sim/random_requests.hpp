@@ -52,6 +52,7 @@ class RandomRequests {
   [[nodiscard]] RandomRequest known_script();
   [[nodiscard]] RandomRequest fence_script();
   [[nodiscard]] RandomRequest semaphore_request();
+  [[nodiscard]] RandomRequest fair_request();
   [[nodiscard]] RandomRequest lua_script();
   [[nodiscard]] std::string lua_statement(int depth);
   [[nodiscard]] std::string lua_expression(int depth);
@@ -62,6 +63,7 @@ class RandomRequests {
   RandomSource random_;
   Scope scope_;
   std::uint64_t lifetimes_ = 0;
+  std::uint64_t fair_requests_ = 0;
 };
 
 }  // namespace holdfast::sim

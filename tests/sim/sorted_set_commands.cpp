@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "resp_request_parser.hpp"
 #include "server_state.hpp"
 
 namespace holdfast::sim {
@@ -110,6 +111,26 @@ void zrem(Call& call) {
     }
   call.erase_if_empty(call[1]);
   call.reply.integer(removed);
+}
+
+void zpopmin(Call& call) {
+  if (call.count() > 3) return call.refuse_syntax();
+  std::int64_t most = 1;
+  if (call.count() == 3 && (!read_integer(call[2], most) || most < 0))
+    return call.reply.error("ERR value is out of range, must be positive");
+  SortedSetValue* set = nullptr;
+  if (!call.get(call[1], set)) return;
+  const std::size_t size = set == nullptr ? 0 : set->members.size();
+  const std::size_t count = std::min(static_cast<std::size_t>(most), size);
+  call.reply.array(2 * count);
+  for (std::size_t index = 0; index < count; ++index) {
+    const Member first = set->members.front();
+    set->members.erase(set->members.begin());
+    call.tell(Effect::sorted_set_changed, call[1], first.name);
+    call.reply.bulk(first.name);
+    call.reply.real(first.score);
+  }
+  if (count != 0) call.erase_if_empty(call[1]);
 }
 
 void zscore(Call& call) {
@@ -321,6 +342,7 @@ constexpr Command all_commands[] = {
     {"zadd", -4, writes, zadd},
     {"zincrby", 4, writes, zincrby},
     {"zrem", -3, flag_write, zrem},
+    {"zpopmin", -2, flag_write, zpopmin},
     {"zscore", 3, 0, zscore},
     {"zcard", 2, 0, zcard},
     {"zrank", 3, 0, zrank},
