@@ -30,6 +30,8 @@ const LockKind& kind_of(KindOfLock kind) noexcept {
     case KindOfLock::read: return read_kind;
     case KindOfLock::write: return write_kind;
     case KindOfLock::semaphore: return semaphore_kind;
+    case KindOfLock::fair: return fair_kind;
+    case KindOfLock::fair_fenced: return fair_fenced_kind;
   }
   return mutex_kind;
 }
@@ -44,7 +46,9 @@ const LockKind& quorum_kind_of(KindOfLock kind) noexcept {
     case KindOfLock::reentrant:
     case KindOfLock::read:
     case KindOfLock::write:
-    case KindOfLock::semaphore: break;
+    case KindOfLock::semaphore:
+    case KindOfLock::fair:
+    case KindOfLock::fair_fenced: break;
   }
   return kind_of(kind);
 }
@@ -474,7 +478,8 @@ void Application::make_lock(Slot& slot) {
   const ByteView key = write_name(slot);
   const LockTiming timing = {.lease = Duration(plan.lease)};
   const Sin sin = sin_of(world_);
-  const LockKind& kind = slot.of_semaphore() ? semaphore_kind : kind_as_canary(sin, kind_of(plan.kind));
+  const LockKind& kind =
+      slot.of_semaphore() || slot.queues() ? kind_of(plan.kind) : kind_as_canary(sin, kind_of(plan.kind));
   if (slot.reentrant()) {
     slot.owned = new (slot.place) SimOwned(*connections_[plan.connection].owners[plan.owner], kind, key, timing);
   } else {
@@ -712,6 +717,7 @@ void Application::acquire(Slot& slot) {
   const Token read_by = asks_as_reader(slot) ? other_side(slot).token() : Token();
   SimTime wait = 0;
   Status status = Status::ok;
+  slot.queued = !tries && slot.queues();
   if (tries) {
     Call call(*this, slot, "try_acquire");
     status = slot.redlock != nullptr ? slot.redlock->try_acquire() : slot.lock()->try_acquire();
@@ -1016,6 +1022,7 @@ void Application::wind_down(Worker& worker) {
   // All of them want the same name.
   Slot& slot = *worker.slots[0];
   make(slot);
+  slot.queued = slot.queues();
   const SimTime since = world_.now();
   const SimTime imposed = process_.imposed;
   // A restarted node has no vote for a while.

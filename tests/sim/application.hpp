@@ -20,6 +20,7 @@
 
 #include "cancel_watch.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/core/fair_kind.hpp"
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/owner.hpp"
@@ -63,7 +64,7 @@ class SimOwner : public HoldOwner {
 class SimOwned : public OwnedLock {
  public:
   SimOwned(SimOwner& owner, const LockKind& kind, ByteView key, const LockTiming& timing) noexcept
-      : OwnedLock(owner, kind, Key(key), timing) {}
+      : OwnedLock(owner, kind, Key(key), timing, kind.queues ? in_queue : alone) {}
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
 inline constexpr std::size_t quorum_nodes_max = 5;
@@ -121,6 +122,7 @@ class Application {
     SimTime granted_at = 0;   // True time of the last grant.
     std::uint64_t waits = 0;  // How often it has begun to wait for a release.
     bool waiting = false;
+    bool queued = false;  // It waits, or has waited, in a queue.
     bool wake_expected = false;
     Instant ticked;   // By its process's clock, no earlier than the last tick.
     Instant renewed;  // The same for its own renew().
@@ -173,7 +175,7 @@ class Application {
     }
     [[nodiscard]] bool fenced() const noexcept {
       return plan->kind == KindOfLock::fenced || plan->kind == KindOfLock::fenced_mutex ||
-             plan->kind == KindOfLock::announced_fenced;
+             plan->kind == KindOfLock::announced_fenced || plan->kind == KindOfLock::fair_fenced;
     }
     [[nodiscard]] bool reentrant() const noexcept {
       return plan->kind >= KindOfLock::reentrant && plan->kind != KindOfLock::semaphore;
@@ -181,6 +183,9 @@ class Application {
     [[nodiscard]] bool reads() const noexcept { return plan->kind == KindOfLock::read; }
     [[nodiscard]] bool of_two_sides() const noexcept {
       return plan->kind == KindOfLock::read || plan->kind == KindOfLock::write;
+    }
+    [[nodiscard]] bool queues() const noexcept {
+      return plan->kind == KindOfLock::fair || plan->kind == KindOfLock::fair_fenced;
     }
     [[nodiscard]] bool of_semaphore() const noexcept { return plan->kind == KindOfLock::semaphore; }
     // Two objects of one owner, of its process, that mean the same lock: a hold of theirs is one, or one a side.

@@ -35,6 +35,20 @@ std::string_view token_of_field(std::string_view field) noexcept {
   return field;
 }
 
+// No other script has as many words.
+bool is_fair_acquire(const ModelRedis::Effect& effect) noexcept {
+  return effect.request.size() == 8 && effect.request[2] == "1";
+}
+// Of a lock that is a hash: by the client of somebody else.
+bool is_gift(const ModelRedis::Effect& effect) noexcept {
+  return effect.kind == ModelRedis::EffectKind::field_set && (is_fair_acquire(effect) || effect.request.size() == 5) &&
+         effect.request[4] != effect.member;
+}
+
+// As the scripts say it.
+constexpr std::int64_t offer_ms = 3000;
+constexpr SimTime patience = 3 * second;
+
 std::string text_of(ByteView bytes) { return {bytes.data(), bytes.size()}; }
 std::string_view text_of(const Token& token) noexcept { return {token.bytes().data(), token.bytes().size()}; }
 
@@ -51,12 +65,12 @@ Checkers::Checkers(World& world)
     const Key key(ByteView(name.data(), name.size()));
     const std::string resource = "resource" + std::to_string(names_.size());
     const Key resource_key(ByteView(resource.data(), resource.size()));
-    names_.push_back({name, text_of(DerivedName(fence_prefix, key).bytes()),
-                      text_of(DerivedName(channel_prefix, key).bytes()), resource,
-                      text_of(DerivedName(seen_fence_prefix, resource_key).bytes()),
-                      text_of(DerivedName(read_write_channel_prefix, key).bytes()),
-                      (name.find('{') == std::string::npos ? "{" + name + "}" : name) + ":", taken_permits_of(name),
-                      text_of(DerivedName(semaphore_channel_prefix, key).bytes()), world.plan().database_of(index)});
+    names_.push_back(
+        {name, text_of(DerivedName(fence_prefix, key).bytes()), text_of(DerivedName(channel_prefix, key).bytes()),
+         resource, text_of(DerivedName(seen_fence_prefix, resource_key).bytes()),
+         text_of(DerivedName(read_write_channel_prefix, key).bytes()),
+         (name.find('{') == std::string::npos ? "{" + name + "}" : name) + ":", taken_permits_of(name),
+         text_of(DerivedName(semaphore_channel_prefix, key).bytes()), world.plan().database_of(index), queue_of(name)});
     if (world.plan().of_semaphore(index)) {
       keys_[names_[index].lock].push_back({index, Role::permits});
       keys_[names_[index].taken].push_back({index, Role::taken});
@@ -68,6 +82,7 @@ Checkers::Checkers(World& world)
     keys_[names_[index].channel].push_back({index, Role::channel});
     keys_[names_[index].read_write_channel].push_back({index, Role::read_write_channel});
     keys_[names_[index].resource].push_back({index, Role::resource});
+    if (world.plan().fair) keys_[names_[index].queue].push_back({index, Role::queue});
   }
   for (Node& node : world.nodes())
     node.redis.observe([this, &node](const ModelRedis::Effect& effect) { observe(node, effect); });
@@ -147,6 +162,14 @@ void Checkers::observe(Node& node, const ModelRedis::Effect& effect) {
         if (effect.kind != ModelRedis::EffectKind::set) break;
         counted_.push_back(name);
         (void)std::from_chars(effect.value.data(), effect.value.data() + effect.value.size(), touched.counter);
+        // Who was given the lock confirms it, and is told its fence.
+        if (touched.present && is_fair_acquire(effect) && effect.request[4] == grants_[touched.grant].token)
+          grants_[touched.grant].fence = touched.counter;
+        break;
+      case Role::queue:
+        if (!touched.touched) touched_.push_back(name);
+        touched.touched = true;
+        observe_queue(node, name, effect);
         break;
       case Role::resource:
         if (effect.kind == ModelRedis::EffectKind::set) observe_resource(touched, effect);
@@ -168,7 +191,8 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
             .elsewhere = view.elsewhere,
             .beside = view.beside,
             .robbed_at = view.robbed_at,
-            .others = {}};
+            .others = {},
+            .waiters = std::move(view.waiters)};
     check_majority(gone, "expired");
     return;
   }
@@ -255,6 +279,9 @@ bool Checkers::may_join(const View& view, bool writes) const {
 void Checkers::observe_expiry(const Node& node, std::size_t name, const ModelRedis::Effect& effect) {
   View& view = this->view(node, name);
   if (effect.expiry_ms == no_expiry) world_.fail("lease", "a lease was taken away");
+  if (view.present && view.grant != 0 && grants_[view.grant].given && !is_from(view.grant) &&
+      effect.expiry_ms > world_.wall(node) / 1000 + offer_ms + 1)
+    world_.fail("queue", "given for longer than it takes to confirm it: " + who(view.grant));
   if (view.present && view.expiry_ms != no_expiry) {
     ++figures_.renewals;
     if (effect.expiry_ms < view.expiry_ms) world_.fail("never shortened", "the lease of " + who(view.grant));
@@ -339,6 +366,151 @@ void Checkers::observe_own_time(const Node& node, const ModelRedis::Effect& effe
     default: return;
   }
 }
+
+// ---- Queues ------------------------------------------------------------------------------------------------------
+
+Checkers::Waiter* Checkers::find_waiter(View& view, std::string_view token) const {
+  const auto found = std::find_if(view.waiters.begin(), view.waiters.end(),
+                                  [token](const Waiter& waiter) { return waiter.token == token; });
+  return found == view.waiters.end() ? nullptr : &*found;
+}
+
+bool Checkers::lives(const Node& node, std::size_t name, const Waiter& waiter) const {
+  return node.redis.find(beat_of(names_[name].lock, waiter.token), names_[name].database) != nullptr;
+}
+
+void Checkers::observe_queue(Node& node, std::size_t name, const ModelRedis::Effect& effect) {
+  View& view = this->view(node, name);
+  if (effect.kind == ModelRedis::EffectKind::expired) return read_queue(node, name);
+  if (from_ == nullptr || effect.kind != ModelRedis::EffectKind::sorted_set_changed) return;
+  Waiter* waiter = find_waiter(view, effect.member);
+  if (effect.value.empty()) {
+    if (waiter == nullptr) return;
+    waiter->stands = false;
+    waiter->popped = effect.command == "zpopmin";
+    return;
+  }
+  if (effect.request.size() < 5 || effect.request[4] != effect.member)
+    world_.fail("queue", "somebody else was put there: " + std::string(effect.member));
+  if (waiter == nullptr) waiter = &view.waiters.emplace_back();
+  queued_.insert_or_assign(std::string(effect.member), Life{from_->process, from_->life});
+  if (waiter->has_left && !world_.plan().enabled(Fault::no_permission) && !world_.plan().enabled(Fault::busy_script))
+    world_.fail("queue", "it had left, and stands there again: " + waiter->token);
+  if (waiter->stands && !world_.plan().enabled(Fault::clock_back))
+    world_.fail("queue", "it has lost its place: " + waiter->token);
+  *waiter = {.token = std::string(effect.member),
+             .process = from_->process,
+             .life = from_->life,
+             .since = world_.wall(node),
+             .at = world_.now(),
+             .stands = true,
+             .has_left = waiter->has_left};
+}
+
+// Somebody else has written, or data were lost.
+void Checkers::read_queue(const Node& node, std::size_t name) {
+  View& view = this->view(node, name);
+  const Entry* const entry = node.redis.find(names_[name].queue, names_[name].database);
+  const auto* const set = entry == nullptr ? nullptr : std::get_if<SortedSetValue>(&entry->value);
+  for (Waiter& waiter : view.waiters) {
+    const SortedSetValue::Member* const member = set == nullptr ? nullptr : set->find(waiter.token);
+    waiter.stands = member != nullptr;
+    waiter.popped = false;
+    if (member != nullptr) waiter.since = static_cast<WallMicros>(member->score);
+  }
+  if (set == nullptr) return;
+  // A replica that lagged brings some back.
+  for (const SortedSetValue::Member& member : set->members) {
+    const auto known = queued_.find(member.name);
+    if (known == queued_.end() || find_waiter(view, member.name) != nullptr) continue;
+    view.waiters.push_back({.token = member.name,
+                            .process = known->second.process,
+                            .life = known->second.life,
+                            .since = static_cast<WallMicros>(member.score),
+                            .at = world_.now(),
+                            .stands = true});
+  }
+}
+
+// The one who takes the lock, or is given it. Whoever lives by the server's clock has its place, and so keeps its order, whatever
+// became of its client.
+void Checkers::check_turn(const Node& node, std::size_t name, std::string_view token) {
+  View& view = this->view(node, name);
+  const Waiter* const taker = find_waiter(view, token);
+  const bool queued = taker != nullptr && (taker->stands || taker->popped);
+  if (world_.plan().enabled(Fault::no_permission)) return;
+  if (taker != nullptr && taker->has_left && !world_.plan().enabled(Fault::busy_script))
+    world_.fail("queue", "the lock is of one who has left: " + taker->token);
+  // Who was put behind itself has come when the clock says so.
+  if (world_.plan().enabled(Fault::clock_back) || world_.plan().enabled(Fault::clock_forward)) return;
+  for (const Waiter& other : view.waiters)
+    if (&other != taker && (other.stands || other.popped) && lives(node, name, other) &&
+        (!queued || other.since < taker->since))
+      world_.fail("queue", std::string(token) + " has the lock before its turn, which was that of " + other.token);
+}
+
+// Of what a request has taken out of the queue.
+void Checkers::check_popped(const Node& node, std::size_t name) {
+  View& view = this->view(node, name);
+  for (Waiter& waiter : view.waiters) {
+    if (!waiter.popped) continue;
+    waiter.popped = false;
+    const bool granted = view.present && view.grant != 0 && grants_[view.grant].token == waiter.token;
+    if (granted) continue;
+    if (!lives(node, name, waiter))
+      check_taken_for_dead(node, waiter);
+    else if (!world_.plan().enabled(Fault::no_permission) && !world_.plan().enabled(Fault::foreign_fence))
+      world_.fail("queue", "it lives, and was passed over: " + waiter.token);
+  }
+  // Nothing of a leaver is on its way for so long.
+  std::erase_if(view.waiters, [this](const Waiter& waiter) {
+    return !waiter.stands && (!waiter.has_left || waiter.at + 300 * second < world_.now());
+  });
+}
+
+// Judged where all was well for long enough that it must have been heard of.
+void Checkers::check_taken_for_dead(const Node& node, const Waiter& waiter) {
+  Process& process = world_.processes()[waiter.process];
+  if (!process.alive || process.life != waiter.life || process.application == nullptr || process.lied_to) return;
+  const Plan& plan = world_.plan();
+  if (plan.enabled(Fault::no_permission) || plan.enabled(Fault::clock_forward) || plan.enabled(Fault::clock_back))
+    return;
+  const SimTime calm = calm_before(*process.plan) + patience;
+  for (const SimTime last : {world_.disturbed_until(), process.disturbed_until, process.links_changed_at})
+    if (last + calm > world_.now()) return;
+  for (const std::size_t index : world_.open_links()) {
+    const Link& link = world_.link(index);
+    if (link.process == process.index && !link.sound(world_.now())) return;
+  }
+  for (const Application::Slot& slot : process.application->slots())
+    if (slot.waiting && slot.queues() && slot.node == node.index && slot.exists() &&
+        text_of(slot.token()) == waiter.token)
+      world_.fail("queue", "it waits, and was taken for dead: " + waiter.token);
+}
+
+// Who waits and was given the lock asks soon.
+void Checkers::expect_confirmed(std::size_t domain, const Waiter& waiter) {
+  Process& process = world_.processes()[waiter.process];
+  if (!process.alive || process.life != waiter.life || process.application == nullptr) return;
+  for (Application::Slot& slot : process.application->slots())
+    if (slot.waiting && slot.queues() && slot.domain == domain && slot.exists() &&
+        text_of(slot.token()) == waiter.token)
+      expect_asking(process, slot);
+}
+
+// What it has told the server to take out is not there any more when all compensations were answered.
+void Checkers::check_left(const Process& process, const Application::Slot& slot) {
+  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
+  if (weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0) return;
+  View& view = views_[slot.domain];
+  Waiter* const waiter = find_waiter(view, text_of(slot.unclear));
+  if (waiter == nullptr || waiter->process != process.index || waiter->life != process.life) return;
+  waiter->has_left = weight(Fault::stale_failover) == 0;
+  if (waiter->stands && waiter->has_left && lives(world_.node(slot.node), slot.name, *waiter))
+    world_.fail("queue", "it has left, and stands there still: " + waiter->token);
+}
+
+// ---- Permits -----------------------------------------------------------------------------------------------------
 
 // Nobody of ours gives either of its keys a TTL, or deletes one of them.
 void Checkers::observe_semaphore(Node& node, std::size_t name, Role role, const ModelRedis::Effect& effect) {
@@ -449,9 +621,15 @@ void Checkers::check_owner(std::uint32_t number, std::string_view what) {
 
 void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect) {
   View& view = this->view(node, name);
+  const bool gift = is_gift(effect);
+  const bool queued = gift || is_fair_acquire(effect);
+  Waiter* const waiter = queued ? find_waiter(view, token) : nullptr;
+  if (queued) check_turn(node, name, token);
   if (const std::uint32_t before = find(node.index, token); before != 0 && of_quorum(name)) {
     check_owner(before, "takes");
     ++figures_.repairs;
+  } else if (before != 0 && queued && grants_[before].given && !grants_[before].told && !grants_[before].released) {
+    // It did not confirm in time, and stood in the queue again.
   } else if (before != 0) {
     // An unasked reply shifts the answers: a NOSCRIPT that is another's then makes a SET go out once more.
     if (!world_.processes()[from_->process].lied_to)
@@ -465,12 +643,19 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   const auto number = static_cast<std::uint32_t>(grants_.size());
   Grant grant;
   grant.token = token;
-  grant.process = from_->process;
-  grant.life = from_->life;
+  grant.process = gift && waiter != nullptr ? waiter->process : from_->process;
+  grant.life = gift && waiter != nullptr ? waiter->life : from_->life;
   grant.name = name;
   grant.at = world_.now();
   grant.kept_at = grant.at;
-  const bool fenced = effect.request.size() > 2 && effect.request[2] == "2";
+  grant.given = gift;
+  if (gift && waiter == nullptr) {
+    world_.fail("queue", "the lock was given to one who did not stand in the queue: " + grant.token);
+  } else if (gift) {
+    expect_confirmed(domain_of(node.index, name), *waiter);
+  }
+  const bool fenced = effect.request.size() > 2 &&
+                      (effect.request[2] == "2" || (is_fair_acquire(effect) && !gift && effect.request[7] == "1"));
   if (fenced) {
     grant.fence = view.counter;
     // What a quorum has written down may be far ahead of this node's clock.
@@ -480,6 +665,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
     view.last_fence = view.counter;
   }
   view.counter = 0;
+  if (waiter != nullptr) waiter->stands = waiter->popped = false;
   grants_.push_back(grant);
   numbers_[node.index].insert_or_assign(std::string(token), number);
   ++figures_.grants;
@@ -505,7 +691,17 @@ void Checkers::note_deleted(std::uint32_t number) {
 void Checkers::after_receive(Node& node, std::size_t commands) {
   figures_.commands += commands;
   from_ = nullptr;
-  for (const std::size_t name : counted_) view(node, name).counter = 0;
+  for (const std::size_t name : counted_) {
+    View& view = this->view(node, name);
+    // Of one who was given the lock.
+    if (view.counter != 0 && view.present && grants_[view.grant].given && grants_[view.grant].fence == view.counter) {
+      if (view.counter <= view.last_fence && !view.fence_excused)
+        world_.fail("fences", "the fence of " + who(view.grant) + " is " + std::to_string(view.counter) + " behind " +
+                                  std::to_string(view.last_fence));
+      view.last_fence = view.counter;
+    }
+    view.counter = 0;
+  }
   counted_.clear();
   for (const std::size_t name : touched_) {
     View& view = this->view(node, name);
@@ -517,6 +713,7 @@ void Checkers::after_receive(Node& node, std::size_t commands) {
       note_permits(view, right);
       continue;
     }
+    if (world_.plan().fair) check_popped(node, name);
     if (view.present && view.emptied) view.foreign = true;  // What is left are fields of others.
     view.emptied = false;
     view.leaving = false;
@@ -576,6 +773,7 @@ void Checkers::read(Node& node, std::size_t name) {
   if (fence != view.beside.fence) view.beside = {.fence = fence};
   view.touched = false;
   if (world_.plan().of_semaphore(name)) return read_permits(node, name);
+  if (world_.plan().fair) read_queue(node, name);
   const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
   const std::vector<std::uint32_t> before = view.all();
   view.present = entry != nullptr;
@@ -647,18 +845,22 @@ void Checkers::expect_woken(std::size_t domain, Role channel) {
   for (Process& process : world_.processes())
     for (Application::Slot& slot : process.slots()) {
       if (!slot.waiting || slot.wake_expected || slot.domain != domain || !slot.announced()) continue;
-      if (channel_of(slot) != channel) continue;
-      if (!process.application->may_ask(slot)) continue;
-      slot.wake_expected = true;
-      world_.after(woken_within + 10 * world_.plan().latency_max,
-                   [this, index = process.index, life = process.life, chosen = &slot, wait = slot.waits,
-                    at = world_.now(), asked = world_.thread_at(slot.worker->thread)->asked] {
-                     Process& later = world_.processes()[index];
-                     if (!later.alive || later.life != life) return;
-                     chosen->wake_expected = false;
-                     if (chosen->waiting && chosen->waits == wait) check_woken(later, *chosen, at, asked);
-                   });
+      if (channel_of(slot) != channel || slot.queues()) continue;
+      expect_asking(process, slot);
     }
+}
+
+void Checkers::expect_asking(Process& process, Application::Slot& slot) {
+  if (slot.wake_expected || !process.application->may_ask(slot)) return;
+  slot.wake_expected = true;
+  world_.after(woken_within + 10 * world_.plan().latency_max,
+               [this, index = process.index, life = process.life, chosen = &slot, wait = slot.waits, at = world_.now(),
+                asked = world_.thread_at(slot.worker->thread)->asked] {
+                 Process& later = world_.processes()[index];
+                 if (!later.alive || later.life != life) return;
+                 chosen->wake_expected = false;
+                 if (chosen->waiting && chosen->waits == wait) check_woken(later, *chosen, at, asked);
+               });
 }
 
 // Judged where all was well long enough before that every connection that was lost is there again.
@@ -769,7 +971,8 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
     world_.fail("ledger", "client " + std::to_string(process.index) + " believes to hold what was never granted");
     return;
   }
-  const Grant& grant = grants_[number];
+  Grant& grant = grants_[number];
+  grant.told = true;
   if (grant.process != process.index || grant.life != process.life) {
     world_.fail("ledger", "client " + std::to_string(process.index) + " believes to hold what is of " + who(number));
     return;
@@ -1044,6 +1247,7 @@ void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at
 void Checkers::check_compensated(Process& process, Application::Slot& slot, std::size_t pending) {
   if (slot.unclear.empty() || slot.depth != 0 || process.lied_to) return;
   if (pending != 0) return;
+  if (slot.queues()) check_left(process, slot);
   const std::uint32_t number = find(slot.node, {slot.unclear.bytes().data(), slot.unclear.bytes().size()});
   const View& view = views_[slot.domain];
   // A replica keeps what has expired, and shows it to nobody.
@@ -1078,7 +1282,9 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
     world_.fail("permits", "client " + std::to_string(process.index) + " was told that another number is set of " +
                                names_[slot.name].lock);
   const bool denied = status == Status::lock_busy || status == Status::upgrade_refused;
-  slot.denied = denied && slot.depth == 0 ? slot.token() : Token();
+  slot.denied = denied && slot.depth == 0 && !slot.queues() ? slot.token() : Token();
+  // It is out of the queue when its compensation was answered. Until then it may be given the lock.
+  if (denied && slot.depth == 0 && slot.queued) slot.unclear = slot.token();
   // Refused for good, or not killed: no promise.
   const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
   if (status != Status::ok && !denied && slot.depth == 0 && !slot.token().empty() &&
@@ -1087,7 +1293,7 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
     slot.unclear = slot.token();
   if (status == Status::ok && (number == 0 || grants_[number].process != process.index))
     world_.fail("ledger", "client " + std::to_string(process.index) + " was granted what the server did not set");
-  if (denied && slot.depth == 0 && number != 0 && grants_[number].at >= since)
+  if (denied && slot.depth == 0 && number != 0 && grants_[number].at >= since && !slot.queues())
     world_.fail("ledger", "client " + std::to_string(process.index) + " was told busy and is " + who(number));
 }
 
@@ -1191,6 +1397,18 @@ void Checkers::check_permits_left(const Node& node, std::size_t name) {
       world_.fail("nothing left", "still there: " + who(number));
 }
 
+// A queue goes with its last waiter, or by itself, and a beat soon.
+void Checkers::check_queue_left(const Node& node, std::size_t name) {
+  if (world_.plan().enabled(Fault::no_permission)) return;
+  const Entry* const queue = node.redis.find(names_[name].queue, names_[name].database);
+  if (queue != nullptr && queue->expiry_ms == no_expiry)
+    world_.fail("nothing left", names_[name].queue + " without a TTL");
+  for (const Waiter& waiter : view(node, name).waiters)
+    if (const Entry* const beat = node.redis.find(beat_of(names_[name].lock, waiter.token), names_[name].database);
+        beat != nullptr && beat->expiry_ms == no_expiry)
+      world_.fail("nothing left", "a beat without a TTL: " + waiter.token);
+}
+
 void Checkers::all_over() {
   for (Node& node : world_.nodes()) {
     node.redis.set_now(world_.wall(node));  // Nobody may have spoken to it for long.
@@ -1201,6 +1419,7 @@ void Checkers::all_over() {
         check_permits_left(node, name);
         continue;
       }
+      if (world_.plan().fair) check_queue_left(node, name);
       // What was left behind has a lease, and nobody renews it any more.
       const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
       if (entry == nullptr) continue;

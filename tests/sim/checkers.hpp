@@ -16,6 +16,9 @@
 // ledger           what a client is told is what the server did, and a reader who asks to write is told upgrade_refused
 // permits          no more are taken than there are, and so many are free as nobody has, but where somebody else has touched
 //                  either; nobody else is told that another number was set
+// queue            a fair lock is granted to nobody while one who lives stands before it in the queue, and to nobody who has left;
+//                  a gift is for 3 s, and where all was well for a while nobody who waits is taken for dead, or sleeps on
+//                  when it was given the lock
 // fences           each grant's is larger than the one before
 // resource         who checks fences never lets an older holder write behind a newer; fenced_set() is such a one
 // feed             nobody's hold is renewed when its application was not alive for its liveness
@@ -141,6 +144,8 @@ class Checkers {
     bool broken = false;
     bool deleted = false;   // And not brought back by a replica that lagged.
     bool released = false;  // By a command of its own.
+    bool given = false;     // By somebody else, of a fair lock,
+    bool told = false;      // and its client has believed in it.
     SimTime at = 0;
     SimTime kept_at = 0;                     // The last time that its lease was changed.
     SimTime written_at = -1;                 // To the resource, by fenced_set().
@@ -159,6 +164,7 @@ class Checkers {
     std::string taken;            // Of a semaphore: the permits that somebody has.
     std::string semaphore_channel;
     int database = 0;
+    std::string queue;  // Of a fair lock.
   };
   // What a key or a channel is to a name.
   enum class Role : std::uint8_t {
@@ -169,7 +175,8 @@ class Checkers {
     read_write_channel,
     permits,
     taken,
-    semaphore_channel
+    semaphore_channel,
+    queue
   };
   struct Part {
     std::size_t name = 0;
@@ -182,6 +189,17 @@ class Checkers {
   };
   // Of a read/write lock.
   enum class Mode : std::uint8_t { none, read, write };
+  // One in the queue of a fair lock.
+  struct Waiter {
+    std::string token;
+    std::size_t process = 0;
+    std::uint32_t life = 0;
+    WallMicros since = 0;   // As the server has it.
+    SimTime at = 0;         // When it came.
+    bool stands = false;    // Else it is out of the queue by now,
+    bool popped = false;    // by the request in progress.
+    bool has_left = false;  // Its client knows that the server has taken it out.
+  };
   // A lock as a node has it.
   struct View {
     bool present = false;
@@ -200,6 +218,7 @@ class Checkers {
     std::vector<std::uint32_t> others;  // Whoever holds it beside `grant`: readers, a writer's own read, other permits.
     bool joining = false;               // Extended by one that holds nothing: the request in progress is to let it in.
     bool leaving = false;               // The request in progress has taken a field away.
+    std::vector<Waiter> waiters;        // By when they came.
 
     [[nodiscard]] bool has(std::uint32_t number) const noexcept;
     void add(std::uint32_t number);
@@ -230,6 +249,15 @@ class Checkers {
   [[nodiscard]] std::string own_time_key(std::size_t name, std::string_view token) const;
   [[nodiscard]] bool is_from(std::uint32_t number) const;
   [[nodiscard]] bool may_join(const View& view, bool writes) const;
+  void observe_queue(Node& node, std::size_t name, const ModelRedis::Effect& effect);
+  void read_queue(const Node& node, std::size_t name);
+  void check_turn(const Node& node, std::size_t name, std::string_view token);
+  void check_taken_for_dead(const Node& node, const Waiter& waiter);
+  void check_popped(const Node& node, std::size_t name);
+  void expect_confirmed(std::size_t domain, const Waiter& waiter);
+  void check_left(const Process& process, const Application::Slot& slot);
+  [[nodiscard]] bool lives(const Node& node, std::size_t name, const Waiter& waiter) const;
+  [[nodiscard]] Waiter* find_waiter(View& view, std::string_view token) const;
   void observe_semaphore(Node& node, std::size_t name, Role role, const ModelRedis::Effect& effect);
   void observe_permit_taken(Node& node, std::size_t name, const ModelRedis::Effect& effect);
   void observe_permit_gone(const Node& node, std::size_t name, const ModelRedis::Effect& effect);
@@ -239,6 +267,7 @@ class Checkers {
   [[nodiscard]] std::int64_t expiry_of(std::size_t name, const View& view, std::uint32_t number) const;
   [[nodiscard]] static Role channel_of(const Application::Slot& slot) noexcept;
   void expect_woken(std::size_t domain, Role channel);
+  void expect_asking(Process& process, Application::Slot& slot);
   void check_woken(Process& process, const Application::Slot& slot, SimTime released_at, std::uint64_t asked);
   void note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect);
   void note_deleted(std::uint32_t number);
@@ -266,6 +295,7 @@ class Checkers {
   void note_keys(const Node& node);
   [[nodiscard]] std::uint32_t find(std::size_t node, std::string_view token) const;
   void read(Node& node, std::size_t name);
+  void check_queue_left(const Node& node, std::size_t name);
   void check_permits_left(const Node& node, std::size_t name);
   [[nodiscard]] std::string who(std::uint32_t number) const;
 
@@ -278,6 +308,12 @@ class Checkers {
     std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
   };
   using Numbers = std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>>;
+  // Of a client.
+  struct Life {
+    std::size_t process = 0;
+    std::uint32_t life = 0;
+  };
+  std::unordered_map<std::string, Life, Hash, std::equal_to<>> queued_;  // Whoever has stood in a queue, by token.
   std::vector<Numbers> numbers_;  // By node: a token is one grant on each.
   std::vector<Names> names_;
   std::unordered_map<std::string, std::vector<Part>, Hash, std::equal_to<>> keys_;

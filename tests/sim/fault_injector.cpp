@@ -69,6 +69,11 @@ void FaultInjector::end() {
         world_.checkers().excuse_fence(node, index);
         (void)world_.foreign(node, {"DEL", derived(fence_prefix, name)});
       }
+      if (world_.plan().fair) {
+        const Entry* const queue = node.redis.find(queue_of(name));
+        if (queue != nullptr && (queue->expiry_ms == no_expiry || queue->type() != ValueType::sorted_set))
+          (void)world_.foreign(node, {"DEL", queue_of(name)});
+      }
       const Entry* const entry = node.redis.find(name);
       if (entry == nullptr) continue;
       if (entry->expiry_ms == no_expiry || world_.checkers().foreign(node, index)) {
@@ -240,12 +245,15 @@ void FaultInjector::on_server(Fault fault, Node& node) {
       static constexpr const char* of_semaphores[] = {"incrby", "zadd", "zrem",  "zremrangebyscore", "zscore", "zcard",
                                                       "zrange", "time", "exists"};
       std::vector<std::string>& forbidden = node.redis.faults().forbidden_commands;
+      static constexpr const char* of_queues[] = {"zpopmin", "zadd", "zscore", "zrem", "time", "exists"};
       const auto is_of_semaphores = [](const std::string& command) {
         return std::find(std::begin(of_semaphores), std::end(of_semaphores), command) != std::end(of_semaphores);
       };
       if (!world_.plan().permits.empty() && random.coin() &&
           std::none_of(forbidden.begin(), forbidden.end(), is_of_semaphores))
         forbidden.emplace_back(of_semaphores[random.index(std::size(of_semaphores))]);
+      else if (world_.plan().fair && random.coin())
+        forbidden.emplace_back(of_queues[random.index(std::size(of_queues))]);
       else
         forbidden.emplace_back(commands[random.index(std::size(commands))]);
       world_.after(length, [&node] { node.redis.faults().forbidden_commands.clear(); });
@@ -297,6 +305,8 @@ void FaultInjector::on_data(Fault fault, Node& node) {
     index = plan.semaphore_names + random.index(plan.permits.size());
     name = random.coin() ? plan.names[index] : taken_permits_of(plan.names[index]);
   }
+  if (plan.fair && index < plan.quorum_names && fault != Fault::foreign_fence && random.chance(300'000))
+    name = queue_of(name);
   world_.count(fault, node.lane, name);
   Checkers& checkers = world_.checkers();
   if (outside_model(fault)) fault == Fault::flush_all ? checkers.break_all(node) : checkers.break_name(node, index);
@@ -385,6 +395,7 @@ void FaultInjector::on_node(Fault fault, Node& node) {
       (void)world_.foreign(node, {"PUBLISH", derived(channel_prefix, name), payload});
       if (world_.plan().read_write)
         (void)world_.foreign(node, {"PUBLISH", derived(read_write_channel_prefix, name), payload});
+      if (world_.plan().fair) forge_grants(node);
       for (std::size_t index = 0; index < world_.plan().permits.size(); ++index)
         (void)world_.foreign(
             node,
@@ -393,6 +404,21 @@ void FaultInjector::on_node(Fault fault, Node& node) {
       return;
     }
     default: return;
+  }
+}
+
+// Of fair locks, to who waits and to who does not.
+void FaultInjector::forge_grants(Node& node) {
+  for (const Process& process : world_.processes()) {
+    if (!process.alive || process.application == nullptr) continue;
+    for (const Application::Slot& slot : process.application->slots()) {
+      if (!slot.queues() || !slot.exists() || slot.token().empty()) continue;
+      const std::string token(slot.token().bytes().string_view());
+      (void)world_.foreign(
+          node,
+          {"PUBLISH", std::string(fair_channel_prefix.string_view()) + ":{" + token.substr(0, token.rfind(':')) + "}",
+           token});
+    }
   }
 }
 

@@ -37,6 +37,7 @@ class FaultInjector {
   void refuse(Fault fault, Node& node, SimTime length);
   void refuse_subscribers(Node& node, SimTime length);
   void on_data(Fault fault, Node& node);
+  void forge_grants(Node& node);
   void on_network(Fault fault);
   void on_node(Fault fault, Node& node);
   [[nodiscard]] Node& any_node();

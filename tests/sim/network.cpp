@@ -46,7 +46,8 @@ void erase_messages(std::string& bytes) {
 // A release or a compensation, and nothing else.
 bool lets_go(std::string_view bytes) {
   const Script* const all[] = {&scripts::mutex_release, &scripts::mutex_release_announced, &scripts::reentrant_release,
-                               &scripts::multi_release, &scripts::read_write_release,      &scripts::semaphore_release};
+                               &scripts::multi_release, &scripts::read_write_release,      &scripts::semaphore_release,
+                               &scripts::fair_release};
   for (const Script* const script : all)
     if (bytes.find(script->text.string_view()) != std::string_view::npos ||
         bytes.find(script->sha.bytes().string_view()) != std::string_view::npos)

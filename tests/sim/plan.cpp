@@ -374,7 +374,35 @@ void draw_semaphores(Plan& plan, WorldKind kind) {
   }
 }
 
+// Some locks of single nodes become fair ones, beside others of the same name or with none, and in some worlds all of them want one
+// name. Drawn apart, and by a number that leaves the worlds of the older seeds in seeds.txt what they were.
+void draw_fair(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x12b12);
+  if (kind == WorldKind::quorum || !random.chance(200'000)) return;
+  const bool alone = random.coin();
+  const bool one_name = random.coin();
+  const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
+  const std::size_t name = random.index(plan.quorum_names == 0 ? 1 : plan.quorum_names);
+  for (ClientPlan& client : plan.clients) {
+    if (client.quorum || client.crowd || client.posts) continue;
+    for (SlotPlan& slot : client.slots) {
+      if (slot.kind >= KindOfLock::read || (!alone && !random.chance(often))) continue;
+      slot.kind = random.coin() ? KindOfLock::fair : KindOfLock::fair_fenced;
+      if (one_name && slot.name < plan.quorum_names) slot.name = name;
+      plan.fair = true;
+    }
+  }
+}
+
+std::string tag_of(const std::string& name) { return name.find('{') == std::string::npos ? "{" + name + "}" : name; }
+
 }  // namespace
+
+std::string queue_of(const std::string& name) { return "holdfast_queue:" + tag_of(name); }
+
+std::string beat_of(const std::string& name, std::string_view token) {
+  return "holdfast_beat:" + tag_of(name) + ":" + std::string(token);
+}
 
 std::string taken_permits_of(const std::string& name) {
   return (name.find('{') == std::string::npos ? "{" + name + "}" : name) + ":timeout";
@@ -428,6 +456,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_posters(plan, kind);
   draw_read_write(plan, kind);
   draw_semaphores(plan, kind);
+  draw_fair(plan, kind);
   return plan;
 }
 

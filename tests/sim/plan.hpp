@@ -22,7 +22,7 @@ enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, da
 inline constexpr std::array<std::string_view, 9> world_kind_names = {
     "any", "calm", "network", "servers", "processes", "data", "clocks", "quorum", "connecting"};
 
-// `read` and `write` are the sides of one ReadWriteLock, `semaphore` is a permit.
+// `read` and `write` are the sides of one ReadWriteLock, `semaphore` is a permit, `fair` and `fair_fenced` have a queue.
 enum class KindOfLock : std::uint8_t {
   mutex,
   announced,
@@ -32,7 +32,9 @@ enum class KindOfLock : std::uint8_t {
   fenced,
   read,
   write,
-  semaphore
+  semaphore,
+  fair,
+  fair_fenced
 };
 
 // One lock object of a client's program.
@@ -113,6 +115,7 @@ struct Plan {
   bool read_write = false;                 // Some slots are sides of read/write locks.
   std::size_t semaphore_names = SIZE_MAX;  // From this one on they are of semaphores,
   std::vector<std::uint32_t> permits;      // each of which has so many, in either database.
+  bool fair = false;                       // Some slots of single nodes are fair locks.
   bool restart_guard = true;
   bool one_room =
       false;  // All nodes are restarted, or replaced by their replicas, at once, and a program goes with them.
@@ -151,6 +154,9 @@ inline constexpr std::size_t crowd_max = 300;
 
 // The key beside a semaphore's name, with the permits that somebody has.
 [[nodiscard]] std::string taken_permits_of(const std::string& name);
+// The keys beside a fair lock's name: who waits, and that a waiter lives.
+[[nodiscard]] std::string queue_of(const std::string& name);
+[[nodiscard]] std::string beat_of(const std::string& name, std::string_view token);
 // Of the seed, or of the bytes while there are some.
 [[nodiscard]] Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes = nullptr);
 
