@@ -79,6 +79,14 @@ constexpr Canary all[] = {
     {"permit_too_many", "takes one where none is free", Sin::permit_too_many, "permits,exclusion"},
     {"permits_all_taken_back", "takes back all permits where the time of one is over", Sin::permits_all_taken_back,
      "ownership,validity"},
+    {"queue_ignored", "takes a free lock whoever stands in the queue", Sin::queue_ignored, "queue"},
+    {"live_waiter_skipped", "gives its lock to one who is gone, and passes over who lives", Sin::live_waiter_skipped,
+     "queue"},
+    {"last_comes_first", "gives its lock to the last in the queue", Sin::last_comes_first, "queue"},
+    {"place_lost_by_beat", "goes to the end of the queue whenever it asks", Sin::place_lost_by_beat, "queue"},
+    {"leaver_stays", "gives up, and stays in the queue", Sin::leaver_stays, "queue"},
+    {"gift_without_end", "gives its lock away without a lease", Sin::gift_without_end, "lease"},
+    {"gift_too_long", "gives its lock away for longer than it takes to confirm it", Sin::gift_too_long, "queue"},
     {"quorum_of_reachable", "counts its majority of the nodes that it has met", Sin::quorum_of_reachable,
      "exclusion,validity,ledger"},
     {"half_is_enough", "takes half of an even number for a majority", Sin::half_is_enough, "exclusion,validity,ledger"},
@@ -441,6 +449,19 @@ Replacement replacement_of(Sin sin) noexcept {
     case Sin::permit_not_counted: return {"'INCRBY', key, -1)", "'INCRBY', key,  0)"};
     case Sin::permit_too_many: return {"if tonumber(free) < 1 then", "if tonumber(free) < 0 then"};
     case Sin::permits_all_taken_back: return {"taken, '-inf', now)", "taken, '-inf', 1/0)"};
+    case Sin::queue_ignored: return {"call('ZPOPMIN', queue)[1] or me", "me call('ZREM', queue, me)     "};
+    case Sin::live_waiter_skipped:
+      return {"until not head or call('EXISTS', beat .. head) == 1",
+              "until not head or call('EXISTS', beat .. head) == 0"};
+    case Sin::last_comes_first: return {"repeat\nhead = call('ZPOPMIN'", "repeat\nhead = call('ZPOPMAX'"};
+    case Sin::place_lost_by_beat: return {"'NX', now, me)", "'CH', now, me)"};
+    case Sin::leaver_stays:
+      return {"call('ZREM', queue, me)\ncall('DEL', beat .. me)", "call('ZREM', queue, '')\ncall('DEL', beat .. '')"};
+    case Sin::gift_without_end:
+      return {"call('HSET', lock, head, '1')\ncall('PEXPIRE', lock, 3000)",
+              "call('HSET', lock, head, '1')\ncall('PEXPIRE', '--', 3000)"};
+    case Sin::gift_too_long:
+      return {"call('PEXPIRE', lock, 3000)\nredis.pcall", "call('PEXPIRE', lock, 9000)\nredis.pcall"};
     default: return {};
   }
 }

@@ -88,6 +88,14 @@ enum class Sin : std::uint8_t {
   permit_not_counted,
   permit_too_many,
   permits_all_taken_back,
+  // Its queue.
+  queue_ignored,
+  live_waiter_skipped,
+  last_comes_first,
+  place_lost_by_beat,
+  leaver_stays,
+  gift_without_end,
+  gift_too_long,
   // Its quorum.
   quorum_of_reachable,
   half_is_enough,

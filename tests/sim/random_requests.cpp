@@ -260,7 +260,7 @@ std::vector<std::string> RandomRequests::plain_command(bool& clock) {
       break;
     case 53: add(random_.pick<std::string>({"zscore", "zrank"}), key(), short_value()); break;
     case 54:
-      add(random_.pick<std::string>({"zcard", "zpopmin"}), key());
+      add(random_.pick<std::string>({"zcard", "zpopmin", "zpopmax"}), key());
       if (random_.one_in(4)) add(number());
       break;
     case 55:

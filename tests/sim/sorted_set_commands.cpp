@@ -113,7 +113,7 @@ void zrem(Call& call) {
   call.reply.integer(removed);
 }
 
-void zpopmin(Call& call) {
+void pop(Call& call, bool last) {
   if (call.count() > 3) return call.refuse_syntax();
   std::int64_t most = 1;
   if (call.count() == 3 && (!read_integer(call[2], most) || most < 0))
@@ -124,14 +124,17 @@ void zpopmin(Call& call) {
   const std::size_t count = std::min(static_cast<std::size_t>(most), size);
   call.reply.array(2 * count);
   for (std::size_t index = 0; index < count; ++index) {
-    const Member first = set->members.front();
-    set->members.erase(set->members.begin());
-    call.tell(Effect::sorted_set_changed, call[1], first.name);
-    call.reply.bulk(first.name);
-    call.reply.real(first.score);
+    const auto place = last ? set->members.end() - 1 : set->members.begin();
+    const Member member = *place;
+    set->members.erase(place);
+    call.tell(Effect::sorted_set_changed, call[1], member.name);
+    call.reply.bulk(member.name);
+    call.reply.real(member.score);
   }
   if (count != 0) call.erase_if_empty(call[1]);
 }
+void zpopmin(Call& call) { pop(call, false); }
+void zpopmax(Call& call) { pop(call, true); }
 
 void zscore(Call& call) {
   SortedSetValue* set = nullptr;
@@ -343,6 +346,7 @@ constexpr Command all_commands[] = {
     {"zincrby", 4, writes, zincrby},
     {"zrem", -3, flag_write, zrem},
     {"zpopmin", -2, flag_write, zpopmin},
+    {"zpopmax", -2, flag_write, zpopmax},
     {"zscore", 3, 0, zscore},
     {"zcard", 2, 0, zcard},
     {"zrank", 3, 0, zrank},
