@@ -39,6 +39,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/core/fair_kind.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/read_write_kind.hpp"
 #include "holdfast/core/reentrant_kind.hpp"
@@ -203,7 +204,8 @@ class World final : ModelClient::Observer {
                                               &fenced_kind,       &announced_mutex_kind,
                                               &fenced_mutex_kind, &announced_fenced_mutex_kind,
                                               &read_kind,         &write_kind,
-                                              &semaphore_kind};
+                                              &semaphore_kind,    &fair_kind,
+                                              &fair_fenced_kind};
   static const char* key_of(const LockKind& kind) { return &kind == &semaphore_kind ? permits_text : key_text; }
 
   void make_lock(LockStory& story, Duration lease, const LockKind& kind) {
@@ -307,8 +309,10 @@ class World final : ModelClient::Observer {
       return;
     }
     TokenStory& story = stories_[token];
-    HOLDFAST_THEOREM(std::stoi(token.substr(0, 8)) == from.client, trace_ + token);
+    HOLDFAST_THEOREM(effect == ModelServer::Effect::given || std::stoi(token.substr(0, 8)) == from.client,
+                     trace_ + token);
     switch (effect) {
+      case ModelServer::Effect::given:
       case ModelServer::Effect::set: story.set_at = ++server_time_; return;
       case ModelServer::Effect::extended: return;
       case ModelServer::Effect::counted:
@@ -351,7 +355,8 @@ class World final : ModelClient::Observer {
   static std::vector<std::string> late_acquires(const std::string& token) {
     const std::string counter = "$23\r\nredisson_lock_token:{k}\r\n";
     std::vector<std::string> all = {"$3\r\nSET\r\n$1\r\nk\r\n$32\r\n" + token};
-    for (const Script* const script : {&scripts::reentrant_acquire, &scripts::read_acquire, &scripts::write_acquire})
+    for (const Script* const script :
+         {&scripts::reentrant_acquire, &scripts::read_acquire, &scripts::write_acquire, &scripts::fair_acquire})
       add_script(all, *script, "$1\r\n1\r\n$1\r\nk\r\n$32\r\n" + token);
     for (const Script* const script : {&scripts::fenced_acquire, &scripts::mutex_acquire_fenced})
       add_script(all, *script, "$1\r\n2\r\n$1\r\nk\r\n" + counter + "$32\r\n" + token);
@@ -466,6 +471,7 @@ class World final : ModelClient::Observer {
         quiet = quiet && client.session().ready() && client.session().in_flight() == 0 &&
                 client.session().compensations_pending() == 0;
       }
+      for (const LockStory& story : locks_) quiet = !clients_[story.client].leave_queue(*story.lock) && quiet;
       server_.now = server_.now + 300ms;
     }
     HOLDFAST_THEOREM(quiet, trace_);

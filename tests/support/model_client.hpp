@@ -43,11 +43,19 @@ class ModelClient {
   // As the destructor of a lock object: a hold is posted back, the rest is abandoned.
   void remove_lock(Lock& lock) {
     if (lock.stepping) give_up(lock);
+    (void)leave_queue(lock);
     if (lock.machine.state() == LockState::held || lock.machine.state() == LockState::at_risk)
       (void)lock.machine.release(session_.identity().native_delete, true, server_.now, server_.now + request_timeout);
     settle(lock);
     session_.abandon(&lock, server_.now);
     std::erase_if(locks_, [&](const auto& it) { return it.get() == &lock; });
+  }
+  // Of a kind that queues: nobody waits any more. What is still asked ends unclear, and leaves by itself.
+  bool leave_queue(Lock& lock) {
+    if (!lock.machine.kind().queues || lock.machine.state() == LockState::acquiring || !lock.machine.leave_queue())
+      return false;
+    settle(lock);
+    return true;
   }
   // ---- Commands of the application
 
@@ -63,6 +71,7 @@ class ModelClient {
   void acquire(Lock& lock, const Course* course = nullptr) {
     if (lock.machine.kind().reentrant && lock.machine.held(server_.now))
       return ask(lock, course, lock.machine.reenter(server_.now, server_.now + request_timeout));
+    if (lock.machine.kind().queues) lock.machine.join_queue();
     char text[token_text_size + 1];
     std::snprintf(text, sizeof text, "%08d%024d", number_, ++tokens_drawn_);
     ask(lock, course, lock.machine.acquire(Token(ByteView(text)), server_.now, server_.now + request_timeout));
@@ -75,6 +84,7 @@ class ModelClient {
     if (lock.machine.count() > 1)
       return ask(lock, course, lock.machine.step_down(posted, server_.now, server_.now + request_timeout));
     if (lock.stepping) return;
+    (void)leave_queue(lock);
     ask(lock, course,
         lock.machine.release(session_.identity().native_delete, posted, server_.now, server_.now + request_timeout));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// ModelServer is a Redis or Valkey as far as a lock can tell: strings and hashes with lifetimes, permits, counters of fences,
-// scripts known by their SHA-1, connections with bytes in both directions, a clock that its owner sets. It executes one
+// ModelServer is a Redis or Valkey as far as a lock can tell: strings and hashes with lifetimes, permits, queues, counters of
+// fences, scripts known by their SHA-1, connections with bytes in both directions, a clock that its owner sets. It executes one
 // request when it is told to, so that every order of events can be had. It is honest: what it answers is what it did, but
 // for the faults that it is asked for.
 #pragma once
@@ -69,6 +69,7 @@ class ModelServer {
   };
   enum class Effect : std::uint8_t {
     set,
+    given,  // Set for the first in the queue, by a request of somebody else: `token` is not of `from`.
     extended,
     counted,  // A step has set the count of the token's field.
     deleted,
@@ -201,6 +202,7 @@ class ModelServer {
       &scripts::read_write_step,      &scripts::read_write_release,
       &scripts::read_write_renew,     &scripts::semaphore_acquire,
       &scripts::semaphore_release,    &scripts::semaphore_renew,
+      &scripts::fair_acquire,         &scripts::fair_release,
   };
   // The script that an EVAL or an EVALSHA names; nullptr for one that no holdfast client has.
   static const Script* script_of(const std::vector<std::string>& words) {
@@ -223,7 +225,7 @@ class ModelServer {
     return ByteView(text) == scripts::mutex_release.text || ByteView(text) == scripts::mutex_release_announced.text ||
            ByteView(text) == scripts::reentrant_release.text || ByteView(text) == scripts::reentrant_step.text ||
            ByteView(text) == scripts::read_write_release.text || ByteView(text) == scripts::read_write_step.text ||
-           ByteView(text) == scripts::semaphore_release.text;
+           ByteView(text) == scripts::semaphore_release.text || ByteView(text) == scripts::fair_release.text;
   }
   static std::string refused_for_each(std::size_t count) {
     std::string reply = "*" + std::to_string(count) + "\r\n";
@@ -288,7 +290,10 @@ class ModelServer {
     if (&script == &scripts::reentrant_step || &script == &scripts::read_write_step)
       return step(connection, key, token, std::stoll(arguments[1]), std::stoll(arguments[2]), sha);
 
+    if (&script == &scripts::fair_release) return release_to_next(connection, key, token);
+
     // The acquires that are scripts.
+    if (&script == &scripts::fair_acquire) return take_turn(connection, key, arguments);
     if (&script == &scripts::read_acquire) return let_reader_in(connection, key, arguments);
     if (&script == &scripts::semaphore_acquire) return take_permit(connection, key, arguments, sha);
     if (const Entry* const entry = find(key); entry != nullptr) {
@@ -299,9 +304,7 @@ class ModelServer {
     create(connection, key, token, std::stoll(arguments[1]), type);
     if (&script == &scripts::write_acquire) entries_[key].mode = Mode::write;
     if (&script == &scripts::reentrant_acquire || &script == &scripts::write_acquire) return "+OK\r\n";
-    std::uint64_t& counter = counters_[keys[1]];
-    counter = std::max(counter + 1, static_cast<std::uint64_t>(now.nanoseconds() / 1000));
-    return bulk(std::to_string(counter));
+    return bulk(std::to_string(next_fence(keys[1])));
   }
 
   std::string client(Connection& connection, const std::vector<std::string>& words) {
@@ -330,7 +333,7 @@ class ModelServer {
   }
 
   void create(const Connection& connection, const std::string& key, const std::string& token, std::int64_t milliseconds,
-              EntryType type) {
+              EntryType type, Effect effect = Effect::set) {
     Entry& entry = entries_[key] = Entry();
     entry.expires = this_millisecond() + std::chrono::milliseconds(milliseconds);
     entry.type = type;
@@ -338,7 +341,7 @@ class ModelServer {
       entry.value = token;
     else
       entry.fields[token] = 1;
-    observer_(Effect::set, connection, key, token);
+    observer_(effect, connection, key, token);
   }
 
   std::string set(const Connection& connection, const std::string& key, const std::string& token,
@@ -366,6 +369,59 @@ class ModelServer {
     lock.expires = std::max(lock.expires, lock.own_times[token]);
     observer_(Effect::set, connection, key, token);
     return "+OK\r\n";
+  }
+
+  // The first who lives is taken out of the queue. Empty: there is nobody.
+  std::string next_of(const std::string& key) {
+    Queue& queue = queues_[key];
+    while (!queue.waiters.empty()) {
+      const std::string next = queue.waiters.front();
+      queue.waiters.erase(queue.waiters.begin());
+      if (queue.beats[next] > now) return next;
+    }
+    return {};
+  }
+  std::string take_turn(const Connection& connection, const std::string& key,
+                        const std::vector<std::string>& arguments) {
+    const std::string& token = arguments[0];
+    const std::chrono::milliseconds lease(std::stoll(arguments[1]));
+    Entry* entry = find(key);
+    bool ours = entry != nullptr && entry->type == EntryType::hash && entry->names(token);
+    if (entry == nullptr) {
+      std::string next = next_of(key);
+      ours = next.empty() || next == token;
+      if (ours) next = token;
+      create(connection, key, next, offer_ms, EntryType::hash, ours ? Effect::set : Effect::given);
+      entry = find(key);
+    }
+    if (ours) {
+      extend(connection, *entry, key, token, lease.count());
+      return arguments[3] == "1" ? bulk(std::to_string(next_fence(counter_of(key)))) : "+OK\r\n";
+    }
+    Queue& queue = queues_[key];
+    if (arguments[2] == "1") {
+      queue.beats[token] = now + std::chrono::milliseconds(offer_ms);
+      if (std::find(queue.waiters.begin(), queue.waiters.end(), token) == queue.waiters.end())
+        queue.waiters.push_back(token);
+    }
+    return integer(std::min<std::int64_t>(remaining(*entry), 1000));
+  }
+  std::string release_to_next(const Connection& connection, const std::string& key, const std::string& token) {
+    const std::string deleted = compare_and_delete(connection, key, token, {}, EntryType::hash);
+    if (deleted != integer(1)) {
+      std::erase(queues_[key].waiters, token);
+      queues_[key].beats.erase(token);
+      return deleted;
+    }
+    if (find(key) != nullptr) return deleted;
+    if (const std::string next = next_of(key); !next.empty())
+      create(connection, key, next, offer_ms, EntryType::hash, Effect::given);
+    return deleted;
+  }
+  std::uint64_t next_fence(const std::string& name) {
+    std::uint64_t& counter = counters_[name];
+    counter = std::max(counter + 1, static_cast<std::uint64_t>(now.nanoseconds() / 1000));
+    return counter;
   }
 
   // Where none is free those whose time is over are taken back, all of them.
@@ -471,7 +527,15 @@ class ModelServer {
     return sha.empty() ? error(line) : script_error(sha, line);
   }
 
+  // Of a fair lock: who waits, by when he came, and until when each is taken to live.
+  struct Queue {
+    std::vector<std::string> waiters;
+    std::map<std::string, Instant> beats;
+  };
+  static constexpr std::int64_t offer_ms = 3000;
+
   Observer observer_;
+  std::map<std::string, Queue> queues_;
   std::deque<Connection> connections_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::uint64_t> counters_;
