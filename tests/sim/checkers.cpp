@@ -432,7 +432,7 @@ void Checkers::read_queue(const Node& node, std::size_t name) {
   }
 }
 
-// The one who takes the lock, or is given it. Whoever lives by the server's clock has its place, and so keeps its order, whatever
+// The one who takes the lock, or is given it. Whoever lives by the server's clock has its place and keeps its order, whatever
 // became of its client.
 void Checkers::check_turn(const Node& node, std::size_t name, std::string_view token) {
   View& view = this->view(node, name);
@@ -625,11 +625,14 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   const bool queued = gift || is_fair_acquire(effect);
   Waiter* const waiter = queued ? find_waiter(view, token) : nullptr;
   if (queued) check_turn(node, name, token);
+  std::uint32_t again = 0;
   if (const std::uint32_t before = find(node.index, token); before != 0 && of_quorum(name)) {
     check_owner(before, "takes");
     ++figures_.repairs;
   } else if (before != 0 && queued && grants_[before].given && !grants_[before].told && !grants_[before].released) {
     // It did not confirm in time, and stood in the queue again.
+  } else if (before != 0 && gift && world_.plan().enabled(Fault::stale_failover)) {
+    again = before;  // A replica that lagged has brought its place back.
   } else if (before != 0) {
     // An unasked reply shifts the answers: a NOSCRIPT that is another's then makes a SET go out once more.
     if (!world_.processes()[from_->process].lied_to)
@@ -649,6 +652,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   grant.at = world_.now();
   grant.kept_at = grant.at;
   grant.given = gift;
+  grant.broken = again != 0 && grants_[again].broken;
   if (gift && waiter == nullptr) {
     world_.fail("queue", "the lock was given to one who did not stand in the queue: " + grant.token);
   } else if (gift) {

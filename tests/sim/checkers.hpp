@@ -16,14 +16,14 @@
 // ledger           what a client is told is what the server did, and a reader who asks to write is told upgrade_refused
 // permits          no more are taken than there are, and so many are free as nobody has, but where somebody else has touched
 //                  either; nobody else is told that another number was set
-// queue            a fair lock is granted to nobody while one who lives stands before it in the queue, and to nobody who has left;
-//                  a gift is for 3 s, and where all was well for a while nobody who waits is taken for dead, or sleeps on
-//                  when it was given the lock
+// queue            a fair lock is granted to nobody while one who lives stands before it in the queue, and to nobody who has
+//                  left; a gift is for 3 s, and where all was well for a while nobody who waits is taken for dead
 // fences           each grant's is larger than the one before
 // resource         who checks fences never lets an older holder write behind a newer; fenced_set() is such a one
 // feed             nobody's hold is renewed when its application was not alive for its liveness
 // max hold         nor when it is older than its max_hold
-// woken            who waits for an announced release asks soon after one, where nothing was wrong for a while
+// woken            who waits for an announced release, or for its turn, asks soon after it came, where nothing was wrong for a
+//                  while
 // A lock of a quorum has a domain of its own, and is judged by all nodes together:
 //
 // exclusion        as above; excused where one of the two was granted on a node on which, later, somebody else touched
@@ -314,7 +314,7 @@ class Checkers {
     std::uint32_t life = 0;
   };
   std::unordered_map<std::string, Life, Hash, std::equal_to<>> queued_;  // Whoever has stood in a queue, by token.
-  std::vector<Numbers> numbers_;  // By node: a token is one grant on each.
+  std::vector<Numbers> numbers_;                                         // By node: a token is one grant on each.
   std::vector<Names> names_;
   std::unordered_map<std::string, std::vector<Part>, Hash, std::equal_to<>> keys_;
   std::vector<std::size_t>

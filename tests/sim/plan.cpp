@@ -374,7 +374,7 @@ void draw_semaphores(Plan& plan, WorldKind kind) {
   }
 }
 
-// Some locks of single nodes become fair ones, beside others of the same name or with none, and in some worlds all of them want one
+// Some locks of single nodes become fair ones, beside others of the same name or alone, and in some worlds all of them want one
 // name. Drawn apart, and by a number that leaves the worlds of the older seeds in seeds.txt what they were.
 void draw_fair(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x12b12);
