@@ -653,6 +653,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   grant.kept_at = grant.at;
   grant.given = gift;
   grant.broken = again != 0 && grants_[again].broken;
+  if (again != 0) grant.fence = grants_[again].fence;
   if (gift && waiter == nullptr) {
     world_.fail("queue", "the lock was given to one who did not stand in the queue: " + grant.token);
   } else if (gift) {
