@@ -631,6 +631,8 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
     ++figures_.repairs;
   } else if (before != 0 && queued && grants_[before].given && !grants_[before].told && !grants_[before].released) {
     // It did not confirm in time, and stood in the queue again.
+  } else if (before != 0 && queued && !gift && !grants_[before].told) {
+    // Its release has overtaken its last beat over another connection, and follows that on its own, too: see check_compensated().
   } else if (before != 0 && gift && world_.plan().enabled(Fault::stale_failover)) {
     again = before;  // A replica that lagged has brought its place back.
   } else if (before != 0) {
