@@ -35,17 +35,21 @@ redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:match('(.*):') .. '}', head)
 end
 end
 if ours then
-if left < tonumber(ARGV[2]) then
+if ARGV[2] - left > 0 then
 call('PEXPIRE', lock, ARGV[2])
 end
 return answer
 end
 if ARGV[3] == '1' then
 call('SET', beat .. me, '', 'PX', 3000)
+-- Where PEXPIRE is refused, no queue has been created yet.
+local kept = call('PEXPIRE', queue, 6e4)
 -- Where the clock was put back we have come now.
-if call('ZADD', queue, 'NX', now, me) == 0 and tonumber(call('ZSCORE', queue, me)) > now then
+if call('ZADD', queue, 'NX', now, me) == 0 and call('ZSCORE', queue, me) - now > 0 then
 call('ZADD', queue, now, me)
 end
-call('PEXPIRE', queue, 60000)
+if kept == 0 then
+call('PEXPIRE', queue, 6e4)
+end
 end
 return left < 0 and 1000 or math.min(left, 1000)
