@@ -41,9 +41,9 @@ end
 return answer
 end
 if ARGV[3] == '1' then
-call('SET', beat .. me, '', 'PX', 3000)
--- Where PEXPIRE is refused, no queue has been created yet.
+-- Where PEXPIRE is refused, no queue has been created yet. It is a write that needs no memory: what follows passes behind it.
 local kept = call('PEXPIRE', queue, 6e4)
+call('SET', beat .. me, '', 'PX', 3000)
 -- Where the clock was put back we have come now.
 if call('ZADD', queue, 'NX', now, me) == 0 and call('ZSCORE', queue, me) - now > 0 then
 call('ZADD', queue, now, me)

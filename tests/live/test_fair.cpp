@@ -163,7 +163,6 @@ TEST_ON_SERVER(test_who_is_cancelled_should_leave_the_queue) {
   TEST_ASSERT_TRUE(comes([&] { return server.command("DBSIZE") == "0"; }));
 }
 
-// What was given to one who leaves goes on to the next.
 TEST_ON_SERVER(test_a_release_should_skip_who_was_not_heard_of_and_serve_the_next) {
   Party holder(server);
   Party waiter(server);
@@ -203,4 +202,186 @@ TEST_ON_SERVER(test_nothing_beside_the_lock_should_be_without_a_ttl) {
   TEST_ASSERT_TRUE(std::stoi(server.command("PTTL holdfast_beat:{k}:" + text_of(waiter.lock.token()))) > 0);
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
   waiter.thread.join();
+}
+
+// ---- Faults --------------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_a_holder_that_died_should_be_followed_by_the_first_when_its_lease_ends) {
+  Party first(server);
+  Party second(server);
+  server.command("HSET k dead:1 1");
+  server.command("PEXPIRE k 700");
+  std::atomic<int> order = 0;
+  first.wait_in_queue(server, 1, &order);
+  second.wait_in_queue(server, 2, &order);
+  const Instant begin = Client::now();
+  first.thread.join();
+  TEST_ASSERT_TRUE(Client::now() - begin < 3s);
+  TEST_ASSERT_EQUAL(Status::ok, first.outcome);
+  TEST_ASSERT_EQUAL(1, first.came);
+  TEST_ASSERT_EQUAL(Status::ok, first.lock.release());
+  second.thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, second.outcome);
+}
+
+// As if it had stood still for longer than it may.
+TEST_ON_SERVER(test_a_waiter_that_was_not_heard_of_should_be_passed_over_and_come_later) {
+  Party holder(server);
+  Party late(server);
+  Party next(server);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  late.wait_in_queue(server, 1);
+  next.wait_in_queue(server, 2);
+  const std::string members = server.command("ZRANGE holdfast_queue:{k} 0 0");
+  // Its next beat is nearly a second away.
+  TEST_ASSERT_EQUAL("1", server.command({"EVAL",
+                                         "redis.call('DEL', 'holdfast_beat:{k}:' .. ARGV[1]) "
+                                         "return redis.call('EXISTS', 'holdfast_queue:{k}')",
+                                         "0", members}));
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  next.thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, next.outcome);
+  TEST_ASSERT_FALSE(late.done.load());
+  TEST_ASSERT_EQUAL(Status::ok, next.lock.release());
+  late.thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, late.outcome);
+}
+
+TEST_ON_SERVER(test_who_hears_no_message_should_find_out_by_its_next_beat) {
+  Party holder(server);
+  Party waiter(server);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  server.command("ACL SETUSER default resetchannels");
+  waiter.wait_in_queue(server, 1);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  const Instant begin = Client::now();
+  waiter.thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, waiter.outcome);
+  TEST_ASSERT_TRUE(Client::now() - begin < 2s);
+  server.command("ACL SETUSER default allchannels");
+}
+
+// [S15] Whoever may publish can make a waiter ask, at most every two milliseconds, and nothing else.
+TEST_ON_SERVER(test_forged_messages_should_grant_nothing_and_make_nobody_spin) {
+  Party holder(server);
+  Party waiter(server);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  waiter.wait_in_queue(server, 1);
+  const std::string token = server.command("ZRANGE holdfast_queue:{k} 0 0");
+  const std::string channel = "holdfast_fair:{" + token.substr(0, token.find(':')) + "}";
+  TEST_ASSERT_TRUE(comes([&] { return server.command("PUBSUB NUMSUB " + channel) == channel + " 1"; }));
+  RawConnection forger(server.socket_path());
+  const Instant begin = Client::now();
+  server.command("CONFIG RESETSTAT");
+  for (int message = 0; message < 3000; ++message) (void)forger.command("PUBLISH " + channel + " " + token);
+  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(Client::now() - begin).count();
+  const std::string stats = server.command("INFO commandstats");
+  const std::size_t at = stats.find("cmdstat_zadd:calls=");
+  TEST_ASSERT_TRUE(at != std::string::npos);
+  TEST_ASSERT_TRUE(std::stoll(stats.substr(at + 19)) <= taken / 2 + 5);
+  TEST_ASSERT_FALSE(waiter.done.load());
+  TEST_ASSERT_EQUAL(text_of(holder.lock.token()) + " 1", server.command("HGETALL k"));
+  TEST_ASSERT_EQUAL(token, server.command("ZRANGE holdfast_queue:{k} 0 -1"));
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  waiter.thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, waiter.outcome);
+}
+
+TEST_ON_SERVER(test_forgotten_scripts_should_cost_nobody_its_place) {
+  Party holder(server);
+  Party waiter(server);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  waiter.wait_in_queue(server, 1);
+  const std::string token = server.command("ZRANGE holdfast_queue:{k} 0 0");
+  server.command("SCRIPT FLUSH");
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  waiter.thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, waiter.outcome);
+  TEST_ASSERT_EQUAL(token, text_of(waiter.lock.token()));
+}
+
+TEST_ON_SERVER(test_a_waiter_whose_connections_are_killed_should_still_come) {
+  for (const char* const type : {"pubsub", "normal"}) {
+    Party holder(server);
+    Party waiter(server);
+    TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+    waiter.wait_in_queue(server, 1);
+    TEST_ASSERT_TRUE(comes([&] { return server.command("PUBSUB CHANNELS holdfast_fair:*") != ""; }));
+    server.command(std::string("CLIENT KILL TYPE ") + type);
+    breathe(5ms);
+    TEST_ASSERT_EQUAL(Status::ok,
+                      eventually([&] { return holder.lock.held() ? holder.lock.release() : Status::ok; }, Status::ok));
+    waiter.thread.join();
+    TEST_ASSERT_EQUAL(Status::ok, waiter.outcome);
+    TEST_ASSERT_EQUAL(Status::ok, waiter.lock.release());
+    TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS k holdfast_queue:{k}") == "0"; }));
+  }
+}
+
+TEST_ON_SERVER(test_all_who_leave_at_once_should_leave_nothing_behind) {
+  Party holder(server);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  std::deque<Party> crowd;
+  for (int index = 0; index < 20; ++index) crowd.emplace_back(server).wait_in_queue(server, index + 1);
+  for (Party& one : crowd) one.client.cancel();
+  for (Party& one : crowd) {
+    one.thread.join();
+    TEST_ASSERT_EQUAL(Status::cancelled, one.outcome);
+  }
+  TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS holdfast_queue:{k}") == "0"; }));
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+}
+
+TEST_ON_SERVER(test_a_release_should_give_the_lock_away_with_full_memory) {
+  Party holder(server);
+  Party waiter(server);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  waiter.wait_in_queue(server, 1);
+  const std::string token = server.command("ZRANGE holdfast_queue:{k} 0 0");
+  server.command("CONFIG SET maxmemory 1");
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  waiter.thread.join();
+  server.command("CONFIG SET maxmemory 0");
+  TEST_ASSERT_EQUAL(Status::ok, waiter.outcome);
+  TEST_ASSERT_EQUAL(token, text_of(waiter.lock.token()));
+}
+
+TEST_ON_SERVER(test_what_is_no_lock_of_this_kind_should_be_waited_for_or_named) {
+  Party waiter(server);
+  server.command("SET k text");  // A Mutex, perhaps.
+  TEST_ASSERT_EQUAL(Status::lock_busy, waiter.lock.try_acquire());
+  waiter.wait_in_queue(server, 1);
+  server.command("DEL k");
+  waiter.thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, waiter.outcome);
+  TEST_ASSERT_EQUAL(Status::ok, waiter.lock.release());
+  server.command("SET holdfast_queue:{k} text");
+  TEST_ASSERT_EQUAL(Status::wrong_type, waiter.lock.try_acquire());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+  server.command("DEL holdfast_queue:{k}");
+  TEST_ASSERT_EQUAL(Status::ok, waiter.lock.try_acquire());
+}
+
+TEST_ON_SERVER(test_a_name_with_a_brace_should_have_its_queue_in_its_own_slot) {
+  Party holder(server, "{tag}k");
+  Party waiter(server, "{tag}k");
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  waiter.thread = std::thread([&] { waiter.outcome = waiter.lock.acquire(30s); });
+  TEST_ASSERT_TRUE(comes([&] { return server.command("ZCARD holdfast_queue:{tag}k") == "1"; }));
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  waiter.thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, waiter.outcome);
+}
+
+// Rule 5.
+TEST_ON_SERVER(test_a_user_who_may_not_expire_keys_should_leave_none_behind) {
+  Party holder(server);
+  Party waiter(server);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  server.command("ACL SETUSER default -pexpire");
+  TEST_ASSERT_EQUAL(Status::no_permission, waiter.lock.acquire(30s));
+  server.command("ACL SETUSER default +pexpire");
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS holdfast_queue:{k}"));
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
 }
