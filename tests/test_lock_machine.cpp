@@ -195,6 +195,14 @@ TEST(test_acquire_should_be_refused_without_a_clock) {
   desk.hold(start);
 }
 
+TEST(test_an_acquire_that_comes_too_late_should_be_no_fault_of_the_system) {
+  Desk desk;
+  const Instant now = Instant::from_nanoseconds(1'000'000'000'000);
+  TEST_ASSERT_EQUAL(Status::timed_out, desk.machine.acquire(Desk::token('a'), now, now));
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+  TEST_ASSERT_FALSE(desk.machine.has_output());
+}
+
 TEST(test_a_hold_should_be_lost_and_taken_back_without_a_clock) {
   const Instant never = Instant::max();
   for (const bool renews : {false, true}) {

@@ -360,6 +360,21 @@ TEST(test_without_a_clock_nothing_should_be_attempted) {
   desk.expect_over(Status::system_error);
 }
 
+// As after a stop of the process: it answers by what it found before, and asks no more.
+TEST(test_who_comes_back_behind_the_end_of_its_call_should_be_told_what_it_found) {
+  Desk desk;
+  desk.acquire(2s);
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+  desk.task.handle_asked(Status::ok);
+  desk.facts.waiting = true;
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  desk.facts.waiting = false;
+  desk.facts.answer = Status::lock_busy;
+  desk.plan(20'000);
+  desk.pass(4s);
+  desk.expect_over(Status::lock_busy);
+}
+
 TEST(test_who_split_the_votes_should_wait_longer_and_longer) {
   Desk desk;
   TaskSettings several = settings;

@@ -86,7 +86,8 @@ Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
 
 Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) noexcept {
   if (!configured()) return Status::invalid_argument;
-  if (deadline <= now) return Status::system_error;  // At Instant::max(): the driver cannot read its clock.
+  if (deadline <= now)
+    return now == Instant::max() ? Status::system_error : Status::timed_out;  // No clock, or too late.
   if (state_ == LockState::acquiring || state_ == LockState::held || state_ == LockState::at_risk)
     return Status::already_held;
   if ((state_ == LockState::releasing && !posted_) || step_in_flight_ || compensation_wanted_)

@@ -646,3 +646,22 @@ TEST_ON_SERVER(test_a_run_that_cannot_say_that_nothing_is_left_should_say_how_lo
   TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "0"; }));
   proxy.hold_replies_of(Proxy::none);
 }
+
+// It came back behind the end of a call, and asks anew. For all kinds of waiting.
+TEST_ON_SERVER(test_a_waiter_that_was_stopped_should_wait_on) {
+  server.command("SET mutex other PX 60000");
+  server.command("HSET reentrant other:1 1");
+  server.command("HSET fair other:1 1");
+  std::vector<std::unique_ptr<Running>> waiters;
+  for (const char* const kind : {"mutex", "reentrant", "fair"})
+    waiters.push_back(
+        std::make_unique<Running>(server.unix_url(), Words{"run", "-q", "--kind", kind, kind, "--", "true"}));
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("PUBSUB CHANNELS *{reentrant}") != ""; }));
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("ZCARD holdfast_queue:{fair}") == "1"; }));
+  for (const auto& waiter : waiters) waiter->signal(SIGSTOP);
+  (void)::poll(nullptr, 0, 3'500);  // Longer than any of its calls may take.
+  for (const auto& waiter : waiters) waiter->signal(SIGCONT);
+  (void)::poll(nullptr, 0, 50);
+  server.command("DEL mutex reentrant fair");
+  for (const auto& waiter : waiters) TEST_ASSERT_EQUAL(0, waiter->wait());
+}
