@@ -451,8 +451,7 @@ Replacement replacement_of(Sin sin) noexcept {
     case Sin::permits_all_taken_back: return {"taken, '-inf', now)", "taken, '-inf', 1/0)"};
     case Sin::queue_ignored: return {"call('ZPOPMIN', queue)[1] or me", "me call('ZREM', queue, me)     "};
     case Sin::live_waiter_skipped:
-      return {"until not head or call('EXISTS', beat .. head) == 1",
-              "until not head or call('EXISTS', beat .. head) == 0"};
+      return {"until not head or call('DEL', beat .. head) == 1", "until not head or call('DEL', beat .. head) == 0"};
     case Sin::last_comes_first: return {"repeat\nhead = call('ZPOPMIN'", "repeat\nhead = call('ZPOPMAX'"};
     case Sin::place_lost_by_beat: return {"'NX', now, me)", "'CH', now, me)"};
     case Sin::leaver_stays:

@@ -626,8 +626,10 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   Waiter* const waiter = queued ? find_waiter(view, token) : nullptr;
   if (queued) check_turn(node, name, token);
   std::uint32_t again = 0;
+  bool mended = false;
   if (const std::uint32_t before = find(node.index, token); before != 0 && of_quorum(name)) {
     check_owner(before, "takes");
+    mended = grants_[before].broken || grants_[before].mended;
     ++figures_.repairs;
   } else if (before != 0 && queued && grants_[before].given && !grants_[before].told && !grants_[before].released) {
     // It did not confirm in time, and stood in the queue again.
@@ -654,6 +656,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   grant.at = world_.now();
   grant.kept_at = grant.at;
   grant.given = gift;
+  grant.mended = mended;
   grant.broken = again != 0 && grants_[again].broken;
   if (again != 0) grant.fence = grants_[again].fence;
   if (gift && waiter == nullptr) {
@@ -1077,7 +1080,8 @@ bool Checkers::majority_keeps(std::string_view token, std::size_t name, SimTime 
     const bool there =
         view.present && view.grant == number &&
         (view.expiry_ms == no_expiry || until <= World::true_time_of_wall(node, (view.expiry_ms + 1) * 1000));
-    if (there || grants_[number].broken) ++keeping;
+    // What was mended too late is taken back, and is then as it was before.
+    if (there || grants_[number].broken || grants_[number].mended) ++keeping;
   }
   return keeping >= majority_of(world_.nodes().size());
 }

@@ -142,6 +142,7 @@ class Checkers {
     std::size_t name = 0;
     std::uint64_t fence = 0;
     bool broken = false;
+    bool mended = false;    // A quorum asked for it anew, where the one before it was broken.
     bool deleted = false;   // And not brought back by a replica that lagged.
     bool released = false;  // By a command of its own.
     bool given = false;     // By somebody else, of a fair lock,
