@@ -375,6 +375,18 @@ TEST(test_who_comes_back_behind_the_end_of_its_call_should_be_told_what_it_found
   desk.expect_over(Status::lock_busy);
 }
 
+// It stood still before its first attempt, and must not say what an earlier call was told.
+TEST(test_who_comes_too_late_for_any_attempt_should_be_told_so) {
+  Desk desk;
+  desk.facts.kept = true;
+  desk.acquire(0s);
+  desk.answer(Status::ok);
+  desk.expect_over(Status::ok);
+  desk.acquire(2s);
+  desk.pass(4s);
+  desk.expect_over(Status::timed_out);
+}
+
 TEST(test_who_split_the_votes_should_wait_longer_and_longer) {
   Desk desk;
   TaskSettings several = settings;

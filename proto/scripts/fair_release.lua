@@ -6,8 +6,9 @@ local tag = lock:find('{', 1, true) and lock or '{' .. lock .. '}'
 local queue, beat, head = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':'
 local deleted = redis.pcall('HDEL', lock, me)
 if deleted ~= 1 then
+-- Where one of these is refused, the other keeps it from being given the lock.
+redis.pcall('DEL', beat .. me)
 call('ZREM', queue, me)
-call('DEL', beat .. me)
 return deleted
 end
 if call('EXISTS', lock) == 1 then

@@ -26,6 +26,7 @@ void LockTask::begin(Call call, Instant deadline, const TaskSettings& settings) 
   call_ = call;
   stage_ = call == Call::acquire ? TaskStage::attempt : TaskStage::link;
   settings_ = &settings;
+  outcome_ = Status::timed_out;  // Of who comes too late to find out anything.
   deadline_ = end_ = deadline;
   until_ = Instant();
   only_ = last_ = true;

@@ -455,7 +455,8 @@ Replacement replacement_of(Sin sin) noexcept {
     case Sin::last_comes_first: return {"repeat\nhead = call('ZPOPMIN'", "repeat\nhead = call('ZPOPMAX'"};
     case Sin::place_lost_by_beat: return {"'NX', now, me)", "'CH', now, me)"};
     case Sin::leaver_stays:
-      return {"call('ZREM', queue, me)\ncall('DEL', beat .. me)", "call('ZREM', queue, '')\ncall('DEL', beat .. '')"};
+      return {"redis.pcall('DEL', beat .. me)\ncall('ZREM', queue, me)",
+              "redis.pcall('DEL', beat .. '')\ncall('ZREM', queue, '')"};
     case Sin::gift_without_end:
       return {"call('HSET', lock, head, '1')\ncall('PEXPIRE', lock, 3000)",
               "call('HSET', lock, head, '1')\ncall('PEXPIRE', '--', 3000)"};
