@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a fair lock sends, word by word, and what it takes for an answer; and how its machine keeps a place in the queue. The rules
-// are those of proto/lock.md, quoted as [rule N].
+// What a fair lock sends, word by word, and what it takes for an answer; and how its machine keeps a place in the queue. The
+// rules are those of proto/lock.md, quoted as [rule N].
 #include "unity_style.hpp"
 
 #include <string>

@@ -7,9 +7,10 @@
 //     FairLock lock(owner, "orders/42");
 //     if (lock.acquire(2s) == Status::ok) { ...; Status status = lock.release(); }
 //
-// Among those who wait by FairLock, first come is first served; the others, Redisson's fair locks too, do not stand in the queue:
-// where both wait, a release by FairLock serves the queue first, and one by the others is noticed here within a second. Who is not
-// heard of for 3 s, by the server's clock, has lost its place. try_acquire() does not overtake. proto/handoff.md says more.
+// Among those who wait by FairLock, first come is first served. The others, Redisson's fair locks too, do not stand in the
+// queue: where both wait, a release by FairLock serves the queue first, and one by the others is noticed here within a second.
+// Who is not heard of for 3 s, by the server's clock, has lost its place. try_acquire() does not overtake. proto/handoff.md says
+// more.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ namespace holdfast {
 
 class FairLock : public OwnedLock {
  public:
-  // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock. With and without fences are
-  // two kinds of hold: an owner that has the one is refused the other as anybody else is.
+  // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock. With and without fences
+  // are two kinds of hold: an owner that has the one is refused the other as anybody else is.
   FairLock(HoldOwner& owner, BytesArgument key, const LockTiming& timing = {}, const FairOptions& options = {}) noexcept
       : OwnedLock(owner, kind_of(options), Key(key), timing, in_queue) {}
   // Posts the release of what was acquired through this object and is left. Does not block, does not throw.

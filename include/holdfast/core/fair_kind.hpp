@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Fair locks: a hash as of the reentrant kinds, which it excludes, and beside it a queue of who waits. The release gives the lock
-// to the first of them. proto/handoff.md is the paper.
+// Fair locks: a hash as of the reentrant kinds, which it excludes, and beside it a queue of who waits. The release gives the
+// lock to the first of them. proto/handoff.md is the paper.
 #pragma once
 
 #include "holdfast/core/lock_kind.hpp"

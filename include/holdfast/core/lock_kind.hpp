@@ -85,14 +85,15 @@ struct HoldView {
   const LockMachine* machine = nullptr;
 };
 
-inline constexpr std::uint8_t queue_place = 1;
-// What a reply to an acquire says beside its verdict. Untouched where it does not.
 inline constexpr std::int64_t remaining_unknown = INT64_MIN;
+inline constexpr std::uint8_t queue_place = 1;
+
+// What a reply to an acquire says beside its verdict. Untouched where it does not.
 struct LockFacts {
   std::int64_t remaining = remaining_unknown;  // Of the hold in the way, in milliseconds; -1: it has no TTL.
   std::uint64_t fence = 0;                     // Of the grant; 0: it has none.
-  // Of a kind of several names: of the one in the way, as name_at() counts. Of a kind that queues: queue_place, or 0 where its token
-  // is in no queue.
+  // Of a kind of several names: of the one in the way, as name_at() counts. Of a kind that queues: queue_place, or 0 where its
+  // token is in no queue.
   std::uint8_t place = 0;
   Status refusal = Status::lock_busy;  // What a busy lock is told as.
 };
@@ -126,8 +127,8 @@ struct LockKind {
   bool reentrant;        // Its holder may acquire again while it holds: a step tells the server how often it does.
   bool fenced;           // A grant comes with a fence.
   bool tells_remaining;  // A refusal says how long the hold in the way still has. Otherwise a waiter asks for it.
-  // Who waits stands in a queue on the server: its token is the same from attempt to attempt, and who gives up leaves the queue by
-  // a release. Between LockMachine::join_queue() and leave_queue(), whose argument() says so.
+  // Who waits stands in a queue on the server: its token is the same from attempt to attempt, and who gives up leaves the queue
+  // by a release. Between LockMachine::join_queue() and leave_queue(), whose argument() says so.
   bool queues = false;
   // Of a kind of several names, whose key never goes to a server: the name at `index`, empty behind the last one. nullptr:
   // the key is the name.

@@ -182,8 +182,10 @@ class LockMachine {
   void disown(Instant now) noexcept;
 
   // C. Commands from the application. Each answers ok when its request is ready for poll_request().
-  // `token` is fresh for every call; who was refused and stands in a queue keeps the one by which it does. Errors: already_held, invalid_argument when not configured, too_many_requests
-  // while a release is waited for or a compensation has found no place, lock_lost while a lost reentrant hold is not unwound.
+  // `token` is fresh for every call; who was refused and stands in a queue keeps the one by which it does.
+  // Errors: already_held, invalid_argument when not configured, too_many_requests while a release is waited for or a
+  // compensation has found no place, lock_lost while a lost reentrant hold is not unwound, timed_out where the deadline has
+  // passed, system_error without a clock.
   [[nodiscard]] Status acquire(const Token& token, Instant now, Instant deadline) noexcept;
   // Errors: not_held, lock_lost; too_many_requests while a renewal or a step is on its way.
   [[nodiscard]] Status renew(Instant now, Instant deadline) noexcept;

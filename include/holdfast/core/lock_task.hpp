@@ -146,8 +146,8 @@ class LockTask {
   // What is tried at the end of the wait is the last attempt, however long this call stands back. After plan(), where attempts
   // may be further apart than a request takes.
   void bound_floor() noexcept;
-  // Of a call whom only a grant of its own wakes, between attempt and plan(): that is tried for at once. A try that follows another
-  // wake-up has its floor.
+  // Of a call that only a grant of its own wakes, between attempt and plan(): it is tried for at once. A try that follows
+  // another wake-up has its floor.
   void lift_floor() noexcept {
     if (!woken_) plan_.set_floor(attempt_at_);
   }

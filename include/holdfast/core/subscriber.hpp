@@ -12,7 +12,8 @@
 //
 // Invariants: a reply belongs to the oldest command that has none, or the connection is closed. A channel is subscribed
 // while it has a waiter, and not otherwise, once what is owed has been sent: SUBSCRIBE and UNSUBSCRIBE are written by
-// poll_transmit(), as its buffer has room. A channel of the client's own stays subscribed while its place is not needed. A wake is with a waiter, or was settled by an answer of the server.
+// poll_transmit(), as its buffer has room. A channel of the client's own stays subscribed while its place is not needed.
+// A wake is with a waiter, or was settled by an answer of the server.
 // Not thread-safe: one owner.   No heap.
 #pragma once
 
