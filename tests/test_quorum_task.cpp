@@ -277,8 +277,8 @@ TEST(test_nothing_should_be_asked_at_the_end_of_the_call) {
   TaskDesk desk;
   desk.task.begin_acquire(desk.now, desk.now, desk.now + 100ms);
   desk.now = desk.now + 100ms;
-  TEST_ASSERT_EQUAL(0, desk.ask());
   desk.expect_over(Status::timed_out);
+  TEST_ASSERT_EQUAL(0, desk.asked());
 }
 
 TEST(test_what_is_denied_should_not_be_asked_once_more_in_the_same_attempt) {
