@@ -300,6 +300,8 @@ class Driver {
   void see(TaskAct act) {
     if (facts_.cancelled) may_be_ |= bit(Status::cancelled);
     if (facts_.now == Instant::max()) may_be_ |= bit(Status::system_error);
+    // It stood still until its end, and found out nothing.
+    if (task_.call() == Call::acquire && facts_.now >= end_) may_be_ |= bit(Status::timed_out);
     if (facts_.link != Link::ready)
       may_be_ |= bit(facts_.link_failure == Status::ok ? Status::not_connected : facts_.link_failure);
     if (!facts_.room) may_be_ |= bit(Status::too_many_requests);
@@ -397,6 +399,8 @@ class Driver {
     HOLDFAST_THEOREM(task_.busy() == (asked && !outstanding_ && heard_ == Status::lock_busy), trace_);
     outstanding_ = false;  // Given up, with the answer still to come.
     floor_ = attempt_at_ + retry_delay_min * 2;
+    // Woken in vain, perhaps again and again.
+    if (task_.busy() && task_.was_woken()) floor_ = later(floor_, facts_.now + retry_delay_min + vain_delay_max);
     if (alone_) floor_ = facts_.now + retry_delay_min + retry_delay_max;
     task_.plan(facts_.now, facts_.confirmed, remaining_, alone_, random_);
     if (settings().one_node) return;
