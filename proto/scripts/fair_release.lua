@@ -14,8 +14,9 @@ end
 if call('EXISTS', lock) == 1 then
 return 1
 end
+-- Our hold is gone by now: where the queue cannot be read, nobody is in it.
 repeat
-head = call('ZPOPMIN', queue)[1]
+head = redis.pcall('ZPOPMIN', queue)[1]
 until not head or call('DEL', beat .. head) == 1
 if not head then
 redis.pcall('PUBLISH', 'redisson_lock__channel:' .. tag, '0')

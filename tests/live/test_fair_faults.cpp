@@ -165,6 +165,50 @@ TEST_ON_SERVER(test_a_restart_without_data_should_end_no_wait) {
   TEST_ASSERT_EQUAL(Status::ok, waiter.lock.release());
 }
 
+// ---- A queue that cannot be read -------------------------------------------------------------------------------------
+
+// The hold is gone by then: to say anything else would be wrong.
+TEST_ON_SERVER(test_a_release_should_be_done_also_where_the_queue_is_no_queue) {
+  Party holder(server.unix_url());
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  server.command({"SET", queue, "text"});
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+  TEST_ASSERT_EQUAL("text", server.command({"GET", queue}));
+  server.command({"DEL", queue});
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  server.command("ACL SETUSER default -zpopmin");
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  server.command("ACL SETUSER default +zpopmin");
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+}
+
+// Who waits by another kind hears of it all the same.
+TEST_ON_SERVER(test_a_release_over_what_is_no_queue_should_wake_who_waits_without_one) {
+  Party holder(server.unix_url());
+  Client others;
+  Owner owner(connected(others, server));
+  ReentrantLock reentrant(owner, "k", long_lease);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  server.command({"SET", queue, "text"});
+  std::atomic<bool> done = false;
+  Status outcome = Status::outcome_unknown;
+  std::thread thread([&] {
+    outcome = reentrant.acquire(60s);
+    done.store(true);
+  });
+  const bool listens = comes([&] { return server.calls("subscribe") >= 1; });
+  breathe(20ms);
+  const Status released = holder.lock.release();
+  const bool came = comes([&] { return done.load(); }, 8s);  // It would ask again when a lease of 20 s ends.
+  if (!came) others.cancel();
+  thread.join();
+  TEST_ASSERT_TRUE(listens);
+  TEST_ASSERT_EQUAL(Status::ok, released);
+  TEST_ASSERT_TRUE(came);
+  TEST_ASSERT_EQUAL(Status::ok, outcome);
+}
+
 // ---- What was given is kept ------------------------------------------------------------------------------------------
 
 // For longer than the offer and the lease.
