@@ -50,6 +50,8 @@ struct Party {
     return outcome;
   }
   Client client;
+  WatchdogPlaces<1> places;
+  Watchdog watchdog{places.storage()};
   Owner owner;
   FairLock lock;
   std::thread thread;
@@ -80,8 +82,10 @@ TEST_ON_SERVER(test_a_waiter_that_leaves_with_an_offer_should_hand_it_on) {
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
   const std::string given = holder_on(server);
   leaver.client.cancel();
+  const bool handed_on = comes([&] { return holder_on(server) == next.token; }, 700ms);  // Before any beat of the next.
   const Status outcome = leaver.join();
   TEST_ASSERT_EQUAL(leaver.token, given);
+  TEST_ASSERT_TRUE(handed_on);
   TEST_ASSERT_EQUAL(Status::cancelled, outcome);
   TEST_ASSERT_FALSE(leaver.lock.held());
   TEST_ASSERT_EQUAL(Status::ok, next.join());
@@ -108,7 +112,7 @@ TEST_ON_SERVER(test_a_waiter_that_is_cut_off_beyond_its_offer_should_not_believe
   TEST_ASSERT_TRUE(Client::now() - released < offer + 2s);  // An offer and a beat, and not a lease.
   proxy.hold(false);                                        // The message and the beats of that time arrive.
   const long beats = server.calls("zadd");
-  TEST_ASSERT_TRUE(comes([&] { return server.calls("zadd") > beats + 1; }));
+  TEST_ASSERT_TRUE(comes([&] { return late.done.load() || server.calls("zadd") > beats + 1; }));
   TEST_ASSERT_FALSE(late.done.load());
   TEST_ASSERT_EQUAL(next.token, holder_on(server));
   TEST_ASSERT_TRUE(next.lock.held());
@@ -130,6 +134,7 @@ TEST_ON_SERVER(test_a_lost_subscription_should_cost_nobody_its_place) {
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
   TEST_ASSERT_EQUAL(Status::ok, first.join());
   TEST_ASSERT_EQUAL(first.token, text_of(first.lock.token()));
+  TEST_ASSERT_FALSE(second.done.load());
   TEST_ASSERT_EQUAL(Status::ok, first.lock.release());
   TEST_ASSERT_EQUAL(Status::ok, second.join());
   TEST_ASSERT_EQUAL(second.token, text_of(second.lock.token()));
@@ -215,9 +220,7 @@ TEST_ON_SERVER(test_a_release_over_what_is_no_queue_should_wake_who_waits_withou
 TEST_ON_SERVER(test_a_hold_that_came_by_a_release_should_be_kept_like_any_other) {
   Party holder(server.unix_url());
   Party waiter(server.unix_url(), {.lease = 1500ms, .kept = true});
-  WatchdogPlaces<2> places;
-  Watchdog watchdog{places.storage()};
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(waiter.client));
+  TEST_ASSERT_EQUAL(Status::ok, waiter.watchdog.start(waiter.client));
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
   waiter.wait_in_queue(server, 1);
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
@@ -261,7 +264,9 @@ TEST_ON_SERVER(test_waiters_of_one_client_should_each_be_woken_by_their_own_mess
   TEST_ASSERT_TRUE(world.runs_until([&] { return first_told.done(); }));
   TEST_ASSERT_TRUE(Client::now() - released < 900ms);
   TEST_ASSERT_EQUAL(Status::ok, first_told.status);
-  TEST_ASSERT_TRUE(server.calls("zadd") - asked <= 1);  // The message woke the one, and not the other.
+  world.run_for(50ms);
+  // The message woke the one, and not the other, whose next beat is later.
+  TEST_ASSERT_TRUE(server.calls("zadd") == asked || Client::now() - released > 600ms);
   TEST_ASSERT_FALSE(second_told.done());
   TEST_ASSERT_EQUAL(text_of(first.token()), holder_on(server));
   TEST_ASSERT_EQUAL(Status::ok, world.release(first));
