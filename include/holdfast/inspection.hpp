@@ -50,19 +50,19 @@ struct LockQueue {
   struct Waiter {
     BoundedText<token_size_max> token{};  // Any bytes; cut at the limit.
     Duration waited = Duration::zero();
-    Duration heard =
-        Duration::zero();  // How long ago, or Duration::max(): longer than a waiter may be silent. It is skipped.
+    // When the server last heard of it, so long ago; Duration::max(): not within 3 s, so a release passes it over.
+    Duration heard = Duration::zero();
   };
   std::uint64_t waiting = 0;  // How many there are,
   std::size_t told = 0;       // and the first of them, in their order.
   Waiter waiters[waiters_told_max];
 };
-// As inspect(). A name for which nobody waits has nobody waiting, whatever it is.
+// One attempt, as inspect(). Errors beside its own: wrong_type where the queue's key is something else.
 [[nodiscard]] Status inspect_queue(Client& client, Key key, LockQueue& queue) noexcept;
 
-// Deletes the lock, whoever holds it, or gives all permits back, and wakes its waiters: `released` is false where it was
-// free. Its holder is not asked and finds out with its next renewal: only for a holder that is known to be gone, and with a
-// fence where that may be wrong.
+// Deletes the lock, whoever holds it, or gives all permits back, and wakes its waiters; those of a FairLock come by themselves
+// within a second. `released` is false where it was free. Its holder is not asked and finds out with its next renewal: only for
+// a holder that is known to be gone, and with a fence where that may be wrong.
 // Errors: as inspect(); wrong_type for what is no lock; a lost reply is unknown. `released` is untouched then.
 [[nodiscard]] Status force_release(Client& client, Key key, bool& released) noexcept;
 

@@ -26,12 +26,12 @@ end
 end
 if head then
 -- Where PEXPIRE is refused, nothing has been created yet that would stay for ever.
-left = 3000
+left = ours and ARGV[2] or 3000
 call('PEXPIRE', lock, left)
 call('HSET', lock, head, '1')
 call('PEXPIRE', lock, left)
 if not ours then
-redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:match('(.*):') .. '}', head)
+redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:gsub(':.*', '') .. '}', head)
 end
 end
 if ours then
@@ -41,15 +41,13 @@ end
 return answer
 end
 if ARGV[3] == '1' then
--- Where PEXPIRE is refused, no queue has been created yet. It is a write that needs no memory: what follows passes behind it.
-local kept = call('PEXPIRE', queue, 6e4)
+-- Where PEXPIRE is refused, nothing has been created yet. It is a write that needs no memory: what follows passes behind it.
+call('PEXPIRE', beat .. me, 3000)
 call('SET', beat .. me, '', 'PX', 3000)
 -- Where the clock was put back we have come now.
 if call('ZADD', queue, 'NX', now, me) == 0 and call('ZSCORE', queue, me) - now > 0 then
 call('ZADD', queue, now, me)
 end
-if kept == 0 then
-call('PEXPIRE', queue, 6e4)
-end
+call('PEXPIRE', queue, 60000)
 end
 return left < 0 and 1000 or math.min(left, 1000)

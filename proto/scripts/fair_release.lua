@@ -3,7 +3,7 @@
 -- KEYS[1] lock, ARGV[1] owner field. Returns 1, or 0 if it is not ours. See fair_acquire.lua.
 local call, lock, me = redis.call, KEYS[1], ARGV[1]
 local tag = lock:find('{', 1, true) and lock or '{' .. lock .. '}'
-local queue, beat, head = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':'
+local queue, beat = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':'
 local deleted = redis.pcall('HDEL', lock, me)
 if deleted ~= 1 then
 -- Where one of these is refused, the other keeps it from being given the lock.
@@ -14,17 +14,22 @@ end
 if call('EXISTS', lock) == 1 then
 return 1
 end
--- Our hold is gone by now: where the queue cannot be read, nobody is in it.
+-- Our hold is gone: what keeps us from giving the lock away leaves it free.
+local given, head = pcall(function()
+local head
 repeat
-head = redis.pcall('ZPOPMIN', queue)[1]
-until not head or call('DEL', beat .. head) == 1
-if not head then
-redis.pcall('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
-return 1
-end
+head = call('ZPOPMIN', queue)[1]
+until not head or call('DEL', beat .. head) == 1 and head ~= me
+if head then
 -- Where PEXPIRE is refused, nothing has been created yet that would stay for ever.
 call('PEXPIRE', lock, 3000)
 call('HSET', lock, head, '1')
 call('PEXPIRE', lock, 3000)
-redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:match('(.*):') .. '}', head)
+redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:gsub(':.*', '') .. '}', head)
+end
+return head
+end)
+if not given or not head then
+redis.pcall('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
+end
 return 1

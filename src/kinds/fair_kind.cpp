@@ -35,10 +35,11 @@ void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestF
 
 Verdict decode(const LockKind& kind, Operation operation, const RespValue& reply, LockFacts& facts) noexcept {
   if (operation != Operation::acquire) return decode_of_hold(operation, reply);
-  const bool granted = !kind.fenced && reply.is_simple("OK");
-  const Verdict verdict = granted       ? Verdict::granted
-                          : kind.fenced ? decode_fenced_grant(reply, facts)
-                                        : decode_busy(reply, facts);
+  Verdict verdict = Verdict::granted;
+  if (kind.fenced)
+    verdict = decode_fenced_grant(reply, facts);
+  else if (!reply.is_simple("OK"))
+    verdict = decode_busy(reply, facts);
   facts.place = verdict == Verdict::busy ? queue_place : 0;
   return verdict;
 }

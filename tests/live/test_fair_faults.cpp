@@ -188,6 +188,63 @@ TEST_ON_SERVER(test_a_release_should_be_done_also_where_the_queue_is_no_queue) {
   TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
 }
 
+// [rule 3] The name is ours, and what stands there is not: a waiter leaves it as it is.
+TEST_ON_SERVER(test_a_waiter_should_not_touch_what_is_no_queue) {
+  Party holder(server.unix_url());
+  Party waiter(server.unix_url());
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  server.command({"SET", queue, "text"});
+  TEST_ASSERT_EQUAL(Status::wrong_type, waiter.lock.acquire(30s));
+  TEST_ASSERT_EQUAL("text", server.command({"GET", queue}));
+  TEST_ASSERT_EQUAL("-1", server.command({"PTTL", queue}));
+}
+
+// Whatever a user may not do, or somebody else has put there, the lock is free for whoever asks next.
+TEST_ON_SERVER(test_a_release_should_be_done_whatever_keeps_it_from_handing_on) {
+  for (const std::string right : {"del", "pexpire", "hset"}) {
+    Party holder(server.unix_url());
+    TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+    server.command({"ZADD", queue, "1", "other:1"});
+    server.command("SET holdfast_beat:{k}:other:1 x PX 60000");
+    server.command("ACL SETUSER default -" + right);
+    const Status status = holder.lock.release();
+    server.command("ACL SETUSER default +" + right);
+    TEST_ASSERT_EQUAL(Status::ok, status);
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+    server.command("FLUSHALL");
+  }
+  Party holder(server.unix_url());
+  Party waiter(server.unix_url());
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  server.command({"ZADD", queue, "1", "nobody"});
+  server.command("SET holdfast_beat:{k}:nobody x PX 60000");
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  TEST_ASSERT_EQUAL("nobody", holder_on(server));  // For an offer.
+  TEST_ASSERT_TRUE(std::stol(server.command("PTTL k")) > 0);
+  TEST_ASSERT_TRUE(std::stol(server.command("PTTL k")) <= 3'000);
+  server.command("DEL k");
+  server.command({"ZADD", queue, "1", "nobody"});
+  server.command("SET holdfast_beat:{k}:nobody x PX 60000");
+  TEST_ASSERT_EQUAL(Status::lock_busy, waiter.lock.try_acquire());
+}
+
+// It cannot see that it was given the lock, and so enqueues itself again. Its leave does not give the lock to itself.
+TEST_ON_SERVER(test_who_leaves_should_not_be_given_what_it_leaves) {
+  Party holder(server.unix_url());
+  Party leaver(server.unix_url());
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
+  leaver.wait_in_queue(server, 1);
+  server.command("ACL SETUSER default -hexists");
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  TEST_ASSERT_TRUE(comes([&] { return server.command("ZCARD " + queue) == "1"; }));
+  TEST_ASSERT_EQUAL(leaver.token, holder_on(server));
+  leaver.client.cancel();
+  TEST_ASSERT_EQUAL(Status::cancelled, leaver.join());
+  const bool free = comes([&] { return server.command("EXISTS k " + queue) == "0"; }, 700ms);
+  server.command("ACL SETUSER default +hexists");
+  TEST_ASSERT_TRUE(free);
+}
+
 // Who waits by another kind hears of it all the same.
 TEST_ON_SERVER(test_a_release_over_what_is_no_queue_should_wake_who_waits_without_one) {
   Party holder(server.unix_url());

@@ -452,7 +452,7 @@ Replacement replacement_of(Sin sin) noexcept {
     case Sin::queue_ignored: return {"call('ZPOPMIN', queue)[1] or me", "me call('ZREM', queue, me)     "};
     case Sin::live_waiter_skipped:
       return {"until not head or call('DEL', beat .. head) == 1", "until not head or call('DEL', beat .. head) == 0"};
-    case Sin::last_comes_first: return {"repeat\nhead = redis.pcall('ZPOPMIN'", "repeat\nhead = redis.pcall('ZPOPMAX'"};
+    case Sin::last_comes_first: return {"repeat\nhead = call('ZPOPMIN'", "repeat\nhead = call('ZPOPMAX'"};
     case Sin::place_lost_by_beat: return {"'NX', now, me)", "'CH', now, me)"};
     case Sin::leaver_stays:
       return {"redis.pcall('DEL', beat .. me)\ncall('ZREM', queue, me)",
