@@ -372,26 +372,27 @@ TEST_ON_SERVER(test_tend_should_return_though_some_hold_is_always_due) {
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   Client client;
   ClientConfig config = config_for(proxy.url());
-  config.request_timeout = 1s;
+  config.request_timeout = 2s;
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
   constexpr std::size_t count = 20;
+  constexpr Duration calm_lease = 3 * lease;  // A busy machine is no risk.
   std::vector<std::unique_ptr<Mutex>> locks;
-  const Duration turn = lease / 3 / count;
+  const Duration turn = calm_lease / 3 / count;
   for (std::size_t index = 0; index < count; ++index) {
     const std::string name = "k" + std::to_string(index);
-    locks.push_back(std::make_unique<Mutex>(client, ByteView(name), LockTiming{.lease = lease}));
+    locks.push_back(std::make_unique<Mutex>(client, ByteView(name), LockTiming{.lease = calm_lease}));
     TEST_ASSERT_EQUAL(Status::ok, locks.back()->keep({.keep = Keep::always}));
     TEST_ASSERT_EQUAL(Status::ok, locks.back()->try_acquire());
     breathe(turn);
   }
-  proxy.delay_replies(std::chrono::milliseconds(lease / 6 / 1ms));
+  proxy.delay_replies(std::chrono::milliseconds(calm_lease / 4 / 1ms));
   std::atomic<bool> over{false};
   std::thread rescue([&] {
     for (int waits = 0; !over && waits < 400; ++waits) breathe(10ms);
     client.cancel();
   });
   Duration longest{};
-  for (int calls = 0; calls < 10 && longest < 1s; ++calls) {
+  for (int calls = 0; calls < 5 && longest < 3s; ++calls) {
     const Instant before = Client::now();
     (void)client.tend();
     longest = std::max<Duration>(longest, Client::now() - before);
@@ -399,7 +400,7 @@ TEST_ON_SERVER(test_tend_should_return_though_some_hold_is_always_due) {
   }
   over = true;
   rescue.join();
-  TEST_ASSERT_TRUE(longest < 1s);
+  TEST_ASSERT_TRUE(longest < 3s);
   for (const auto& lock : locks) TEST_ASSERT_TRUE(lock->held());
 }
 
