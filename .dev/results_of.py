@@ -7,14 +7,21 @@ usage: results_of.py TESTLOG     meson-logs/testlog.json of a build folder: one 
 import json
 import sys
 
-SAID_MOST = 3  # lines of a failed test, each of at most so many characters:
+SAID_MOST = 4  # lines of a failed test, each of at most so many characters:
 LINE_MOST = 200
 
 
 def last_words(test):
-    """What tells most of a failure: the lines that name it, else the last ones."""
+    """What tells most of a failure: its case, the lines that name it, what was compared there; else the last lines."""
     lines = [line.strip() for line in (test.get("stdout", "") + test.get("stderr", "")).splitlines() if line.strip()]
-    named = [line for line in lines if "FAIL" in line or "ERROR" in line or "Assert" in line]
+    named = []
+    case = None  # Named by every message of it, so only told before what failed in it.
+    for line in lines:
+        if line.startswith("TEST CASE:"):
+            case = line
+        elif "FAIL" in line or "ERROR" in line or "Assert" in line or (named and line.startswith("values:")):
+            named += [case, line] if case and "ERROR" in line else [line]
+            case = None if "ERROR" in line else case
     return [line[:LINE_MOST] for line in (named or lines)[-SAID_MOST:]]
 
 
