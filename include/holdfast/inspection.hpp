@@ -57,7 +57,7 @@ struct LockQueue {
   std::size_t told = 0;       // and the first of them, in their order.
   Waiter waiters[waiters_told_max];
 };
-// One attempt, as inspect(). Errors beside its own: wrong_type where the queue's key is something else.
+// As inspect(), with one error more: wrong_type where the queue's key is something else.
 [[nodiscard]] Status inspect_queue(Client& client, Key key, LockQueue& queue) noexcept;
 
 // Deletes the lock, whoever holds it, or gives all permits back, and wakes its waiters; those of a FairLock come by themselves

@@ -9,6 +9,8 @@
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadInfo;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
@@ -291,10 +293,13 @@ public final class Peer {
     }
     return "error they are awake";
   }
+  // State and frames of one instant: asked for one after the other, a thread that was just answered looks asleep there.
   private static boolean sleepsInSemaphore(Thread thread) {
-    Thread.State state = thread.getState();
+    ThreadInfo info = ManagementFactory.getThreadMXBean().getThreadInfo(thread.getId(), Integer.MAX_VALUE);
+    if (info == null) return false;
+    Thread.State state = info.getThreadState();
     if (state != Thread.State.WAITING && state != Thread.State.TIMED_WAITING) return false;
-    for (StackTraceElement frame : thread.getStackTrace())
+    for (StackTraceElement frame : info.getStackTrace())
       if (frame.getClassName().equals("java.util.concurrent.Semaphore")) return true;
     return false;
   }
