@@ -1153,9 +1153,13 @@ TEST(test_last_release_should_be_a_release) {
 TEST(test_unwound_releases_should_send_nothing) {
   Desk desk(reentrant_kind);
   desk.hold_times(4, start);
-  desk.machine.unwind_one();
+  desk.machine.unwind(1);
+  TEST_ASSERT_EQUAL(4U, desk.machine.count());
+  desk.machine.unwind(2);
   TEST_ASSERT_EQUAL(3U, desk.machine.count());
-  desk.machine.unwind_to_one();
+  desk.machine.unwind(3);
+  TEST_ASSERT_EQUAL(1U, desk.machine.count());
+  desk.machine.unwind(7);  // More than there is.
   TEST_ASSERT_EQUAL(1U, desk.machine.count());
   TEST_ASSERT_FALSE(desk.machine.has_output());
   TEST_ASSERT_TRUE(desk.machine.held(start));
@@ -1490,7 +1494,7 @@ TEST(test_compensation_of_a_step_should_tell_the_count_as_it_is_by_then) {
     TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start, start + 1s));
     TEST_ASSERT_TRUE(desk.compensation());
     desk.reenter(start);
-    desk.machine.unwind_one();
+    desk.machine.unwind(2);
     desk.fail(refused ? Status::loading : Status::server_error, refused, start);
     TEST_ASSERT_EQUAL(refused ? LockEvent::denied : LockEvent::unclear, desk.event());
     TEST_ASSERT_TRUE(desk.compensation());

@@ -14,11 +14,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "holdfast/detail/hold_owner.hpp"
 #include "holdfast/limits.hpp"
-#include "holdfast/proto/assert.hpp"
 
 namespace holdfast {
 
@@ -27,15 +25,12 @@ template <std::size_t holds>
 class OwnerOf : public HoldOwner {
  public:
   // REQUIRES: the client outlives the owner, and the owner its locks.
-  explicit OwnerOf(Client& client) noexcept : HoldOwner(client, places_, holds) {}
-  // An assertion says where one of its locks is left.
-  ~OwnerOf() {
-    for (const Place& place : places_) HOLDFAST_ASSERT(place.handles == 0);
-  }
+  explicit OwnerOf(Client& client) noexcept : HoldOwner(client, storage_.places, holds) {}
+  // A lock of it that is left is an assertion.
+  ~OwnerOf() = default;
 
  private:
-  static_assert(holds >= 1 && holds <= UINT16_MAX);
-  Place places_[holds];
+  HoldStorage<OwnedHold, holds> storage_;
 };
 static_assert(sizeof(OwnerOf<8>) <= 24 + 8 * 640, "promised: an owner, and its holds");
 

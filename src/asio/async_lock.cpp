@@ -19,7 +19,7 @@ AsyncLock::~AsyncLock() {
     (void)core_->begin();
     cancel();
     if (machine_.held(core_->now()) || keeping_.letting_go()) {
-      while (machine_.count() > 1) machine_.unwind_one();
+      if (machine_.count() > 1) machine_.unwind(machine_.count());
       (void)post_release();
     }
     if (!pay()) {

@@ -74,13 +74,15 @@ Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
   if (state_ != LockState::idle) return Status::already_held;
   std::memmove(key_, key.bytes().data(), key.bytes().size());
   key_size_ = static_cast<std::uint16_t>(key.bytes().size());
+  compensation_ = {.kind = kind_, .key = this->key(), .token = &token_, .count = 0, .lease_milliseconds = 0};
+  return retime(timing);
+}
+
+Status LockMachine::retime(const LockTiming& timing) noexcept {
+  if (state_ != LockState::idle) return Status::already_held;
   lease_ = timing.effective_lease();
   validity_ = lease_ - timing.effective_drift();
-  compensation_ = {.kind = kind_,
-                   .key = this->key(),
-                   .token = &token_,
-                   .count = 0,
-                   .lease_milliseconds = static_cast<std::uint32_t>(whole_milliseconds(lease_).count())};
+  compensation_.lease_milliseconds = static_cast<std::uint32_t>(whole_milliseconds(lease_).count());
   return Status::ok;
 }
 

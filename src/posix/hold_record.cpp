@@ -329,11 +329,7 @@ Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
 void HoldRecord::take_timing(const LockTiming& timing) noexcept {
-  const LockTiming& present = machine_.timing();
-  if (present.lease == timing.effective_lease() && present.effective_drift() == timing.effective_drift() &&
-      automatic_lease_ == timing.automatic())
-    return;
-  if (machine_.configure(machine_.key(), timing) != Status::ok) return;
+  if (machine_.retime(timing) != Status::ok || automatic_lease_ == timing.automatic()) return;
   automatic_lease_ = timing.automatic();
   choose_keeping();
 }
@@ -396,8 +392,7 @@ void HoldRecord::tell_now() noexcept {
 
 void HoldRecord::post_releases(std::uint32_t count) noexcept {
   if (count == 0 || begin() != Status::ok || machine_.count() == 0) return;
-  if (count >= machine_.count()) machine_.unwind_to_one();
-  for (; count > 1 && machine_.count() > 1; --count) machine_.unwind_one();
+  machine_.unwind(count);
   (void)post_release();
 }
 

@@ -91,7 +91,7 @@ class ModelClient {
   // All at once, by post.
   void release_all(Lock& lock) {
     if (lock.stepping || lock.machine.count() == 0) return;
-    lock.machine.unwind_to_one();
+    lock.machine.unwind(lock.machine.count());
     release(lock, true);
   }
   // The hold was confirmed over another connection, or disowned.

@@ -88,6 +88,8 @@ class LockMachine {
   // The lock's name and timing; the key's bytes are copied. May be called again between holds.
   // Errors: invalid_argument (the machine stays as it was), already_held while state() is not idle.
   [[nodiscard]] Status configure(Key key, const LockTiming& timing) noexcept;
+  // The same name with another timing. REQUIRES: configured, and a valid timing. Errors: already_held, as above.
+  [[nodiscard]] Status retime(const LockTiming& timing) noexcept;
 
   // The two sides of one lock: what the one asks for tells the server of the other's hold. REQUIRES: both stand in one object or
   // one array, and neither moves.
@@ -205,9 +207,9 @@ class LockMachine {
     compensation_wanted_ = compensation_wanted_ || stands;
     return stands;
   }
-  // Releases that are answered by a later one: the count is taken down and nothing sent. REQUIRES: count() > 1.
-  void unwind_one() noexcept { --count_; }
-  void unwind_to_one() noexcept { count_ = 1; }
+  // Of so many releases, all but the last one: the count is taken down and nothing sent, since the last one is answered for all.
+  // REQUIRES: neither they nor count() are 0.
+  void unwind(std::uint32_t releases) noexcept { count_ = releases < count_ ? count_ - releases + 1 : 1; }
   // From here on the lock is not held, whatever comes, also while a renewal is on its way. `native` is the session's
   // identity().native_delete. With `posted` nobody waits: the request goes out in a shape
   // that cannot be refused for want of a script. Errors: not_held, lock_lost, which takes one off the count of a lost

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "holdfast/client.hpp"
+#include "holdfast/core/hold_share.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/detail/hold_owner.hpp"
 #include "holdfast/detail/hold_record.hpp"
@@ -132,8 +133,7 @@ class BlockingLock {
   struct Handle {
     HoldOwner* owner;
     LockTiming timing;
-    std::uint32_t grant = 0;      // Of which grant it has acquired
-    std::uint32_t acquired = 0;   // so often what it has not released.
+    HoldShare share = {};         // What it has acquired.
     Status refusal = Status::ok;  // Why it has no hold.
   };
 
@@ -146,13 +146,6 @@ class BlockingLock {
 
   void attach(OwnedHold* hold) noexcept { record_ = hold; }
   [[nodiscard]] OwnedHold& hold() const noexcept { return static_cast<OwnedHold&>(*record_); }
-  // What the handle has acquired, and nobody has released: settled with what other handles have released for it.
-  [[nodiscard]] std::uint32_t settle() noexcept {
-    const std::uint32_t acquired = handle_->grant == hold().grant ? handle_->acquired : 0;
-    const std::uint32_t settled = acquired < hold().debt ? acquired : hold().debt;
-    hold().debt -= settled;
-    return acquired - settled;
-  }
 
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return refused() ? 0 : record_->machine().fence(); }
 
@@ -170,22 +163,12 @@ class BlockingLock {
   // The machine's count may be what a callback has left of it, at the end of the call.
   [[nodiscard]] Status count_in(Status status) noexcept {
     if (handle_ == nullptr || status != Status::ok) return status;
-    const std::uint32_t count = record_->machine().count();
-    if (count <= 1) {  // Nothing else that was acquired is left.
-      ++hold().grant;
-      hold().debt = 0;
-    }
-    if (handle_->grant != hold().grant) handle_->acquired = 0;
-    handle_->grant = hold().grant;
-    if (count != 0) ++handle_->acquired;
+    handle_->share.count_in(hold().tally, record_->machine().count());
     return status;
   }
   [[nodiscard]] Status count_out(std::uint32_t before, Status status) noexcept {
     if (handle_ == nullptr || record_->machine().count() >= before) return status;
-    if (handle_->grant == hold().grant && handle_->acquired != 0)
-      --handle_->acquired;
-    else
-      ++hold().debt;
+    handle_->share.count_out(hold().tally);
     return status;
   }
 

@@ -26,6 +26,7 @@ class OwnedLock : public BlockingLock {
   static void pair(OwnedLock& one, OwnedLock& other) noexcept;
 
  private:
+  void leave() noexcept;
   void refuse(Status why) noexcept;
 
   Handle own_handle_;
