@@ -9,6 +9,7 @@
 #include "holdfast/asio/async_fair_lock.hpp"
 #include "holdfast/asio/async_lock.hpp"
 #include "holdfast/asio/async_mutex.hpp"
+#include "holdfast/asio/async_owner.hpp"
 #include "holdfast/asio/async_quorum.hpp"
 #include "holdfast/asio/async_quorum_lock.hpp"
 #include "holdfast/asio/async_read_write_lock.hpp"

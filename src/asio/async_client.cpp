@@ -144,7 +144,7 @@ void AsyncClientCore::cancel_all() {
   (void)begin();
   tell_connect(Status::cancelled);
   if (close_ != nullptr) cancel_operation(*close_);
-  for (AsyncLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();
+  for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();
 }
 
 void AsyncClientCore::close() {
@@ -162,7 +162,7 @@ void AsyncClientCore::shut_down() {
   if (forked()) return leave_to_parent();
   (void)begin();
   cancel_all();
-  for (AsyncLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
+  for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
     while (lock->post_release() == Status::ok || (lock->owes() && lock->pay())) {}
   node_.transmit();
   node_.close();
@@ -174,16 +174,16 @@ void AsyncClientCore::shut_down() {
 // ---- What the node says ------------------------------------------------------------------------------------------
 
 void AsyncClientCore::node_reply(AsyncNode& node, const Reply& reply) {
-  if (reply.tag.requester != &schedule_) return static_cast<AsyncLock*>(reply.tag.requester)->handle_reply(reply);
+  if (reply.tag.requester != &schedule_) return static_cast<AsyncRecord*>(reply.tag.requester)->handle_reply(reply);
   if (!schedule_.handle_reply(reply, now()))
     node.fail(Status::protocol_error, "a reply of another shape than asked for");
 }
 
 void AsyncClientCore::node_ready(AsyncNode&) {
   tell_connect(Status::ok);
-  LinkedPlace<AsyncLock> waiting;
+  LinkedPlace<AsyncRecord> waiting;
   waiting.take_all(await_connection_);
-  while (AsyncLock* const lock = waiting.first()) {
+  while (AsyncRecord* const lock = waiting.first()) {
     lock->queued_.unlink();
     lock->proceed();
   }
@@ -192,10 +192,10 @@ void AsyncClientCore::node_ready(AsyncNode&) {
 // Everybody who waits for the connection is told what has become of it, and decides.
 void AsyncClientCore::node_down(AsyncNode& node) {
   if (!node.connecting()) tell_connect(node.failure());
-  LinkedPlace<AsyncLock> waiting;
+  LinkedPlace<AsyncRecord> waiting;
   waiting.take_all(await_connection_);
   waiting.take_all(await_room_);
-  while (AsyncLock* const lock = waiting.first()) {
+  while (AsyncRecord* const lock = waiting.first()) {
     lock->queued_.unlink();
     lock->proceed();
   }
@@ -210,14 +210,14 @@ void AsyncClientCore::work() {
     take_renewal_events();
     renew_due();
   }
-  while (void* const heard = node_.next_heard()) static_cast<AsyncLock*>(heard)->hear();
+  while (void* const heard = node_.next_heard()) static_cast<AsyncRecord*>(heard)->hear();
   work_close();
   node_.transmit();
 }
 
 void AsyncClientCore::serve_room() {
   while (await_room_.linked() && node_.room(true)) {
-    AsyncLock* const lock = await_room_.first();
+    AsyncRecord* const lock = await_room_.first();
     lock->queued_.unlink();
     lock->proceed();
   }
@@ -239,7 +239,7 @@ void AsyncClientCore::take_renewal_events() {
   void* holder = nullptr;
   for (RenewalEvent event = schedule_.poll_event(holder); event != RenewalEvent::none;
        event = schedule_.poll_event(holder)) {
-    auto& lock = *static_cast<AsyncLock*>(holder);
+    auto& lock = *static_cast<AsyncRecord*>(holder);
     if (event == RenewalEvent::lost)
       lock.lose();
     else
@@ -257,11 +257,11 @@ void AsyncClientCore::judge_time() {
 }
 
 bool AsyncClientCore::may_renew(void* holder, Instant now) noexcept {
-  return static_cast<AsyncLock*>(holder)->may_renew(now);
+  return static_cast<AsyncRecord*>(holder)->may_renew(now);
 }
 
 void AsyncClientCore::renewed(void* holder, Instant asked_at, Instant) noexcept {
-  static_cast<AsyncLock*>(holder)->renewed(asked_at);
+  static_cast<AsyncRecord*>(holder)->renewed(asked_at);
 }
 
 }  // namespace holdfast

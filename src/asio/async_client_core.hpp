@@ -9,7 +9,7 @@
 
 #include "async_node.hpp"
 #include "holdfast/asio/async_client.hpp"
-#include "holdfast/asio/async_lock.hpp"
+#include "holdfast/asio/async_record.hpp"
 #include "holdfast/core/renewal_schedule.hpp"
 
 namespace holdfast {
@@ -37,9 +37,9 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void shut_down();
 
   // Places of locks.
-  void enter(LinkedPlace<AsyncLock>& place) noexcept { locks_.push_back(place); }
-  void await_connection(LinkedPlace<AsyncLock>& place) noexcept { await_connection_.push_back(place); }
-  void await_room(LinkedPlace<AsyncLock>& place) noexcept { await_room_.push_back(place); }
+  void enter(LinkedPlace<AsyncRecord>& place) noexcept { locks_.push_back(place); }
+  void await_connection(LinkedPlace<AsyncRecord>& place) noexcept { await_connection_.push_back(place); }
+  void await_room(LinkedPlace<AsyncRecord>& place) noexcept { await_room_.push_back(place); }
   // Who comes first waits longest.
   [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
 
@@ -76,9 +76,9 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   std::unique_ptr<RenewalSchedule::Place[]> places_;
   std::unique_ptr<std::uint32_t[]> heap_;
   RenewalSchedule schedule_;
-  LinkedPlace<AsyncLock> locks_;
-  LinkedPlace<AsyncLock> await_connection_;
-  LinkedPlace<AsyncLock> await_room_;
+  LinkedPlace<AsyncRecord> locks_;
+  LinkedPlace<AsyncRecord> await_connection_;
+  LinkedPlace<AsyncRecord> await_room_;
   Completion* connect_ = nullptr;
   Completion* close_ = nullptr;
   std::uint64_t renewal_calls_ = 0;

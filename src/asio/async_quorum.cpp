@@ -266,7 +266,7 @@ void AsyncQuorumCore::cancel_all() {
   (void)begin();
   tell_connect(Status::cancelled);
   if (close_ != nullptr) cancel_operation(*close_);
-  for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();
+  for (AsyncQuorumRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();
 }
 
 void AsyncQuorumCore::leave_connections() {
@@ -293,7 +293,7 @@ void AsyncQuorumCore::shut_down() {
   if (forked()) return leave_to_parent();
   (void)begin();
   cancel_all();
-  for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
+  for (AsyncQuorumRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
     while (lock->post_release() == Status::ok) {}
   close();  // Which sends what waits to be sent.
   sleep(*this, Instant::max());
@@ -304,7 +304,7 @@ void AsyncQuorumCore::shut_down() {
 
 void AsyncQuorumCore::node_reply(AsyncNode&, const Reply& reply) {
   auto& vote = *static_cast<QuorumVote*>(reply.tag.requester);
-  static_cast<AsyncQuorumLock*>(vote.owner)->take_reply(vote, reply);
+  static_cast<AsyncQuorumRecord*>(vote.owner)->take_reply(vote, reply);
 }
 
 // Every lock learns who answers there.
@@ -315,7 +315,7 @@ void AsyncQuorumCore::node_ready(AsyncNode& node) {
   if (roll_.moved(ready)) node.session().forget_compensations();
   for (NodeSet left = changed; left != 0; left = static_cast<NodeSet>(left & (left - 1))) {
     const auto index = static_cast<std::size_t>(__builtin_ctz(left));
-    for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->meet(index);
+    for (AsyncQuorumRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->meet(index);
   }
 }
 
@@ -354,16 +354,16 @@ void AsyncQuorumCore::work() {
 void AsyncQuorumCore::serve_voters() {
   if (!voters_changed_) return;
   voters_changed_ = false;
-  LinkedPlace<AsyncQuorumLock> waiting;
+  LinkedPlace<AsyncQuorumRecord> waiting;
   waiting.take_all(await_voters_);
-  while (AsyncQuorumLock* const lock = waiting.first()) {
+  while (AsyncQuorumRecord* const lock = waiting.first()) {
     lock->queued_.unlink();
     lock->proceed();
   }
 }
 
 void AsyncQuorumCore::serve_stirred() {
-  while (AsyncQuorumLock* const lock = stirred_.first()) {
+  while (AsyncQuorumRecord* const lock = stirred_.first()) {
     lock->stirred_.unlink();
     lock->look();
   }
@@ -371,7 +371,7 @@ void AsyncQuorumCore::serve_stirred() {
 
 // One after the other, until there is none for the first.
 void AsyncQuorumCore::serve_room() {
-  while (AsyncQuorumLock* const lock = await_room_.first()) {
+  while (AsyncQuorumRecord* const lock = await_room_.first()) {
     if (!lock->room_is_there()) return;
     lock->queued_.unlink();
     lock->take_room();
@@ -382,20 +382,20 @@ void AsyncQuorumCore::serve_room() {
 void AsyncQuorumCore::serve_owing() {
   if (!owing_) return;
   owing_ = false;
-  for (AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
+  for (AsyncQuorumRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
     if (lock->machine_.owed() != 0) lock->pay();
 }
 
 std::size_t AsyncQuorumCore::compensations_pending() noexcept {
   std::size_t pending = roll_.compensations_pending();
-  for (const AsyncQuorumLock* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
+  for (const AsyncQuorumRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
     pending += static_cast<std::size_t>(__builtin_popcount(lock->machine_.owed()));
   return pending;
 }
 
 void AsyncQuorumCore::serve_listening() {
   for (AsyncNode& node : nodes_)
-    while (void* const heard = node.next_heard()) static_cast<AsyncQuorumLock*>(heard)->hear();
+    while (void* const heard = node.next_heard()) static_cast<AsyncQuorumRecord*>(heard)->hear();
 }
 
 Instant AsyncQuorumCore::next_timeout() const noexcept {

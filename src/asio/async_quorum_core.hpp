@@ -8,7 +8,7 @@
 
 #include "async_node.hpp"
 #include "holdfast/asio/async_quorum.hpp"
-#include "holdfast/asio/async_quorum_lock.hpp"
+#include "holdfast/asio/async_quorum_record.hpp"
 #include "holdfast/core/voter_roll.hpp"
 
 namespace holdfast {
@@ -66,14 +66,14 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   [[nodiscard]] NodeSet ready() const noexcept;
 
   // Places of locks.
-  void enter(LinkedPlace<AsyncQuorumLock>& place) noexcept { locks_.push_back(place); }
-  void await_voters(LinkedPlace<AsyncQuorumLock>& place) noexcept { await_voters_.push_back(place); }
-  void await_room(LinkedPlace<AsyncQuorumLock>& place) noexcept { await_room_.push_back(place); }
+  void enter(LinkedPlace<AsyncQuorumRecord>& place) noexcept { locks_.push_back(place); }
+  void await_voters(LinkedPlace<AsyncQuorumRecord>& place) noexcept { await_voters_.push_back(place); }
+  void await_room(LinkedPlace<AsyncQuorumRecord>& place) noexcept { await_room_.push_back(place); }
   // Who comes first waits longest.
   [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
   // What some lock has to take back has found no place.
   void note_owing() noexcept { owing_ = true; }
-  void stir(LinkedPlace<AsyncQuorumLock>& place) {
+  void stir(LinkedPlace<AsyncQuorumRecord>& place) {
     if (!place.linked()) stirred_.push_back(place);
     schedule_turn();
   }
@@ -110,10 +110,10 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   VoterRoll::Voter voters_[nodes_max];
   VoterRoll roll_{voters_, nodes_max};
   NodeSet crowded_ = 0;
-  LinkedPlace<AsyncQuorumLock> locks_;
-  LinkedPlace<AsyncQuorumLock> await_voters_;
-  LinkedPlace<AsyncQuorumLock> await_room_;
-  LinkedPlace<AsyncQuorumLock> stirred_;
+  LinkedPlace<AsyncQuorumRecord> locks_;
+  LinkedPlace<AsyncQuorumRecord> await_voters_;
+  LinkedPlace<AsyncQuorumRecord> await_room_;
+  LinkedPlace<AsyncQuorumRecord> stirred_;
   Completion* connect_ = nullptr;
   Completion* close_ = nullptr;
   Instant connect_until_;

@@ -143,7 +143,8 @@ class Crowd {
 
   struct Wait {
     Wait(holdfast::AsyncClient& client, const std::string& name, const holdfast::LockTiming& timing)
-        : lock(client, name, timing) {}
+        : owner(client), lock(owner, name, timing) {}
+    holdfast::AsyncOwnerOf<1> owner;
     holdfast::AsyncReentrantLock lock;
     std::atomic<Clock::time_point> released_at{};
   };

@@ -105,12 +105,12 @@ TEST_ON_SERVER(test_names_in_arrays_should_be_the_same_locks_whatever_follows_th
   const char* const missing = nullptr;
   AsyncMutex mutex(world.client, ours.name, {.lease = 20s});
   AsyncMutex other_mutex(other.client, theirs.name, {.lease = 20s});
-  AsyncReentrantLock reentrant(world.client, ours.name, {.lease = 20s});
-  AsyncReentrantLock other_reentrant(other.client, &theirs.name[0], {.lease = 20s});
-  AsyncFencedLock fenced(world.client, ours.name, {.lease = 20s});
-  AsyncFencedLock other_fenced(other.client, std::string(theirs.name), {.lease = 20s});
-  AsyncMultiLock multi(world.client, {ours.name, "m"}, {.lease = 20s});
-  AsyncMultiLock other_multi(other.client, {std::string("m"), std::string("k")}, {.lease = 20s});
+  Sole<AsyncReentrantLock> reentrant(world.client, ours.name, {.lease = 20s});
+  Sole<AsyncReentrantLock> other_reentrant(other.client, &theirs.name[0], {.lease = 20s});
+  Sole<AsyncFencedLock> fenced(world.client, ours.name, {.lease = 20s});
+  Sole<AsyncFencedLock> other_fenced(other.client, std::string(theirs.name), {.lease = 20s});
+  Sole<AsyncMultiLock> multi(world.client, {ours.name, "m"}, {.lease = 20s});
+  Sole<AsyncMultiLock> other_multi(other.client, {std::string("m"), std::string("k")}, {.lease = 20s});
   AsyncMutex nameless(world.client, missing);
   TEST_ASSERT_EQUAL(Status::invalid_argument, world.acquire(nameless));
   AsyncLock* const mine[] = {&mutex, &reentrant, &fenced, &multi};
@@ -127,12 +127,12 @@ TEST_ON_SERVER(test_every_kind_should_exclude_its_peers) {
   AsioWorld world(server.unix_url());
   AsioWorld other(server.tcp_url());
   const ByteView names[] = {"m1", "m2"};
-  AsyncReentrantLock reentrant(world.client, "r", {.lease = 20s});
-  AsyncFencedLock fenced(world.client, "f", {.lease = 20s});
-  AsyncMultiLock multi(world.client, names, {.lease = 20s});
-  AsyncReentrantLock other_reentrant(other.client, "r", {.lease = 20s});
-  AsyncFencedLock other_fenced(other.client, "f", {.lease = 20s});
-  AsyncMultiLock other_multi(other.client, names, {.lease = 20s});
+  Sole<AsyncReentrantLock> reentrant(world.client, "r", {.lease = 20s});
+  Sole<AsyncFencedLock> fenced(world.client, "f", {.lease = 20s});
+  Sole<AsyncMultiLock> multi(world.client, names, {.lease = 20s});
+  Sole<AsyncReentrantLock> other_reentrant(other.client, "r", {.lease = 20s});
+  Sole<AsyncFencedLock> other_fenced(other.client, "f", {.lease = 20s});
+  Sole<AsyncMultiLock> other_multi(other.client, names, {.lease = 20s});
   AsyncLock* const mine[] = {&reentrant, &fenced, &multi};
   AsyncLock* const theirs[] = {&other_reentrant, &other_fenced, &other_multi};
   for (int index = 0; index < 3; ++index) {
@@ -226,7 +226,7 @@ TEST_ON_SERVER(test_coroutines_should_be_a_pool_of_workers_on_one_lock) {
     asio::co_spawn(
         world.loop,
         [&]() -> asio::awaitable<void> {
-          AsyncReentrantLock lock(world.client, "k", {.lease = 20s});
+          Sole<AsyncReentrantLock> lock(world.client, "k", {.lease = 20s});
           for (int round = 0; round < 5; ++round) {
             co_await lock.async_acquire(patience, asio::use_awaitable);
             TEST_ASSERT_EQUAL(1, ++inside);

@@ -65,7 +65,7 @@ TEST_ON_SERVER(test_an_acquire_should_be_cancelled_while_it_waits_by_push) {
   AsioWorld world(server.unix_url());
   for (const asio::cancellation_type wish : granted_wishes) {
     server.command("HSET k somebody 1");
-    AsyncReentrantLock lock(world.client, "k", {.lease = 20s});
+    Sole<AsyncReentrantLock> lock(world.client, "k", {.lease = 20s});
     Cancellable acquire(lock);
     TEST_ASSERT_TRUE(world.runs_until([&] { return server.command("PUBSUB CHANNELS") != ""; }));
     acquire.signal.emit(asio::cancellation_type::partial);
@@ -107,8 +107,8 @@ TEST_ON_SERVER(test_an_acquire_that_is_cancelled_in_flight_should_leave_nothing)
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   AsioWorld world(proxy.url());
   AsyncMutex mutex(world.client, "mutex", {.lease = 60s});
-  AsyncFencedLock fenced(world.client, "fenced", {.lease = 60s});
-  AsyncReentrantLock reentrant(world.client, "reentrant", {.lease = 60s});
+  Sole<AsyncFencedLock> fenced(world.client, "fenced", {.lease = 60s});
+  Sole<AsyncReentrantLock> reentrant(world.client, "reentrant", {.lease = 60s});
   AsyncLock* const locks[] = {&mutex, &fenced, &reentrant};
   for (AsyncLock* const lock : locks) {  // From here on the server knows their scripts.
     TEST_ASSERT_EQUAL(Status::ok, world.acquire(*lock));
@@ -328,7 +328,7 @@ struct Patient {
   Told told;
   std::optional<AsioWorld> world;
   std::deque<AsyncMutex> others;
-  std::optional<AsyncReentrantLock> lock;
+  std::optional<Sole<AsyncReentrantLock>> lock;
   asio::cancellation_signal signal;
   Outcome outcome;
 };

@@ -240,7 +240,7 @@ TEST(test_a_refused_subscription_should_be_tried_again_less_and_less_often) {
   servers.emplace_back(Refuser::Way::grant_and_end);
   asio::io_context loop;
   std::deque<AsyncClient> clients;
-  std::deque<AsyncReentrantLock> locks;
+  std::deque<Sole<AsyncReentrantLock>> locks;
   std::deque<Outcome> outcomes;
   const auto all = [&](auto condition) {
     return runs_until(loop, [&] {

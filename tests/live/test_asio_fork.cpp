@@ -100,7 +100,7 @@ TEST_ON_SERVER(test_a_forked_child_should_be_free_to_destroy_its_copy) {
   AsioWorld world(server.unix_url());
   server.command("HSET busy somebody 1");
   std::optional<AsyncMutex> lock(std::in_place, world.client, "k", LockTiming{.lease = 60s});
-  std::optional<AsyncReentrantLock> waiting(std::in_place, world.client, "busy", LockTiming{.lease = 60s});
+  std::optional<Sole<AsyncReentrantLock>> waiting(std::in_place, world.client, "busy", LockTiming{.lease = 60s});
   TEST_ASSERT_EQUAL(Status::ok, lock->keep({.on_lost = [](void*) noexcept {}}));
   TEST_ASSERT_EQUAL(Status::ok, world.acquire(*lock));
   Outcome outcome;
@@ -208,7 +208,7 @@ TEST_ON_SERVER(test_a_child_that_runs_its_copy_of_the_loop_should_come_to_its_en
   server.command("HSET hash somebody 1");
   AsyncMutex held(world.client, "k", {.lease = 60s});
   AsyncMutex polled(world.client, "busy", {.lease = 60s});
-  AsyncReentrantLock pushed(world.client, "hash", {.lease = 60s});
+  Sole<AsyncReentrantLock> pushed(world.client, "hash", {.lease = 60s});
   int lost = 0;
   TEST_ASSERT_EQUAL(Status::ok, held.keep({.keep = Keep::always,
                                            .on_lost = [](void* count) noexcept { ++*static_cast<int*>(count); },

@@ -63,7 +63,7 @@ TEST_ON_SERVER(test_a_handler_should_be_free_to_destroy_locks_that_wait) {
   server.command("HSET pushed somebody 1");
   AsyncMutex lock(world.client, "k", {.lease = 60s});
   std::optional<AsyncMutex> polled(std::in_place, world.client, "polled", LockTiming{.lease = 60s});
-  std::optional<AsyncReentrantLock> pushed(std::in_place, world.client, "pushed", LockTiming{.lease = 60s});
+  std::optional<Sole<AsyncReentrantLock>> pushed(std::in_place, world.client, "pushed", LockTiming{.lease = 60s});
   std::optional<AsyncMutex> granted(std::in_place, world.client, "granted", LockTiming{.lease = 60s});
   std::optional<AsyncMutex> in_flight(std::in_place, world.client, "flying", LockTiming{.lease = 60s});
   std::optional<AsyncMutex> held(std::in_place, world.client, "held", LockTiming{.lease = 60s});
@@ -105,7 +105,7 @@ TEST_ON_SERVER(test_a_handler_should_be_free_to_destroy_the_client) {
     TEST_ASSERT_EQUAL(Status::ok, connect(loop, *client, AsioWorld::patient_config(server.unix_url())));
     server.command("HSET busy somebody 1");
     std::optional<AsyncMutex> lock(std::in_place, *client, "k", LockTiming{.lease = 60s});
-    AsyncReentrantLock waiting(*client, "busy");
+    Sole<AsyncReentrantLock> waiting(*client, "busy");
     AsyncMutex held(*client, "held", {.lease = 60s});
     TEST_ASSERT_EQUAL(Status::ok, acquire(loop, held));
     Outcome outcomes[3];
@@ -214,7 +214,7 @@ TEST_ON_SERVER(test_a_loop_that_ends_should_drop_what_waits) {
     AsioWorld world(server.unix_url());
     AsyncMutex lock(world.client, "k", {.lease = 60s});
     AsyncMutex waiting(world.client, "busy", {.lease = 60s});
-    AsyncReentrantLock pushed(world.client, "pushed", {.lease = 60s});
+    Sole<AsyncReentrantLock> pushed(world.client, "pushed", {.lease = 60s});
     AsyncLock* const locks[] = {&lock, &waiting, &pushed};
     server.command("HSET pushed somebody 1");
     for (std::size_t index = 0; index < 3; ++index)

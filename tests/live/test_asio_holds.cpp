@@ -34,7 +34,7 @@ struct Told {
 TEST_ON_SERVER(test_a_hold_should_be_kept_until_it_is_released) {
   AsioWorld world(server.unix_url());
   AsyncMutex lock(world.client, "k", {.lease = 900ms});
-  AsyncFencedLock fenced(world.client, "f", {.lease = 900ms});
+  Sole<AsyncFencedLock> fenced(world.client, "f", {.lease = 900ms});
   for (AsyncLock* const it : {static_cast<AsyncLock*>(&lock), static_cast<AsyncLock*>(&fenced)}) {
     TEST_ASSERT_EQUAL(Status::ok, it->keep({.keep = Keep::always}));
     TEST_ASSERT_EQUAL(Status::ok, world.acquire(*it));
@@ -364,7 +364,7 @@ TEST_ON_SERVER(test_a_worker_that_ticks_should_keep_its_lock) {
 TEST_ON_SERVER(test_a_hold_that_was_acquired_again_should_not_be_lost_when_its_first_lease_ends) {
   AsioWorld world(server.unix_url());
   Told told;
-  AsyncReentrantLock lock(world.client, "k", {.lease = 3s});
+  Sole<AsyncReentrantLock> lock(world.client, "k", {.lease = 3s});
   KeepOptions options = told.options(Keep::always);
   options.max_hold = 1ms;  // Nothing renews it.
   TEST_ASSERT_EQUAL(Status::ok, lock.keep(options));

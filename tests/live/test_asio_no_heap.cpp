@@ -124,7 +124,7 @@ void usual_round(Loop& loop, Hand& hands, Slots& slots) {
     loop.expect(Status::ok, loop.release(mutex));
     loop.expect(Status::ok, loop.acquire(mutex, 1s));
     loop.expect(Status::ok, mutex.post_release());
-    AsyncFencedLock fenced(loop.client(index), "fenced", {.lease = 20s});
+    Sole<AsyncFencedLock> fenced(loop.client(index), "fenced", {.lease = 20s});
     loop.expect(Status::ok, loop.acquire(fenced));
     loop.expect(Status::ok, loop.acquire(fenced));
     loop.expect(Status::ok, loop.release(fenced));
@@ -135,8 +135,8 @@ void usual_round(Loop& loop, Hand& hands, Slots& slots) {
   }
   // A wait by push, and one by poll, that are granted by a release.
   {
-    AsyncReentrantLock lock(loop.client(0), "pushed", {.lease = 20s});
-    AsyncReentrantLock waiting(loop.client(1), "pushed", {.lease = 20s});
+    Sole<AsyncReentrantLock> lock(loop.client(0), "pushed", {.lease = 20s});
+    Sole<AsyncReentrantLock> waiting(loop.client(1), "pushed", {.lease = 20s});
     AsyncMutex mutex(loop.client(0), "polled", {.lease = 20s});
     AsyncMutex polling(loop.client(1), "polled", {.lease = 20s});
     loop.expect(Status::ok, loop.acquire(lock));
@@ -173,7 +173,7 @@ void usual_round(Loop& loop, Hand& hands, Slots& slots) {
   // Waits that end by a deadline, a slot, and the lock's end; and a hold that ends by itself.
   hands.perform(put_holder);
   {
-    AsyncReentrantLock hash(loop.client(2), "hash", {.lease = 20s});
+    Sole<AsyncReentrantLock> hash(loop.client(2), "hash", {.lease = 20s});
     AsyncMutex mutex(loop.client(3), "mutex", {.lease = 20s});
     loop.expect(Status::lock_busy, loop.acquire(hash, 20ms));
     loop.expect(Status::lock_busy, loop.acquire(mutex, 20ms));
@@ -202,9 +202,9 @@ void usual_round(Loop& loop, Hand& hands, Slots& slots) {
 template <class Hand>
 void round_of_failures(Loop& loop, Hand& hands) {
   AsyncMutex mutex(loop.client(0), "m", {.lease = 20s});
-  AsyncReentrantLock hash(loop.client(1), "h", {.lease = 20s});
-  AsyncReentrantLock text(loop.client(2), "text", {.lease = 20s});
-  AsyncReentrantLock waiting(loop.client(3), "h", {.lease = 20s});
+  Sole<AsyncReentrantLock> hash(loop.client(1), "h", {.lease = 20s});
+  Sole<AsyncReentrantLock> text(loop.client(2), "text", {.lease = 20s});
+  Sole<AsyncReentrantLock> waiting(loop.client(3), "h", {.lease = 20s});
   AsyncMutex kept(loop.client(4), "kept", {.lease = 2s});
   loop.expect(Status::ok, kept.keep({.keep = Keep::always}));
   loop.expect(Status::ok, loop.acquire(kept));

@@ -74,8 +74,8 @@ TEST_ON_SERVER(test_a_waiter_should_be_woken_by_the_release) {
   config.max_poll = 1h;
   AsioWorld world(config);
   AsioWorld other(config);
-  AsyncReentrantLock lock(world.client, "k", {.lease = 60s});
-  AsyncReentrantLock waiting(other.client, "k", {.lease = 60s});
+  Sole<AsyncReentrantLock> lock(world.client, "k", {.lease = 60s});
+  Sole<AsyncReentrantLock> waiting(other.client, "k", {.lease = 60s});
   for (int round = 0; round < 3; ++round) {
     TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
     Outcome outcome;
@@ -95,7 +95,7 @@ TEST_ON_SERVER(test_an_acquire_should_end_at_its_deadline) {
   server.command("SET mutex somebody");
   server.command("HSET hash somebody 1");
   AsyncMutex mutex(world.client, "mutex", {.lease = 60s});
-  AsyncReentrantLock hash(world.client, "hash", {.lease = 60s});
+  Sole<AsyncReentrantLock> hash(world.client, "hash", {.lease = 60s});
   for (AsyncLock* const lock : {static_cast<AsyncLock*>(&mutex), static_cast<AsyncLock*>(&hash)}) {
     const Instant start = Client::now();
     TEST_ASSERT_EQUAL(Status::lock_busy, world.acquire(*lock, 150ms));
@@ -114,7 +114,7 @@ TEST_ON_SERVER(test_an_acquire_should_end_by_its_wait_and_one_request_timeout) {
     Proxy proxy;
     AsyncClient client;
     std::optional<AsyncMutex> mutex{};
-    std::optional<AsyncReentrantLock> pushed{};
+    std::optional<Sole<AsyncReentrantLock>> pushed{};
     std::deque<AsyncMutex> others{};
     Instant start{};
     Duration taken{};
@@ -178,7 +178,7 @@ TEST_ON_SERVER(test_an_acquire_should_end_by_its_wait_and_one_request_timeout) {
 
 TEST_ON_SERVER(test_waiters_beyond_the_table_should_poll) {
   AsioWorld world(server.unix_url(), {.waiters = 1});
-  std::deque<AsyncReentrantLock> locks;
+  std::deque<Sole<AsyncReentrantLock>> locks;
   std::deque<Outcome> outcomes(4);
   for (int index = 0; index < 4; ++index) {
     const std::string key = "k" + std::to_string(index);
@@ -199,7 +199,7 @@ TEST_ON_SERVER(test_a_refused_subscription_should_be_polled) {
   server.command("ACL SETUSER default -subscribe");
   AsioWorld world(server.unix_url());
   server.command("HSET k somebody 1");
-  AsyncReentrantLock lock(world.client, "k", {.lease = 60s});
+  Sole<AsyncReentrantLock> lock(world.client, "k", {.lease = 60s});
   Outcome outcome;
   lock.async_acquire(wait_forever, outcome.handler());
   world.run_for(100ms);
@@ -215,7 +215,7 @@ TEST_ON_SERVER(test_a_lost_subscription_should_come_back_and_wake) {
   config.max_poll = 1h;
   AsioWorld world(config);
   server.command("HSET k somebody 1");
-  AsyncReentrantLock lock(world.client, "k", {.lease = 60s});
+  Sole<AsyncReentrantLock> lock(world.client, "k", {.lease = 60s});
   Outcome outcome;
   lock.async_acquire(wait_forever, outcome.handler());
   const auto subscribed = [&] { return server.command("PUBSUB CHANNELS") != ""; };
@@ -236,7 +236,7 @@ TEST_ON_SERVER(test_no_waiter_should_starve) {
   AsioWorld world(server.unix_url());
   struct Worker {
     std::optional<AsyncMutex> mutex{};
-    std::optional<AsyncReentrantLock> reentrant{};
+    std::optional<Sole<AsyncReentrantLock>> reentrant{};
     AsyncLock* lock = nullptr;
     std::unique_ptr<asio::steady_timer> work{};
     int rounds = 0;
@@ -343,7 +343,7 @@ TEST_ON_SERVER(test_locks_should_live_through_restarts_under_load) {
   struct Worker {
     explicit Worker(AsyncClient& client, int number)
         : lock(client, ByteView("k" + std::to_string(number % 4)), {.lease = 3s}) {}
-    AsyncReentrantLock lock;
+    Sole<AsyncReentrantLock> lock;
     int granted = 0;
     bool stopping = false;
     bool ended = false;
@@ -387,7 +387,7 @@ TEST_ON_SERVER(test_locks_that_go_without_a_connection_should_leave_nothing) {
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   AsioWorld world(proxy.url());
   std::optional<AsyncMutex> gone(std::in_place, world.client, "gone", LockTiming{.lease = 60s});
-  AsyncReentrantLock posted(world.client, "posted", {.lease = 60s});
+  Sole<AsyncReentrantLock> posted(world.client, "posted", {.lease = 60s});
   AsyncMutex released(world.client, "released", {.lease = 60s});
   AsyncMutex late(world.client, "late", {.lease = 60s});
   AsyncLock* const all[] = {&*gone, &posted, &released};
@@ -412,7 +412,7 @@ TEST_ON_SERVER(test_locks_should_live_through_a_second_connect) {
   AsioWorld world(server.unix_url());
   server.command("HSET pushed somebody 1");
   server.command("SET polled somebody");
-  AsyncReentrantLock pushed(world.client, "pushed", {.lease = 60s});
+  Sole<AsyncReentrantLock> pushed(world.client, "pushed", {.lease = 60s});
   AsyncMutex polled(world.client, "polled", {.lease = 60s});
   AsyncMutex flying(world.client, "flying", {.lease = 60s});
   AsyncMutex kept(world.client, "kept", {.lease = 2s});
@@ -610,8 +610,8 @@ TEST_ON_SERVER(test_a_client_that_goes_should_let_go_of_all_it_holds) {
     {
       std::deque<AsyncMutex> locks = mutexes(world->client, count, {.lease = 60s});
       const ByteView names[] = {"m1", "m2"};
-      AsyncMultiLock multi(world->client, names, {.lease = 60s});
-      AsyncReentrantLock twice(world->client, "twice", {.lease = 60s});
+      Sole<AsyncMultiLock> multi(world->client, names, {.lease = 60s});
+      Sole<AsyncReentrantLock> twice(world->client, "twice", {.lease = 60s});
       for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world->acquire(lock));
       TEST_ASSERT_EQUAL(Status::ok, world->acquire(multi));
       TEST_ASSERT_EQUAL(Status::ok, world->acquire(twice));
@@ -628,7 +628,7 @@ TEST_ON_SERVER(test_a_client_that_goes_before_its_locks_should_let_go_of_them) {
   std::optional<AsyncClient> client(std::in_place, loop.get_executor(), AsyncLimits{.requests = 128});
   TEST_ASSERT_EQUAL(Status::ok, connect(loop, *client, AsioWorld::patient_config(server.unix_url())));
   std::deque<AsyncMutex> locks = mutexes(*client, few, {.lease = 60s});
-  AsyncReentrantLock twice(*client, "twice", {.lease = 60s});
+  Sole<AsyncReentrantLock> twice(*client, "twice", {.lease = 60s});
   for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, acquire(loop, lock));
   TEST_ASSERT_EQUAL(Status::ok, acquire(loop, twice));
   TEST_ASSERT_EQUAL(Status::ok, acquire(loop, twice));

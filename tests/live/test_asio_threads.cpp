@@ -71,7 +71,7 @@ const auto future_status = asio::use_future([](std::error_code error) { return t
 TEST_ON_SERVER(test_locks_should_be_used_from_any_thread) {
   Threads threads(4);
   std::optional<AsyncClient> client;
-  std::deque<AsyncReentrantLock> shared;
+  std::deque<Sole<AsyncReentrantLock>> shared;
   std::deque<AsyncMutex> own;
   std::optional<AsyncMutex> brief;  // It is renewed all the time.
   constexpr std::size_t users = 4;
@@ -150,7 +150,7 @@ TEST_ON_SERVER(test_a_client_should_go_while_other_threads_wait) {
     TEST_MESSAGE("round " << round);
     auto client = std::make_unique<AsyncClient>(threads.strand());
     auto mutex = std::make_unique<AsyncMutex>(*client, "busy");
-    auto hash = std::make_unique<AsyncReentrantLock>(*client, "hash");
+    auto hash = std::make_unique<Sole<AsyncReentrantLock>>(*client, "hash");
     auto held = std::make_unique<AsyncMutex>(*client, "held", LockTiming{.lease = 30s});
     const ClientConfig config = AsioWorld::patient_config(server.tcp_url());
     TEST_ASSERT_EQUAL(Status::ok, threads.outcome_of([&](auto handler) { client->async_connect(config, handler); }));

@@ -311,8 +311,8 @@ TEST_ON_SERVER(test_waiters_of_one_client_should_each_be_woken_by_their_own_mess
   AsioWorld world(server.unix_url());
   Party holder(server.unix_url());
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
-  holdfast::AsyncFairLock first(world.client, "k", long_lease);
-  holdfast::AsyncFairLock second(world.client, "k", long_lease);
+  Sole<holdfast::AsyncFairLock> first(world.client, "k", long_lease);
+  Sole<holdfast::AsyncFairLock> second(world.client, "k", long_lease);
   Outcome first_told;
   Outcome second_told;
   first.async_acquire(60s, first_told.handler());

@@ -166,11 +166,7 @@ TEST_ON_SERVER(test_locks_of_overlapping_names_should_exclude_each_other) {
 TEST_ON_SERVER(test_reentry_should_count_on_every_name) {
   Party party(server);
   MultiLock lock(party.owner, {"a", "b"}, {.lease = 20s});
-#ifdef HOLDFAST_TEST_ASIO
-  MultiLock& twin = lock;  // Each lock object of the Asio client is an owner of its own.
-#else
   MultiLock twin(party.owner, {"b", "a", "b"}, {.lease = 20s});  // The same lock.
-#endif
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, twin.try_acquire());
@@ -571,7 +567,6 @@ TEST_ON_SERVER(test_object_that_goes_should_release_what_is_left) {
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
 
-#ifndef HOLDFAST_TEST_ASIO  // Each lock object of the Asio client is an owner of its own.
 TEST_ON_SERVER(test_object_that_goes_should_leave_the_others_their_hold) {
   Party party(server);
   const ByteView names[] = {"a", "b"};
@@ -586,7 +581,6 @@ TEST_ON_SERVER(test_object_that_goes_should_leave_the_others_their_hold) {
   TEST_ASSERT_EQUAL(Status::ok, twin.release());
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
-#endif
 
 TEST_ON_SERVER(test_scripts_should_be_sent_anew_after_a_flush) {
   Party party(server);

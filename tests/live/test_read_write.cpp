@@ -188,7 +188,6 @@ TEST_ON_SERVER(test_a_reader_who_asks_for_write_should_be_refused_at_once) {
   TEST_ASSERT_EQUAL(Status::ok, party.lock.write().try_acquire());
 }
 
-#ifndef HOLDFAST_TEST_ASIO  // An owner of its own holds nothing in common with another lock object.
 TEST_ON_SERVER(test_lock_objects_of_one_owner_should_be_handles_of_the_same_sides) {
   Party party(server);
   ReadWriteLock again(party.owner, "k");
@@ -200,7 +199,7 @@ TEST_ON_SERVER(test_lock_objects_of_one_owner_should_be_handles_of_the_same_side
 
 TEST_ON_SERVER(test_a_lock_whose_owner_has_one_place_should_refuse_both_sides) {
   Client client;
-  holdfast::OwnerOf<1> owner(connected(client, server));
+  OwnerOf<1> owner(connected(client, server));
   {
     ReadWriteLock lock(owner, "k");
     for (BlockingLock* const side :
@@ -213,7 +212,6 @@ TEST_ON_SERVER(test_a_lock_whose_owner_has_one_place_should_refuse_both_sides) {
   ReentrantLock lock(owner, "k");  // Its place is free again.
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
 }
-#endif
 
 TEST_ON_SERVER(test_a_reader_with_too_long_a_lease_should_be_refused) {
   Party party(server, "k", {.read = {.lease = 31s}, .write = {.lease = 20s}});

@@ -79,7 +79,6 @@ TEST_ON_SERVER(test_owners_of_one_client_should_exclude_each_other) {
   TEST_ASSERT_EQUAL(Status::lock_busy, ours.try_acquire());
 }
 
-#ifndef HOLDFAST_TEST_ASIO  // Each lock object of the Asio client is an owner of its own.
 TEST_ON_SERVER(test_objects_of_one_owner_and_name_should_share_one_hold) {
   Client client;
   Owner owner(connected(client, server));
@@ -98,9 +97,7 @@ TEST_ON_SERVER(test_objects_of_one_owner_and_name_should_share_one_hold) {
   TEST_ASSERT_EQUAL(Status::not_held, first.release());
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
-#endif
 
-#ifndef HOLDFAST_TEST_ASIO  // Each lock object of the Asio client is an owner of its own.
 TEST_ON_SERVER(test_object_that_goes_should_leave_the_others_their_hold) {
   Client client;
   Owner owner(connected(client, server));
@@ -122,7 +119,6 @@ TEST_ON_SERVER(test_object_that_goes_should_leave_the_others_their_hold) {
   TEST_ASSERT_EQUAL(Status::ok, second.release());
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
-#endif
 
 TEST_ON_SERVER(test_last_object_that_goes_should_release_what_is_left) {
   Client client;

@@ -288,7 +288,7 @@ TEST_ON_SERVER(test_several_clients_should_share_one_watchdog) {
   TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
 }
 
-#ifndef HOLDFAST_TEST_ASIO  // There a lock object is its own owner.
+#ifndef HOLDFAST_TEST_ASIO  // A loop is never detached.
 // Issue 10, point 6: detaching is for the holds to come, and the present one stays where it is kept.
 TEST_ON_SERVER(test_object_that_goes_should_leave_its_hold_with_the_watchdog_that_keeps_it) {
   for (const bool another : {false, true}) {

@@ -74,6 +74,25 @@ inline holdfast::Status release(asio::io_context& loop, holdfast::AsyncLock& loc
   return outcome_of(loop, [&](auto handler) { lock.async_release(handler); });
 }
 
+// A lock that is its owner's only one.
+struct SoleOwner {
+  holdfast::AsyncOwnerOf<1> owner;
+  explicit SoleOwner(holdfast::AsyncClient& client) : owner(client) {}
+};
+template <class Lock>
+class Sole : private SoleOwner, public Lock {
+ public:
+  Sole(holdfast::AsyncClient& client, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {})
+      : SoleOwner(client), Lock(SoleOwner::owner, key, timing) {}
+  template <std::size_t count>
+  Sole(holdfast::AsyncClient& client, const holdfast::BytesArgument (&names)[count],
+       const holdfast::LockTiming& timing = {})
+      : SoleOwner(client), Lock(SoleOwner::owner, names, timing) {}
+  template <holdfast::BytesElement Text, std::size_t count>
+  Sole(holdfast::AsyncClient& client, Text (&names)[count], const holdfast::LockTiming& timing = {})
+      : SoleOwner(client), Lock(SoleOwner::owner, names, timing) {}
+};
+
 // A loop, and a client on it that is connected.
 struct AsioWorld {
   asio::io_context loop{1};

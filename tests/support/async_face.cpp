@@ -155,6 +155,25 @@ void Client::cancel() {
   loop_.post([this] { client_->cancel(); });
 }
 
+// ---- Owners ------------------------------------------------------------------------------------------------------
+
+HoldOwner::HoldOwner(Client& client, std::size_t holds) : client_(&client) {
+  client_->loop().call([&] {
+    AsyncClient& inside = client_->inside();
+    if (holds == 1)
+      owner_ = std::make_shared<AsyncOwnerOf<1>>(inside);
+    else if (holds == 2)
+      owner_ = std::make_shared<AsyncOwnerOf<2>>(inside);
+    else if (holds <= owner_holds_default)
+      owner_ = std::make_shared<AsyncOwner>(inside);
+    else
+      owner_ = std::make_shared<AsyncOwnerOf<holds_max>>(inside);
+  });
+}
+HoldOwner::~HoldOwner() {
+  client_->loop().call([&] { owner_.reset(); });
+}
+
 // ---- Locks -------------------------------------------------------------------------------------------------------
 
 BlockingLock::BlockingLock(Client& client, const Make& make) : client_(&client) {
@@ -236,32 +255,32 @@ Semaphore::Semaphore(Client& client, BytesArgument key, std::uint32_t permits, c
           client, [&](AsyncClient& inside) { return std::make_shared<AsyncSemaphore>(inside, key, permits, timing); }) {
 }
 
-ReentrantLock::ReentrantLock(Owner& owner, BytesArgument key, const LockTiming& timing)
+ReentrantLock::ReentrantLock(HoldOwner& owner, BytesArgument key, const LockTiming& timing)
     : BlockingLock(owner.client(),
-                   [&](AsyncClient& inside) { return std::make_shared<AsyncReentrantLock>(inside, key, timing); }) {}
+                   [&](AsyncClient&) { return std::make_shared<AsyncReentrantLock>(owner.inside(), key, timing); }) {}
 
-FairLock::FairLock(Owner& owner, BytesArgument key, const LockTiming& timing, const FairOptions& options)
-    : BlockingLock(owner.client(),
-                   [&](AsyncClient& inside) { return std::make_shared<AsyncFairLock>(inside, key, timing, options); }) {
-}
+FairLock::FairLock(HoldOwner& owner, BytesArgument key, const LockTiming& timing, const FairOptions& options)
+    : BlockingLock(owner.client(), [&](AsyncClient&) {
+        return std::make_shared<AsyncFairLock>(owner.inside(), key, timing, options);
+      }) {}
 std::uint64_t FairLock::fence() const { return static_cast<const AsyncFairLock&>(*lock_).fence(); }
 
-FencedLock::FencedLock(Owner& owner, BytesArgument key, const LockTiming& timing)
+FencedLock::FencedLock(HoldOwner& owner, BytesArgument key, const LockTiming& timing)
     : BlockingLock(owner.client(),
-                   [&](AsyncClient& inside) { return std::make_shared<AsyncFencedLock>(inside, key, timing); }) {}
+                   [&](AsyncClient&) { return std::make_shared<AsyncFencedLock>(owner.inside(), key, timing); }) {}
 std::uint64_t FencedLock::fence() const { return static_cast<const AsyncFencedLock&>(*lock_).fence(); }
 
-MultiLock::MultiLock(Owner& owner, const ByteView* names, std::size_t count, const LockTiming& timing)
-    : BlockingLock(owner.client(), [&](AsyncClient& inside) {
-        return std::make_shared<AsyncMultiLock>(inside, names, count, timing);
+MultiLock::MultiLock(HoldOwner& owner, const ByteView* names, std::size_t count, const LockTiming& timing)
+    : BlockingLock(owner.client(), [&](AsyncClient&) {
+        return std::make_shared<AsyncMultiLock>(owner.inside(), names, count, timing);
       }) {}
 ByteView MultiLock::name(std::size_t index) const { return static_cast<const AsyncMultiLock&>(*lock_).name(index); }
 
 // The side that is destroyed last destroys the lock.
-ReadWriteLock::ReadWriteLock(Owner& owner, BytesArgument key, const ReadWriteTiming& timing)
+ReadWriteLock::ReadWriteLock(HoldOwner& owner, BytesArgument key, const ReadWriteTiming& timing)
     : read_(owner.client(),
-            [&](AsyncClient& inside) {
-              lock_ = std::make_shared<AsyncReadWriteLock>(inside, key, timing);
+            [&](AsyncClient&) {
+              lock_ = std::make_shared<AsyncReadWriteLock>(owner.inside(), key, timing);
               return std::shared_ptr<AsyncLock>(lock_, &lock_->read());
             }),
       write_(owner.client(), [&](AsyncClient&) {

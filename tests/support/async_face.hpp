@@ -23,6 +23,7 @@
 #include "holdfast/core/session.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/key.hpp"
+#include "holdfast/limits.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/status.hpp"
 
@@ -31,6 +32,7 @@ class io_context;
 }
 namespace holdfast {
 class AsyncClient;
+class AsyncHoldOwner;
 class AsyncLock;
 class AsyncReadWriteLock;
 }  // namespace holdfast
@@ -100,16 +102,35 @@ class Client {
   mutable std::string text_;
 };
 
-// The lock object is the owner: those of one Owner exclude each other.
-class Owner {
+class HoldOwner {
  public:
-  explicit Owner(Client& client) : client_(&client) {}
-  Owner(const Owner&) = delete;
-  Owner& operator=(const Owner&) = delete;
+  static constexpr std::size_t holds_max = 64;
+
+  HoldOwner(const HoldOwner&) = delete;
+  HoldOwner& operator=(const HoldOwner&) = delete;
   [[nodiscard]] Client& client() const { return *client_; }
+  [[nodiscard]] holdfast::AsyncHoldOwner& inside() const { return *owner_; }
+
+ protected:
+  // There are as many places as are asked for, where that is 1, 2 or the default.
+  HoldOwner(Client& client, std::size_t holds);
+  ~HoldOwner();
 
  private:
   Client* client_;
+  std::shared_ptr<holdfast::AsyncHoldOwner> owner_;
+};
+
+template <std::size_t holds>
+class OwnerOf : public HoldOwner {
+ public:
+  static_assert(holds <= holds_max);
+  explicit OwnerOf(Client& client) : HoldOwner(client, holds) {}
+};
+
+class Owner : public OwnerOf<holdfast::owner_holds_default> {
+ public:
+  using OwnerOf::OwnerOf;
 };
 
 class BlockingLock {
@@ -163,30 +184,31 @@ class Semaphore : public BlockingLock {
 
 class ReentrantLock : public BlockingLock {
  public:
-  ReentrantLock(Owner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {});
+  ReentrantLock(HoldOwner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {});
 };
 
 class FairLock : public BlockingLock {
  public:
-  FairLock(Owner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {},
+  FairLock(HoldOwner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {},
            const holdfast::FairOptions& options = {});
   [[nodiscard]] std::uint64_t fence() const;
 };
 
 class FencedLock : public BlockingLock {
  public:
-  FencedLock(Owner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {});
+  FencedLock(HoldOwner& owner, holdfast::BytesArgument key, const holdfast::LockTiming& timing = {});
   [[nodiscard]] std::uint64_t fence() const;
 };
 
 class MultiLock : public BlockingLock {
  public:
-  MultiLock(Owner& owner, const holdfast::ByteView* names, std::size_t count, const holdfast::LockTiming& timing = {});
+  MultiLock(HoldOwner& owner, const holdfast::ByteView* names, std::size_t count,
+            const holdfast::LockTiming& timing = {});
   template <std::size_t count>
-  MultiLock(Owner& owner, const holdfast::BytesArgument (&names)[count], const holdfast::LockTiming& timing = {})
+  MultiLock(HoldOwner& owner, const holdfast::BytesArgument (&names)[count], const holdfast::LockTiming& timing = {})
       : MultiLock(owner, std::vector<holdfast::ByteView>(names, names + count).data(), count, timing) {}
   template <holdfast::BytesElement Text, std::size_t count>
-  MultiLock(Owner& owner, Text (&names)[count], const holdfast::LockTiming& timing = {})
+  MultiLock(HoldOwner& owner, Text (&names)[count], const holdfast::LockTiming& timing = {})
       : MultiLock(owner, std::vector<holdfast::ByteView>(names, names + count).data(), count, timing) {}
   [[nodiscard]] holdfast::ByteView name(std::size_t index) const;
 };
@@ -198,7 +220,7 @@ class ReadWriteLock {
     friend class ReadWriteLock;
     using BlockingLock::BlockingLock;
   };
-  ReadWriteLock(Owner& owner, holdfast::BytesArgument key, const holdfast::ReadWriteTiming& timing = {});
+  ReadWriteLock(HoldOwner& owner, holdfast::BytesArgument key, const holdfast::ReadWriteTiming& timing = {});
   [[nodiscard]] Side& read() { return read_; }
   [[nodiscard]] Side& write() { return write_; }
 

@@ -20,6 +20,7 @@ using under_test::FencedLock;
 using under_test::MultiLock;
 using under_test::Mutex;
 using under_test::Owner;
+using under_test::OwnerOf;
 using under_test::ReadWriteLock;
 using under_test::ReentrantLock;
 using under_test::Semaphore;

@@ -61,13 +61,15 @@ int main() {
       {"a waiter's place", size_each(&AsyncLimits::waiters), 336},
       {"a place to be kept", size_each(&AsyncLimits::kept), 116},
       {"Completion", sizeof(Completion), 304},
-      {"AsyncLock", sizeof(AsyncLock), 1024},
       {"AsyncMutex", sizeof(AsyncMutex), 1024},
-      {"AsyncReentrantLock", sizeof(AsyncReentrantLock), 1024},
-      {"AsyncFencedLock", sizeof(AsyncFencedLock), 1024},
-      {"AsyncMultiLock", sizeof(AsyncMultiLock), 1024},
       {"AsyncSemaphore", sizeof(AsyncSemaphore), 1024},
-      {"AsyncReadWriteLock", sizeof(AsyncReadWriteLock), 2 * 1024},
+      {"AsyncReentrantLock", sizeof(AsyncReentrantLock), 80},
+      {"AsyncFencedLock", sizeof(AsyncFencedLock), 80},
+      {"AsyncFairLock", sizeof(AsyncFairLock), 80},
+      {"AsyncMultiLock", sizeof(AsyncMultiLock), 80},
+      {"AsyncReadWriteLock", sizeof(AsyncReadWriteLock), 2 * 80},
+      {"AsyncOwnerOf<1>", sizeof(AsyncOwnerOf<1>), 32 + 944},
+      {"AsyncOwner", sizeof(AsyncOwner), 32 + 8 * 944},
   };
   std::printf("%-20s %8s %8s\n", "on an Asio loop", "bytes", "promised");
   int broken = 0;

@@ -120,6 +120,7 @@ class AsyncClient {
   [[nodiscard]] std::uint64_t renewal_calls() const noexcept;
 
  private:
+  friend class AsyncHoldOwner;
   friend class AsyncLock;
 
   template <class Handler, class Start>

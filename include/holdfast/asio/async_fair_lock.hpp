@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
-// FairLock for an Asio loop. The lock object is the owner: it may be acquired again while it is held, one operation after the
-// other, and is free once it was released as often.
+// AsyncFairLock is FairLock for an Asio loop: a handle of its owner's hold, as AsyncReentrantLock is.
 #pragma once
 
-#include "holdfast/asio/async_lock.hpp"
+#include "holdfast/asio/async_owned_lock.hpp"
 #include "holdfast/core/fair_kind.hpp"
 
 namespace holdfast {
 
-class AsyncFairLock : public AsyncLock {
+class AsyncFairLock : public AsyncOwnedLock {
  public:
-  // The key's bytes are copied: any bytes, 1 to key_size_max of them.
-  AsyncFairLock(AsyncClient& client, BytesArgument key, const LockTiming& timing = {}, const FairOptions& options = {})
-      : AsyncLock(client, kind_of(options), Key(key), timing) {}
-  ~AsyncFairLock() = default;
+  // The key's bytes are copied: any bytes, 1 to key_size_max of them. The owner must outlive the lock.
+  AsyncFairLock(AsyncHoldOwner& owner, BytesArgument key, const LockTiming& timing = {},
+                const FairOptions& options = {})
+      : AsyncOwnedLock(owner, kind_of(options), Key(key), timing) {}
+  ~AsyncFairLock() override = default;
 
   // As FairLock's.
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }

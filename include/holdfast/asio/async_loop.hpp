@@ -123,6 +123,9 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
     turn_again();  // This one may be past its callbacks.
     schedule_turn();
   }
+  // The hold whose callbacks run; nullptr when one of them has destroyed it.
+  [[nodiscard]] const AsyncHold* telling() const noexcept { return telling_; }
+  void set_telling(const AsyncHold* hold) noexcept { telling_ = hold; }
   // The executor is the parent process's.
   [[nodiscard]] virtual bool forked() const noexcept = 0;
   // In a forked child, as soon as it is noticed: what had been waiting is completed with Status::forked, where the child runs
@@ -271,6 +274,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   std::unique_ptr<Completion[]> completions_;
   std::size_t completion_count_;
   LinkedPlace<AsyncHold> untold_;  // Holds with something to tell.
+  const AsyncHold* telling_ = nullptr;
   Completion* free_ = nullptr;
   Completion* decided_first_ = nullptr;
   Completion* decided_last_ = nullptr;

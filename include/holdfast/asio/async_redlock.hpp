@@ -22,11 +22,16 @@ class AsyncRedlockMutex : private QuorumVotes<node_count>, public AsyncQuorumLoc
   AsyncRedlockMutex(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {},
                     const MutexOptions& options = {})
       : QuorumVotes<node_count>(quorum_kind_of(options)),
-        AsyncQuorumLock(quorum, quorum_kind_of(options), this->pointers_, node_count, Key(key), timing) {}
-  ~AsyncRedlockMutex() = default;
+        record_(core_of(quorum), quorum_kind_of(options), this->pointers_, node_count, Key(key), timing) {
+    attach(record_);
+  }
+  ~AsyncRedlockMutex() override = default;
 
   // Of the last acquire; grows with every grant on this quorum, also when single nodes come back empty. 0 without the option.
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
+
+ private:
+  AsyncQuorumRecord record_;
 };
 
 // The object is the owner: it may be acquired again while it is held, one operation after the other. On the nodes a hold
@@ -36,11 +41,16 @@ class AsyncRedlockReentrantLock : private QuorumVotes<node_count>, public AsyncQ
  public:
   AsyncRedlockReentrantLock(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {})
       : AsyncRedlockReentrantLock(quorum, reentrant_kind, Key(key), timing) {}
-  ~AsyncRedlockReentrantLock() = default;
+  ~AsyncRedlockReentrantLock() override = default;
 
  protected:
   AsyncRedlockReentrantLock(AsyncQuorum& quorum, const LockKind& kind, Key key, const QuorumTiming& timing)
-      : QuorumVotes<node_count>(kind), AsyncQuorumLock(quorum, kind, this->pointers_, node_count, key, timing) {}
+      : QuorumVotes<node_count>(kind), record_(core_of(quorum), kind, this->pointers_, node_count, key, timing) {
+    attach(record_);
+  }
+
+ private:
+  AsyncQuorumRecord record_;
 };
 
 // An AsyncRedlockReentrantLock whose grants come with a fence.
@@ -49,7 +59,7 @@ class AsyncRedlockFencedLock : public AsyncRedlockReentrantLock<node_count> {
  public:
   AsyncRedlockFencedLock(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {})
       : AsyncRedlockReentrantLock<node_count>(quorum, quorum_fenced_kind, Key(key), timing) {}
-  ~AsyncRedlockFencedLock() = default;
+  ~AsyncRedlockFencedLock() override = default;
 
   // Of the outermost acquire; grows as that of an AsyncRedlockMutex.
   [[nodiscard]] std::uint64_t fence() const noexcept { return this->fence_of_grant(); }

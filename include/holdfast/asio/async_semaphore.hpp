@@ -14,10 +14,14 @@ class AsyncSemaphore : public AsyncLock {
  public:
   // As Semaphore's.
   AsyncSemaphore(AsyncClient& client, BytesArgument key, std::uint32_t permits, const LockTiming& timing = {})
-      : AsyncLock(client, semaphore_kind, Key(key), checked_timing(permits, timing)) {
-    set_argument(permits);
+      : record_(core_of(client), semaphore_kind, Key(key), checked_timing(permits, timing)) {
+    record_.set_argument(permits);
+    attach(record_);
   }
-  ~AsyncSemaphore() = default;
+  ~AsyncSemaphore() override = default;
+
+ private:
+  AsyncRecord record_;
 };
 
 }  // namespace holdfast

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/asio/async_quorum_lock.hpp"
+#include "holdfast/asio/async_quorum_record.hpp"
 
 #include "async_quorum_core.hpp"
 
@@ -12,10 +12,9 @@ constexpr int liveness_divisor = 30;
 
 }  // namespace
 
-AsyncQuorumLock::AsyncQuorumLock(AsyncQuorum& quorum, const LockKind& kind, QuorumVote* const* votes,
-                                 std::size_t places, Key key, const QuorumTiming& timing)
-    : AsyncHold(*quorum.core_),
-      core_(quorum.core_),
+AsyncQuorumRecord::AsyncQuorumRecord(const std::shared_ptr<AsyncQuorumCore>& core, const LockKind& kind,
+                                     QuorumVote* const* votes, std::size_t places, Key key, const QuorumTiming& timing)
+    : core_(core),
       votes_(votes),
       machine_(kind, votes, core_->size() > places ? 1 : core_->size()),
       task_(machine_, votes, core_->roll()) {
@@ -29,7 +28,7 @@ AsyncQuorumLock::AsyncQuorumLock(AsyncQuorum& quorum, const LockKind& kind, Quor
   core_->enter(sibling_);
 }
 
-AsyncQuorumLock::~AsyncQuorumLock() {
+AsyncQuorumRecord::~AsyncQuorumRecord() {
   if (orphaned()) {
     core_->leave_to_parent();
   } else {
@@ -42,52 +41,54 @@ AsyncQuorumLock::~AsyncQuorumLock() {
     for (std::size_t node = 0; node < machine_.nodes(); ++node) core_->node(node).session().abandon(votes_[node], now);
     core_->schedule_turn();
   }
-  core_->sleep(*this, Instant::max());
+  end();
 }
+
+AsyncLoop& AsyncQuorumRecord::loop() const noexcept { return *core_; }
 
 // ---- Starting ----------------------------------------------------------------------------------------------------
 
-Status AsyncQuorumLock::may_start() const noexcept {
+Status AsyncQuorumRecord::may_start() const noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (orphaned()) return Status::forked;
   if (!core_->usable()) return Status::not_connected;
   return task_.life().over() ? Status::ok : Status::too_many_requests;
 }
 
-void AsyncQuorumLock::begin(Completion& completion) noexcept {
-  completion_ = &completion;
+void AsyncQuorumRecord::begin(Completion& completion, AsyncHandle& handle) noexcept {
+  begin_operation(completion, handle);
   if (renewal_waits_) queued_.unlink();
   renewal_waits_ = false;
 }
 
-void AsyncQuorumLock::start_acquire(Duration wait, Completion& completion) {
+void AsyncQuorumRecord::start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
   Status refused = may_start();
   if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
   if (refused == Status::ok) refused = core_->roll().permit(machine_);
   if (refused != Status::ok) return core_->complete(completion, refused);
-  begin(completion);
+  begin(completion, handle);
   task_.begin_acquire(now, now + wait, core_->end_of_wait(now + wait));
   push_refused_ = 0;
   settle();
   proceed();
 }
 
-void AsyncQuorumLock::start_renew(Duration timeout, Completion& completion) {
+void AsyncQuorumRecord::start_renew(Duration timeout, Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
   Status refused = may_start();
   if (refused == Status::ok && timeout < Duration::zero()) refused = Status::invalid_argument;
   if (refused != Status::ok) return core_->complete(completion, refused);
   (void)core_->roll().permit(machine_);  // So that error_text() has the reason, where it is refused.
-  begin(completion);
+  begin(completion, handle);
   task_.begin(Call::renew, timeout == Duration::zero() ? core_->request_deadline() : now + timeout);
   proceed();
 }
 
-void AsyncQuorumLock::start_release(Completion& completion) {
+void AsyncQuorumRecord::start_release(Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return core_->complete(completion, refused);
-  begin(completion);
+  begin(completion, handle);
   task_.begin(Call::release, core_->request_deadline());
   if (machine_.held(now) && machine_.count() <= 1) {
     keeping_.begin_release();  // Not held from here on, whatever the connections do.
@@ -95,7 +96,7 @@ void AsyncQuorumLock::start_release(Completion& completion) {
   proceed();
 }
 
-Status AsyncQuorumLock::post_release() {
+Status AsyncQuorumRecord::post_release() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;
   core_->read_arrived();
@@ -105,12 +106,12 @@ Status AsyncQuorumLock::post_release() {
   machine_.end_release(Status::outcome_unknown);
   if (machine_.count() == 0) {
     keeping_.forget_news();
-    tell_waiter(status == Status::lock_lost ? status : Status::ok);
+    tell_waiters(status == Status::lock_lost ? status : Status::ok);
   }
   return status == Status::ok && machine_.release_owed() != 0 ? Status::too_many_requests : status;
 }
 
-Status AsyncQuorumLock::forget_loss() {
+Status AsyncQuorumRecord::forget_loss() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;
   const Status status = machine_.forget_loss(now);
@@ -121,7 +122,7 @@ Status AsyncQuorumLock::forget_loss() {
 
 // ---- What is in progress -----------------------------------------------------------------------------------------
 
-TaskFacts AsyncQuorumLock::facts() {
+TaskFacts AsyncQuorumRecord::facts() {
   TaskFacts facts = task_.facts(core_->connecting(), core_->now());
   if (machine_.has_output()) settle();
   const TaskStage stage = task_.life().stage();
@@ -137,7 +138,7 @@ TaskFacts AsyncQuorumLock::facts() {
   return facts;
 }
 
-void AsyncQuorumLock::proceed() {
+void AsyncQuorumRecord::proceed() {
   LockTask& life = task_.life();
   for (;;) switch (life.step(facts())) {
       case TaskAct::sleep: return rest();
@@ -152,23 +153,23 @@ void AsyncQuorumLock::proceed() {
       case TaskAct::let_go:
         if (task_.lets_go()) (void)post_release();
         break;
-      case TaskAct::over: return completion_ == nullptr ? rest() : finish();
+      case TaskAct::over: return operating() ? finish() : rest();
     }
 }
 
 // Every node that is asked has room, but those that were waited for in vain.
-bool AsyncQuorumLock::room_is_there() {
+bool AsyncQuorumRecord::room_is_there() {
   const NodeSet with_room = core_->roomy();
   return task_.enough_room(with_room, core_->room_awaited(core_->ready(), with_room), core_->now());
 }
 
-void AsyncQuorumLock::take_room() {
+void AsyncQuorumRecord::take_room() {
   if (!renewal_waits_) return proceed();
   renewal_waits_ = false;
   renew_now();
 }
 
-void AsyncQuorumLock::ask() {
+void AsyncQuorumRecord::ask() {
   if (renewal_waits_) queued_.unlink();
   renewal_waits_ = false;
   const Instant now = core_->now();
@@ -192,14 +193,14 @@ void AsyncQuorumLock::ask() {
   if (call == Call::release && machine_.count() == 0) keeping_.forget_news();  // A loss that only the release found.
 }
 
-void AsyncQuorumLock::give_up() {
+void AsyncQuorumRecord::give_up() {
   if (task_.life().call() == Call::release) core_->read_arrived();
   task_.give_up(core_->now());
   settle();
 }
 
 // The lock is another's, or there was no quorum.
-void AsyncQuorumLock::plan() {
+void AsyncQuorumRecord::plan() {
   if (task_.life().busy())
     for (std::size_t node = 0; node < machine_.nodes(); ++node)
       if (waiters_[node] != nullptr) core_->node(node).subscriber().end_try(*waiters_[node]);
@@ -208,33 +209,32 @@ void AsyncQuorumLock::plan() {
 }
 
 // Something has come for the lock, or time has done something.
-void AsyncQuorumLock::look() {
+void AsyncQuorumRecord::look() {
   if (!task_.life().over()) proceed();
   renew_if_due();
   rest();
 }
 
-void AsyncQuorumLock::finish() {
+void AsyncQuorumRecord::finish() {
   const Status status = task_.life().status();
   const Call call = task_.life().call();
   const bool released = call == Call::release && machine_.count() == 0;
-  Completion& completion = *completion_;
   if (call == Call::acquire) {
     stop_listening(status == Status::ok);
     if (status != Status::ok && machine_.count() == 0)
       keeping_.forget_news();  // Lost before anybody was told that it was granted.
   }
-  completion_ = nullptr;
+  Completion& completion = end_operation(call, status);
   queued_.unlink();
   keeping_.end_release();
   publish();
   rest();
-  if (released) tell_waiter(status == Status::lock_lost ? status : Status::ok);
+  if (released) tell_waiters(status == Status::lock_lost ? status : Status::ok);
   core_->complete(completion, status);
 }
 
 // When something, or time alone, gives us something to do.
-void AsyncQuorumLock::rest() {
+void AsyncQuorumRecord::rest() {
   const LockTask& life = task_.life();
   switch (life.stage()) {
     case TaskStage::link:
@@ -252,7 +252,7 @@ void AsyncQuorumLock::rest() {
   core_->sleep(*this, at);
 }
 
-void AsyncQuorumLock::wake(Instant now) {
+void AsyncQuorumRecord::wake(Instant now) {
   settle();  // And a look follows.
   if (!renewal_waits_ || now < renewal_until_) return;
   queued_.unlink();
@@ -260,7 +260,7 @@ void AsyncQuorumLock::wake(Instant now) {
   take_room();
 }
 
-void AsyncQuorumLock::cancel_doing() {
+void AsyncQuorumRecord::cancel_doing() {
   cancelled_ = true;
   proceed();
   cancelled_ = false;
@@ -268,26 +268,26 @@ void AsyncQuorumLock::cancel_doing() {
 
 // ---- The machine's mouth and ear ---------------------------------------------------------------------------------
 
-void AsyncQuorumLock::take_reply(QuorumVote& vote, const Reply& reply) {
+void AsyncQuorumRecord::take_reply(QuorumVote& vote, const Reply& reply) {
   machine_.handle_reply(vote.node, reply, core_->now());
   settle(node_bit(vote.node));
 }
 
-void AsyncQuorumLock::meet(std::size_t node) {
+void AsyncQuorumRecord::meet(std::size_t node) {
   if (node >= machine_.nodes()) return;
   machine_.meet(node, core_->roll().server(node), core_->roll().excluded(node));
   settle();
 }
 
-void AsyncQuorumLock::pay() {
+void AsyncQuorumRecord::pay() {
   machine_.retry_owed();
   settle();
 }
 
-void AsyncQuorumLock::settle() { settle(machine_.all()); }
+void AsyncQuorumRecord::settle() { settle(machine_.all()); }
 
 // What has been done to these nodes' machines, or by time.
-void AsyncQuorumLock::settle(NodeSet nodes) {
+void AsyncQuorumRecord::settle(NodeSet nodes) {
   // That a reply was given up is known at once, and the node may be asked again.
   for (NodeSet left = task_.hand_over(nodes, core_->now()); left != 0; left = static_cast<NodeSet>(left & (left - 1)))
     core_->node(static_cast<std::size_t>(__builtin_ctz(left))).dispatch();
@@ -298,7 +298,7 @@ void AsyncQuorumLock::settle(NodeSet nodes) {
   core_->stir(stirred_);
 }
 
-void AsyncQuorumLock::note(QuorumEvent event) {
+void AsyncQuorumRecord::note(QuorumEvent event) {
   switch (event) {
     case QuorumEvent::granted: keeping_.begin_hold(machine_.confirmed_at()); return;
     case QuorumEvent::denied:
@@ -311,7 +311,7 @@ void AsyncQuorumLock::note(QuorumEvent event) {
       return;
     case QuorumEvent::lost:
       if (!task_.life().runs(Call::release)) tell_soon(Keeping::News::lost);
-      tell_waiter(Status::lock_lost);
+      tell_waiters(Status::lock_lost);
       return;
     case QuorumEvent::released: return;
   }
@@ -319,14 +319,14 @@ void AsyncQuorumLock::note(QuorumEvent event) {
 
 // ---- Waiting by push ---------------------------------------------------------------------------------------------
 
-bool AsyncQuorumLock::woken() const noexcept {
+bool AsyncQuorumRecord::woken() const noexcept {
   if (!listens_) return false;
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
     if (waiters_[node] != nullptr && core_->node(node).subscriber().woken(*waiters_[node])) return true;
   return false;
 }
 
-ListenSet AsyncQuorumLock::confirmed() const noexcept {
+ListenSet AsyncQuorumRecord::confirmed() const noexcept {
   ListenSet confirmed = 0;
   if (!listens_) return confirmed;
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
@@ -336,7 +336,7 @@ ListenSet AsyncQuorumLock::confirmed() const noexcept {
 }
 
 // Nodes whose table is full, or that refuse it, are done without; without any of them it polls.
-void AsyncQuorumLock::listen() {
+void AsyncQuorumRecord::listen() {
   if (machine_.kind().announcement == nullptr || listens_) return;
   listens_ = true;
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
@@ -345,7 +345,7 @@ void AsyncQuorumLock::listen() {
   task_.life().forget(machine_.all());
 }
 
-void AsyncQuorumLock::stop_listening(bool with_lock) {
+void AsyncQuorumRecord::stop_listening(bool with_lock) {
   if (!listens_) return;
   listens_ = false;
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
@@ -355,7 +355,7 @@ void AsyncQuorumLock::stop_listening(bool with_lock) {
 }
 
 // Something came over a subscription.
-void AsyncQuorumLock::hear() {
+void AsyncQuorumRecord::hear() {
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     if (waiters_[node] == nullptr || !core_->node(node).subscriber().refused(*waiters_[node])) continue;
     push_refused_ = static_cast<NodeSet>(push_refused_ | node_bit(node));
@@ -368,7 +368,7 @@ void AsyncQuorumLock::hear() {
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
-Instant AsyncQuorumLock::renewal_wanted_at() const noexcept {
+Instant AsyncQuorumRecord::renewal_wanted_at() const noexcept {
   const Instant now = core_->now();
   if (!kept() || task_.life().runs(Call::release) || keeping_.too_old(now)) return Instant::max();
   if (!machine_.permitted(core_->roll().config().max_lease)) return Instant::max();
@@ -378,7 +378,7 @@ Instant AsyncQuorumLock::renewal_wanted_at() const noexcept {
   return now + (pause < retry_delay_min ? retry_delay_min : pause);
 }
 
-void AsyncQuorumLock::renew_if_due() {
+void AsyncQuorumRecord::renew_if_due() {
   const Instant wanted = renewal_wanted_at();
   // At Instant::max() nothing is wanted, whatever the time is.
   if (renewal_waits_ || wanted > core_->now() || wanted == Instant::max()) return;
@@ -389,7 +389,7 @@ void AsyncQuorumLock::renew_if_due() {
   core_->await_room(queued_);
 }
 
-void AsyncQuorumLock::renew_now() {
+void AsyncQuorumRecord::renew_now() {
   settle();  // A grant that has just run out on a node is let go of there before it is asked for anew.
   (void)task_.renew(core_->request_deadline(), core_->now());
   settle();

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/asio/async_lock.hpp"
+#include "holdfast/asio/async_record.hpp"
 
 #include "async_client_core.hpp"
 
 namespace holdfast {
 
-AsyncLock::AsyncLock(AsyncClient& client, const LockKind& kind, Key key, const LockTiming& timing)
-    : AsyncHold(*client.core_), core_(client.core_), machine_(kind), task_(machine_, core_->node().node(), this) {
+AsyncRecord::AsyncRecord(const std::shared_ptr<AsyncClientCore>& core, const LockKind& kind, Key key,
+                         const LockTiming& timing)
+    : core_(core), machine_(kind), task_(machine_, core_->node().node(), this) {
   configuration_ = machine_.configure(key, timing);
   automatic_lease_ = timing.automatic();
   core_->enter(sibling_);
 }
 
-AsyncLock::~AsyncLock() {
+AsyncRecord::~AsyncRecord() {
   if (orphaned()) {
     core_->leave_to_parent();
   } else {
@@ -31,29 +32,32 @@ AsyncLock::~AsyncLock() {
     core_->node().session().abandon(this, core_->now());
     core_->schedule_turn();
   }
-  core_->sleep(*this, Instant::max());
+  end();
 }
+
+AsyncLoop& AsyncRecord::loop() const noexcept { return *core_; }
 
 // ---- Starting ----------------------------------------------------------------------------------------------------
 
-Status AsyncLock::may_start() const noexcept {
+Status AsyncRecord::may_start() const noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (orphaned()) return Status::forked;
   if (!core_->node().configured()) return Status::not_connected;
   return task_.life().over() ? Status::ok : Status::too_many_requests;
 }
 
-void AsyncLock::begin(Completion& completion) noexcept {
-  completion_ = &completion;
+void AsyncRecord::begin(Completion& completion, AsyncHandle& handle) noexcept {
+  begin_operation(completion, handle);
   queued_.unlink();  // What is owed goes before what is asked for now.
 }
 
-void AsyncLock::start_acquire(Duration wait, Completion& completion) {
+void AsyncRecord::start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
   Status refused = may_start();
   if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
   if (refused != Status::ok) return core_->complete(completion, refused);
-  begin(completion);
+  begin(completion, handle);
+  take_timing_of(handle);
   const Instant deadline = now + wait;
   task_.begin_acquire(now, deadline, deadline + core_->node().config().request_timeout, core_->settings());
   push_refused_ = false;
@@ -63,34 +67,34 @@ void AsyncLock::start_acquire(Duration wait, Completion& completion) {
   proceed();
 }
 
-void AsyncLock::start_renew(Duration timeout, Completion& completion) {
+void AsyncRecord::start_renew(Duration timeout, Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
   Status refused = may_start();
   if (refused == Status::ok && timeout < Duration::zero()) refused = Status::invalid_argument;
   if (refused != Status::ok) return core_->complete(completion, refused);
-  begin(completion);
+  begin(completion, handle);
   const Duration bound = timeout == Duration::zero() ? core_->node().config().request_timeout : timeout;
   task_.begin(Call::renew, now + bound, core_->settings());
   proceed();
 }
 
-void AsyncLock::start_query(Duration& remaining, Completion& completion) {
+void AsyncRecord::start_query(Duration& remaining, Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
   Status refused = may_start();
   machine_.handle_timeout(now);
   if (machine_.has_output()) settle();
   if (refused == Status::ok && now == Instant::max()) refused = Status::system_error;
   if (refused != Status::ok) return core_->complete(completion, refused);
-  begin(completion);
+  begin(completion, handle);
   task_.begin(Call::question, now + core_->node().config().request_timeout, core_->settings());
   remaining_out_ = &remaining;
   proceed();
 }
 
-void AsyncLock::start_release(Completion& completion) {
+void AsyncRecord::start_release(Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return core_->complete(completion, refused);
-  begin(completion);
+  begin(completion, handle);
   task_.begin(Call::release, now + core_->node().config().request_timeout, core_->settings());
   if (machine_.count() <= 1) {
     stop_keeping();
@@ -100,7 +104,7 @@ void AsyncLock::start_release(Completion& completion) {
   proceed();
 }
 
-Status AsyncLock::post_release() {
+Status AsyncRecord::post_release() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;
   AsyncNode& node = core_->node();
@@ -113,13 +117,13 @@ Status AsyncLock::post_release() {
   keeping_.end_release();
   settle();
   if (outermost) keeping_.forget_news();  // Nobody is told after a release: its status says what it found.
-  if (outermost && status == Status::ok) tell_waiter(Status::ok);
+  if (outermost && status == Status::ok) tell_waiters(Status::ok);
   rest();
   core_->schedule_turn();
   return status == Status::ok && owes() ? Status::too_many_requests : status;
 }
 
-Status AsyncLock::forget_loss() {
+Status AsyncRecord::forget_loss() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;
   machine_.handle_timeout(now);
@@ -129,9 +133,26 @@ Status AsyncLock::forget_loss() {
   return status;
 }
 
+void AsyncRecord::take_timing(const LockTiming& timing) noexcept {
+  if (machine_.retime(timing) == Status::ok) automatic_lease_ = timing.automatic();
+}
+
+void AsyncRecord::leave(const HoldShare& share) {
+  note_gone(share);
+  if (!operating()) post_due();
+}
+
+// What handles that are gone have left to release.
+void AsyncRecord::post_due() {
+  const std::uint32_t due = take_due();
+  if (due == 0 || machine_.count() == 0) return;
+  machine_.unwind(due);
+  (void)post_release();
+}
+
 // ---- What is in progress -----------------------------------------------------------------------------------------
 
-TaskFacts AsyncLock::facts() {
+TaskFacts AsyncRecord::facts() {
   AsyncNode& node = core_->node();
   TaskFacts facts = task_.facts(core_->now());
   if (facts.link != Link::ready && !node.wanted()) facts.link = Link::gone;
@@ -148,7 +169,7 @@ TaskFacts AsyncLock::facts() {
   return facts;
 }
 
-void AsyncLock::proceed() {
+void AsyncRecord::proceed() {
   LockTask& life = task_.life();
   if (life.over() || life.stage() == TaskStage::compensation) (void)pay();
   for (;;) switch (life.step(facts())) {
@@ -159,11 +180,11 @@ void AsyncLock::proceed() {
       case TaskAct::keep: life.handle_kept(start_keeping()); break;
       case TaskAct::give_up: core_->node().give_up(this, life.why_given_up()); break;
       case TaskAct::let_go: (void)post_release(); break;
-      case TaskAct::over: return completion_ == nullptr ? rest() : finish();
+      case TaskAct::over: return operating() ? finish() : rest();
     }
 }
 
-void AsyncLock::ask() {
+void AsyncRecord::ask() {
   const Instant now = core_->now();
   keeping_.end_release();
   Token token;
@@ -175,26 +196,26 @@ void AsyncLock::ask() {
   core_->schedule_turn();
 }
 
-void AsyncLock::finish() {
+void AsyncRecord::finish() {
   const Status status = task_.life().status();
   const bool released = task_.life().call() == Call::release && machine_.count() == 0;
-  Completion& completion = *completion_;
   if (machine_.kind().queues && machine_.leave_queue()) settle();
   stop_listening(status == Status::ok);
   // A renewal, an acquire once more and a step down extend the hold; anything else says nothing new.
   if (place_ != nullptr) core_->confirm(*place_, machine_.confirmed_at());
   if (released) keeping_.forget_news();  // A loss that only the release found: its status says so.
   if (task_.life().call() == Call::question && status == Status::ok) *remaining_out_ = task_.remaining();
-  completion_ = nullptr;
+  Completion& completion = end_operation(task_.life().call(), status);
   queued_.unlink();
   publish();
   rest();
-  if (released) tell_waiter(status == Status::lock_lost ? status : Status::ok);
+  if (released) tell_waiters(status == Status::lock_lost ? status : Status::ok);
   core_->complete(completion, status);
+  post_due();
 }
 
 // When something, or time alone, gives us something to do.
-void AsyncLock::rest() {
+void AsyncRecord::rest() {
   const LockTask& life = task_.life();
   switch (life.stage()) {
     case TaskStage::link:
@@ -217,13 +238,13 @@ void AsyncLock::rest() {
   core_->sleep(*this, at);
 }
 
-void AsyncLock::wake(Instant now) {
+void AsyncRecord::wake(Instant now) {
   machine_.handle_timeout(now);
   settle();
   proceed();
 }
 
-void AsyncLock::cancel_doing() {
+void AsyncRecord::cancel_doing() {
   cancelled_ = true;
   proceed();
   cancelled_ = false;
@@ -231,7 +252,7 @@ void AsyncLock::cancel_doing() {
 
 // ---- The machine's mouth and ear ---------------------------------------------------------------------------------
 
-void AsyncLock::handle_reply(const Reply& reply) {
+void AsyncRecord::handle_reply(const Reply& reply) {
   if (task_.note(reply)) task_.plan_anew(core_->now(), confirmed(), core_->node().random());
   if (reply.tag.operation != Operation::query) {
     machine_.handle_reply(reply, core_->now());
@@ -244,7 +265,7 @@ void AsyncLock::handle_reply(const Reply& reply) {
 }
 
 // After every input: what the machine has to say.
-void AsyncLock::settle() {
+void AsyncRecord::settle() {
   task_.submit(waiter_ != nullptr, core_->now());
   (void)pay();
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
@@ -254,7 +275,7 @@ void AsyncLock::settle() {
       case LockEvent::lost:
         stop_keeping();
         tell_soon(Keeping::News::lost);
-        tell_waiter(Status::lock_lost);
+        tell_waiters(Status::lock_lost);
         break;
       case LockEvent::protocol_doubt:
         core_->node().fail(Status::protocol_error, "a reply of another shape than asked for");
@@ -269,7 +290,7 @@ void AsyncLock::settle() {
 }
 
 // False: there is no place for what is owed.
-bool AsyncLock::pay() {
+bool AsyncRecord::pay() {
   if (!owes()) return true;
   if (!task_.pay()) return false;
   core_->schedule_turn();
@@ -277,7 +298,7 @@ bool AsyncLock::pay() {
 }
 
 // The schedule says that it is not ours any more, or that its time has passed.
-void AsyncLock::lose() {
+void AsyncRecord::lose() {
   machine_.disown(core_->now());
   settle();
   stop_keeping();
@@ -285,21 +306,21 @@ void AsyncLock::lose() {
 }
 
 // The schedule could not renew it.
-void AsyncLock::doubt() {
+void AsyncRecord::doubt() {
   if (!keeping_.letting_go()) keeping_.doubt();
   tell_soon(Keeping::News::at_risk);
 }
 
 // ---- Waiting by push ---------------------------------------------------------------------------------------------
 
-bool AsyncLock::woken() const noexcept { return waiter_ != nullptr && core_->node().subscriber().woken(*waiter_); }
+bool AsyncRecord::woken() const noexcept { return waiter_ != nullptr && core_->node().subscriber().woken(*waiter_); }
 
-ListenSet AsyncLock::confirmed() const noexcept {
+ListenSet AsyncRecord::confirmed() const noexcept {
   return waiter_ != nullptr && core_->node().subscriber().confirmed(*waiter_) ? 1 : 0;
 }
 
 // The lock is another's, or the server is not fit.
-void AsyncLock::plan() {
+void AsyncRecord::plan() {
   if (task_.life().busy()) {
     const bool queues = machine_.kind().queues;
     if (queues) task_.life().lift_floor();
@@ -311,7 +332,7 @@ void AsyncLock::plan() {
   task_.plan(core_->now(), confirmed(), core_->node().random());
 }
 
-void AsyncLock::listen(Key key) {
+void AsyncRecord::listen(Key key) {
   if (machine_.kind().announcement == nullptr || push_refused_) return;
   awaited_place_ = machine_.awaited_place();
   waiter_ = core_->node().listen(*machine_.kind().announcement, key, this);
@@ -321,21 +342,21 @@ void AsyncLock::listen(Key key) {
 }
 
 // What is subscribed already tells of a grant that comes before this call has been refused.
-void AsyncLock::enter_queue() {
+void AsyncRecord::enter_queue() {
   machine_.join_queue();
   Token token;
   if (core_->node().subscriber().stands() && core_->node().draw_token(machine_.kind().token, token) == Status::ok)
     listen(Key(token.client()));
 }
 
-void AsyncLock::stop_listening(bool with_lock) {
+void AsyncRecord::stop_listening(bool with_lock) {
   if (waiter_ == nullptr) return;
   core_->node().leave(*waiter_, with_lock);
   waiter_ = nullptr;
 }
 
 // Something came over the subscription.
-void AsyncLock::hear() {
+void AsyncRecord::hear() {
   if (core_->node().subscriber().refused(*waiter_)) {
     push_refused_ = true;
     stop_listening(false);
@@ -347,7 +368,7 @@ void AsyncLock::hear() {
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
-Status AsyncLock::start_keeping() {
+Status AsyncRecord::start_keeping() {
   stop_keeping();
   keeping_.begin_hold(machine_.confirmed_at());
   if (!keeping_.kept(automatic_lease_)) return Status::ok;
@@ -366,12 +387,12 @@ Status AsyncLock::start_keeping() {
   return Status::too_many_requests;
 }
 
-void AsyncLock::stop_keeping() noexcept {
+void AsyncRecord::stop_keeping() noexcept {
   if (place_ != nullptr) core_->stop_keeping(*place_);
   place_ = nullptr;
 }
 
-void AsyncLock::renewed(Instant asked_at) noexcept {
+void AsyncRecord::renewed(Instant asked_at) noexcept {
   machine_.confirm(asked_at);
   keeping_.doubt_is_over();
   publish();

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+//
+// AsyncRecord drives one LockMachine over an AsyncClient, on its loop. An AsyncMutex has one in itself; those of the reentrant
+// kinds are in the owner's storage, one for each kind and name. Not used by itself: see AsyncLock.
+//
+// Thread rule and heap: as AsyncClient's. Its whole memory is its own, and a place of AsyncLimits::kept.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "holdfast/asio/async_client.hpp"
+#include "holdfast/asio/async_hold.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/node_task.hpp"
+#include "holdfast/core/renewal_schedule.hpp"
+#include "holdfast/core/subscriber.hpp"
+#include "holdfast/detail/linked_place.hpp"
+
+namespace holdfast {
+
+class AsyncRecord final : public AsyncHold {
+ public:
+  AsyncRecord(const std::shared_ptr<AsyncClientCore>& core, const LockKind& kind, Key key, const LockTiming& timing);
+  // Posts the release of a hold that is left, and completes what waits with Status::cancelled.
+  ~AsyncRecord() override;
+
+  // As LockMachine's.
+  static void pair(AsyncRecord& one, AsyncRecord& other) noexcept { LockMachine::pair(one.machine_, other.machine_); }
+  void set_argument(std::uint32_t argument) noexcept { machine_.set_argument(argument); }
+  [[nodiscard]] const LockMachine& machine() const noexcept { return machine_; }
+  [[nodiscard]] AsyncLoop& loop() const noexcept override;
+  [[nodiscard]] std::uint32_t count() const noexcept override { return machine_.count(); }
+
+  void start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) override;
+  void start_renew(Duration timeout, Completion& completion, AsyncHandle& handle) override;
+  void start_release(Completion& completion, AsyncHandle& handle) override;
+  void start_query(Duration& remaining, Completion& completion, AsyncHandle& handle);
+  using AsyncHold::post_release;
+  Status post_release() override;
+  [[nodiscard]] Status forget_loss() override;
+  // That of the next outermost acquisition, where nothing is held.
+  void take_timing(const LockTiming& timing) noexcept;
+  // A handle with this share has gone, and others stay.
+  void leave(const HoldShare& share);
+  using AsyncHold::leave;
+
+ private:
+  friend class AsyncClientCore;
+
+  void wake(Instant now) override;
+  void cancel_doing() override;
+  void rest() override;
+
+  [[nodiscard]] Status may_start() const noexcept;
+  void begin(Completion& completion, AsyncHandle& handle) noexcept;
+  [[nodiscard]] TaskFacts facts();
+  // As far as it goes.
+  void proceed();
+  void ask();
+  void finish();
+  void handle_reply(const Reply& reply);
+  void settle();
+  void post_due();
+  void publish() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
+  void lose();
+  void doubt();
+  // The machine keeps what there is no place for: no acquire is asked for before.
+  [[nodiscard]] bool owes() const noexcept { return machine_.wants_compensation(); }
+  bool pay();
+
+  void plan();
+  void listen(Key key);
+  void enter_queue();
+  void stop_listening(bool with_lock);
+  void hear();
+  [[nodiscard]] bool woken() const noexcept;
+  [[nodiscard]] ListenSet confirmed() const noexcept;
+
+  [[nodiscard]] Status start_keeping();
+  void stop_keeping() noexcept;
+  [[nodiscard]] bool may_renew(Instant now) const noexcept { return keeping_.may_renew(now); }
+  void renewed(Instant asked_at) noexcept;
+
+  // What every operation touches stands together, and the machine begins with what it touches: of ten thousand locks few
+  // are in the processor's nearest cache.
+  std::uint8_t awaited_place_ = 0;
+  bool automatic_lease_ = false;
+  bool cancelled_ = false;  // The operation is being ended.
+  bool push_refused_ = false;
+  std::shared_ptr<AsyncClientCore> core_;
+  RenewalSchedule::Place* place_ = nullptr;  // While the hold is kept.
+  Subscriber::Waiter* waiter_ = nullptr;     // While a release is listened for.
+  LinkedPlace<AsyncRecord> queued_{this};    // Among those that wait for the connection or for room on it,
+  LockMachine machine_;
+  LinkedPlace<AsyncRecord> sibling_{this};  // and all holds of the client.
+  NodeTask task_;
+  Duration* remaining_out_ = nullptr;  // Of a question.
+};
+static_assert(sizeof(AsyncRecord) <= 936, "promised: a hold of an Asio client");
+
+}  // namespace holdfast
