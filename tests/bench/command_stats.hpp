@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -8,22 +9,35 @@
 
 namespace bench {
 
-// How often the server has run a command, in scripts too.
-inline double calls_of(const RedisServer& server, const std::string& command) {
+// What the server has done for one command. A script's time has in it that of the commands that it calls.
+struct CommandStat {
+  double calls = 0;
+  double microseconds = 0;
+};
+using CommandStats = std::map<std::string, CommandStat>;
+
+// Of each command that the server has run, in scripts too, by its name in lower case.
+inline CommandStats command_stats(const RedisServer& server) {
+  CommandStats stats;
   std::istringstream lines(server.command("INFO commandstats"));
-  const std::string start = "cmdstat_" + command + ":calls=";
-  for (std::string line; std::getline(lines, line);)
-    if (line.rfind(start, 0) == 0) return std::stod(line.substr(start.size()));
-  return 0;
+  const std::string start = "cmdstat_";
+  const std::string calls = ":calls=";
+  const std::string time = ",usec=";
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t calls_at = line.find(calls);
+    const std::size_t time_at = line.find(time);
+    if (line.rfind(start, 0) != 0 || calls_at == std::string::npos || time_at == std::string::npos) continue;
+    stats[line.substr(start.size(), calls_at - start.size())] = {std::stod(line.substr(calls_at + calls.size())),
+                                                                 std::stod(line.substr(time_at + time.size()))};
+  }
+  return stats;
 }
 
 // All commands that the server has run, in scripts too, but those that ask for it.
 inline double calls_of_all(const RedisServer& server) {
-  std::istringstream lines(server.command("INFO commandstats"));
   double count = 0;
-  for (std::string line; std::getline(lines, line);)
-    if (const std::size_t calls = line.find(":calls="); calls != std::string::npos)
-      if (line.rfind("cmdstat_info", 0) != 0) count += std::stod(line.substr(calls + 7));
+  for (const auto& [name, stat] : command_stats(server))
+    if (name != "info") count += stat.calls;
   return count;
 }
 
