@@ -8,9 +8,10 @@ if left ~= -2 then
 return left
 end
 local fence, time = call('GET', counter), call('TIME')
-local now = time[1] .. string.rep('0', 6 - #time[2]) .. time[2]
+local micros = time[2]
+local now = time[1] .. (#micros == 6 and micros or string.rep('0', 6 - #micros) .. micros)
 -- Mostly the time is the larger one, and the counter needs one write. All that is no small number is INCR's to count or refuse.
-if not fence or string.find(fence, '^[1-9]%d*$') and (#now > #fence or (#now == #fence and now > fence)) then
+if not fence or (#now > #fence or (#now == #fence and now > fence)) and fence:find('^[1-9]%d*$') then
 call('SET', counter, now)
 fence = now
 else
