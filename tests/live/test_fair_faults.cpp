@@ -2,13 +2,12 @@
 //
 // Fair locks when waiters leave at a bad time, are cut off, or the server goes. Whatever it is: who was given the lock and does
 // not take it costs at most an offer, and nobody believes in a hold that the server has given to another.
-#include <atomic>
 #include <string>
-#include <thread>
 
 #include "clients.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
+#include "waiting.hpp"
 
 #ifdef HOLDFAST_TEST_ASIO
 #include "asio_fixture.hpp"
@@ -30,34 +29,20 @@ struct Party {
       : owner(client), lock(owner, "k", timing) {
     TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(url)));
   }
-  ~Party() {
-    client.cancel();
-    if (thread.joinable()) thread.join();
-  }
   // On a thread of its own. Returns when it stands in the queue, as so many's, and so many clients listen.
   void wait_in_queue(const RedisServer& server, int place) {
-    thread = std::thread([this] {
-      outcome = lock.acquire(60s);
-      done.store(true);
-    });
+    waiting.begin(lock);
     TEST_ASSERT_TRUE(comes([&] { return server.command("ZCARD " + queue) == std::to_string(place); }));
     TEST_ASSERT_TRUE(comes([&] { return server.calls("subscribe") >= place; }));
     token = server.command({"ZRANGE", queue, "-1", "-1"});
-  }
-  Status join() {
-    TEST_ASSERT_TRUE(comes([&] { return done.load(); }));
-    thread.join();
-    return outcome;
   }
   Client client;
   WatchdogPlaces<1> places;
   Watchdog watchdog{places.storage()};
   Owner owner;
   FairLock lock;
-  std::thread thread;
-  std::atomic<bool> done = false;
-  Status outcome = Status::outcome_unknown;
   std::string token;  // As the server had it when it came into the queue.
+  Waiting waiting{client};
 };
 
 std::string holder_on(const RedisServer& server) { return server.command("HKEYS k"); }
@@ -89,12 +74,12 @@ TEST_ON_SERVER(test_a_waiter_that_leaves_with_an_offer_should_hand_it_on) {
   const std::string given = holder_on(server);
   leaver.client.cancel();
   const bool handed_on = comes([&] { return holder_on(server) == next.token; }, 700ms);  // Before any beat of the next.
-  const Status outcome = leaver.join();
+  const Status outcome = leaver.waiting.join();
   TEST_ASSERT_EQUAL(leaver.token, given);
   TEST_ASSERT_TRUE(handed_on);
   TEST_ASSERT_EQUAL(Status::cancelled, outcome);
   TEST_ASSERT_FALSE(leaver.lock.held());
-  TEST_ASSERT_EQUAL(Status::ok, next.join());
+  TEST_ASSERT_EQUAL(Status::ok, next.waiting.join());
   TEST_ASSERT_EQUAL(next.token, holder_on(server));
   proxy.hold_replies_of(Proxy::none);
   TEST_ASSERT_EQUAL(Status::ok, next.lock.release());
@@ -114,16 +99,16 @@ TEST_ON_SERVER(test_a_waiter_that_is_cut_off_beyond_its_offer_should_not_believe
   const Instant released = Client::now();
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
   TEST_ASSERT_EQUAL(late.token, holder_on(server));
-  TEST_ASSERT_EQUAL(Status::ok, next.join());
+  TEST_ASSERT_EQUAL(Status::ok, next.waiting.join());
   TEST_ASSERT_TRUE(Client::now() - released < offer + 2s);  // An offer and a beat, and not a lease.
   proxy.hold(false);                                        // The message and the beats of that time arrive.
   const long beats = server.calls("zadd");
-  TEST_ASSERT_TRUE(comes([&] { return late.done.load() || server.calls("zadd") > beats + 1; }));
-  TEST_ASSERT_FALSE(late.done.load());
+  TEST_ASSERT_TRUE(comes([&] { return late.waiting.done() || server.calls("zadd") > beats + 1; }));
+  TEST_ASSERT_FALSE(late.waiting.done());
   TEST_ASSERT_EQUAL(next.token, holder_on(server));
   TEST_ASSERT_TRUE(next.lock.held());
   TEST_ASSERT_EQUAL(Status::ok, next.lock.release());
-  TEST_ASSERT_EQUAL(Status::ok, late.join());
+  TEST_ASSERT_EQUAL(Status::ok, late.waiting.join());
   TEST_ASSERT_EQUAL(text_of(late.lock.token()), holder_on(server));
 }
 
@@ -138,11 +123,11 @@ TEST_ON_SERVER(test_a_lost_subscription_should_cost_nobody_its_place) {
   second.wait_in_queue(server, 2);
   server.command("CLIENT KILL TYPE pubsub");
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
-  TEST_ASSERT_EQUAL(Status::ok, first.join());
+  TEST_ASSERT_EQUAL(Status::ok, first.waiting.join());
   TEST_ASSERT_EQUAL(first.token, text_of(first.lock.token()));
-  TEST_ASSERT_FALSE(second.done.load());
+  TEST_ASSERT_FALSE(second.waiting.done());
   TEST_ASSERT_EQUAL(Status::ok, first.lock.release());
-  TEST_ASSERT_EQUAL(Status::ok, second.join());
+  TEST_ASSERT_EQUAL(Status::ok, second.waiting.join());
   TEST_ASSERT_EQUAL(second.token, text_of(second.lock.token()));
 }
 
@@ -156,9 +141,9 @@ TEST_ON_SERVER(test_a_restart_with_data_should_leave_the_hold_and_end_no_wait, "
   server.start();
   TEST_ASSERT_EQUAL(text_of(holder.lock.token()), holder_on(server));
   TEST_ASSERT_EQUAL(Status::ok, eventually([&] { return holder.lock.renew(); }, Status::ok));
-  TEST_ASSERT_FALSE(waiter.done.load());
+  TEST_ASSERT_FALSE(waiter.waiting.done());
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
-  TEST_ASSERT_EQUAL(Status::ok, waiter.join());
+  TEST_ASSERT_EQUAL(Status::ok, waiter.waiting.join());
   TEST_ASSERT_EQUAL(text_of(waiter.lock.token()), holder_on(server));
   TEST_ASSERT_EQUAL(Status::ok, waiter.lock.release());
   TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS k " + queue) == "0"; }));
@@ -171,7 +156,7 @@ TEST_ON_SERVER(test_a_restart_without_data_should_end_no_wait) {
   waiter.wait_in_queue(server, 1);
   server.stop();
   server.start();
-  TEST_ASSERT_EQUAL(Status::ok, waiter.join());
+  TEST_ASSERT_EQUAL(Status::ok, waiter.waiting.join());
   TEST_ASSERT_EQUAL(text_of(waiter.lock.token()), holder_on(server));
   TEST_ASSERT_EQUAL(Status::ok, waiter.lock.release());
 }
@@ -247,7 +232,7 @@ TEST_ON_SERVER(test_who_leaves_should_not_be_given_what_it_leaves) {
   TEST_ASSERT_TRUE(comes([&] { return server.command("ZCARD " + queue) == "1"; }));
   TEST_ASSERT_EQUAL(leaver.token, holder_on(server));
   leaver.client.cancel();
-  TEST_ASSERT_EQUAL(Status::cancelled, leaver.join());
+  TEST_ASSERT_EQUAL(Status::cancelled, leaver.waiting.join());
   const bool free = comes([&] { return server.command("EXISTS k " + queue) == "0"; }, 2s);  // Before an offer ends.
   server.command("ACL SETUSER default +hexists");
   TEST_ASSERT_TRUE(free);
@@ -261,22 +246,12 @@ TEST_ON_SERVER(test_a_release_over_what_is_no_queue_should_wake_who_waits_withou
   ReentrantLock reentrant(owner, "k", long_lease);
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
   server.command({"SET", queue, "text"});
-  std::atomic<bool> done = false;
-  Status outcome = Status::outcome_unknown;
-  std::thread thread([&] {
-    outcome = reentrant.acquire(60s);
-    done.store(true);
-  });
-  const bool listens = comes([&] { return server.calls("subscribe") >= 1; });
+  Waiting waiting(others);
+  waiting.begin(reentrant);
+  TEST_ASSERT_TRUE(comes([&] { return server.calls("subscribe") >= 1; }));
   breathe(20ms);
-  const Status released = holder.lock.release();
-  const bool came = comes([&] { return done.load(); }, 8s);  // It would ask again when a lease of 20 s ends.
-  if (!came) others.cancel();
-  thread.join();
-  TEST_ASSERT_TRUE(listens);
-  TEST_ASSERT_EQUAL(Status::ok, released);
-  TEST_ASSERT_TRUE(came);
-  TEST_ASSERT_EQUAL(Status::ok, outcome);
+  TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
+  TEST_ASSERT_EQUAL(Status::ok, waiting.join(8s));  // It would ask again when a lease of 20 s ends.
 }
 
 // ---- What was given is kept ------------------------------------------------------------------------------------------
@@ -289,7 +264,7 @@ TEST_ON_SERVER(test_a_hold_that_came_by_a_release_should_be_kept_like_any_other)
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.try_acquire());
   waiter.wait_in_queue(server, 1);
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
-  TEST_ASSERT_EQUAL(Status::ok, waiter.join());
+  TEST_ASSERT_EQUAL(Status::ok, waiter.waiting.join());
   const Instant given = Client::now();
   bool held = true;
   TEST_ASSERT_TRUE(comes([&] {
