@@ -213,6 +213,48 @@ void report_contender(bench::Report& report, std::size_t clients, const std::str
   (void)std::fflush(stdout);
 }
 
+// ---- What was promised -------------------------------------------------------------------------------------------
+
+// Of 32 clients that hold for 1 ms. What a ReentrantLock had when it was promised: 420 grants a second, 85 commands a grant.
+constexpr std::size_t promised_clients = 32;
+constexpr double promised_hold = 1e-3;
+constexpr double former_grants = 420;
+constexpr double former_commands = 85;
+
+using Outcomes = std::vector<Outcome>;
+
+double median_of(const Outcomes& outcomes, double Outcome::*value) {
+  std::vector<double> values;
+  for (const Outcome& outcome : outcomes) values.push_back(outcome.*value);
+  return bench::spread(std::move(values)).median;
+}
+
+void report_promises(bench::Report& report, const Outcomes& fair, const Outcomes& reentrant) {
+  const std::string group = "32 clients: what was promised";
+  (void)std::printf("\n%s\n", group.c_str());
+  const auto add = [&](const char* name, double value, bench::Bound bound = {}) {
+    const bench::Figure figure = {group, name, value, "", bound};
+    (void)std::printf("  %-48s %8s", name, number_text(value).c_str());
+    if (bound.kind != bench::BoundKind::none)
+      (void)std::printf("  %s %g%s", bound.kind == bench::BoundKind::value_at_least ? ">=" : "<=", bound.value,
+                        figure.bound_met() ? "" : " MISSED");
+    (void)std::printf("\n");
+    report.add(figure);
+  };
+  std::vector<double> ratios;
+  for (std::size_t round = 0; round < fair.size(); ++round)
+    ratios.push_back(fair[round].grants_per_second / reentrant[round].grants_per_second);
+  add("FairLock, grants by a ReentrantLock's", bench::spread(std::move(ratios)).median, bench::value_at_least(1.4));
+  add("FairLock, grants by a ReentrantLock's of that time",
+      median_of(fair, &Outcome::grants_per_second) / former_grants, bench::value_at_least(1.4));
+  add("FairLock, fewest grants by most", median_of(fair, &Outcome::share), bench::value_at_least(0.8));
+  add("FairLock, commands a grant", median_of(fair, &Outcome::commands), bench::value_at_most(22));
+  add("FairLock, requests a grant", median_of(fair, &Outcome::sent), bench::value_at_most(3));
+  add("ReentrantLock, commands a grant", median_of(reentrant, &Outcome::commands), bench::value_at_most(30));
+  add("ReentrantLock, commands by those of that time", median_of(reentrant, &Outcome::commands) / former_commands);
+  add("ReentrantLock, grants by those of that time", median_of(reentrant, &Outcome::grants_per_second) / former_grants);
+}
+
 // ---- The program -------------------------------------------------------------------------------------------------
 
 struct Asked {
@@ -246,7 +288,7 @@ void measure(Harness& harness, const Asked& asked) {
         .window = std::chrono::duration<double>(smoke ? 0.2 : harness.seconds()),
         .hold = std::chrono::duration<double, std::milli>(smoke ? 0.1 : asked.hold),
     };
-    std::vector<std::vector<Outcome>> outcomes(contenders.size());
+    std::vector<Outcomes> outcomes(contenders.size());
     std::vector<std::size_t> order;
     for (std::size_t index = 0; index < contenders.size(); ++index) order.push_back(index);
     for (std::size_t round = 0; round < rounds; ++round) {
@@ -262,6 +304,16 @@ void measure(Harness& harness, const Asked& asked) {
     print_heading(setting, rounds);
     for (std::size_t index = 0; index < contenders.size(); ++index)
       report_contender(harness.report(), clients, contenders[index].name, outcomes[index]);
+    const auto outcomes_of = [&](const char* name) -> const Outcomes* {
+      for (std::size_t index = 0; index < contenders.size(); ++index)
+        if (contenders[index].name == name) return &outcomes[index];
+      return nullptr;
+    };
+    const Outcomes* const fair = outcomes_of("holdfast FairLock");
+    const Outcomes* const reentrant = outcomes_of("holdfast ReentrantLock");
+    if (clients != promised_clients || setting.hold.count() != promised_hold || fair == nullptr || reentrant == nullptr)
+      continue;
+    report_promises(harness.report(), *fair, *reentrant);
   }
 }
 

@@ -7,7 +7,8 @@
 //
 // How to read it: as bench_pairs. Each of holdfast's locks has a limit with its own scripts: `raw` has those of a Mutex
 // that announces, `raw hash` those of a ReentrantLock; the ratio to that is what holdfast adds. `raw hash` to `raw` is
-// what a reentrant lock's format costs anybody, in the server's scripts. Both clients are threads of this process, on the
+// what a reentrant lock's format costs anybody, in the server's scripts. A FairLock stands beside `raw`, a bare subscriber
+// that is woken and then sets: its release has given it the lock by then, and it confirms that. Both clients are threads of this process, on the
 // client's core. `processor time` is what all of them had of the core in one hand-off, measured in rounds of its own: the
 // sum of the work, which neighbours on the core cannot stretch.
 #include <cstdio>
@@ -56,6 +57,7 @@ void compare_pushed(bench::Report& report, const RedisServer& server, const Addr
   rounds.add_sampled("holdfast Mutex", sampled(bench::mutex_clients(address), server, measure));
   rounds.add_sampled("raw hash", sampled(bench::raw_reentrant_clients(address), server, measure));
   rounds.add_sampled("holdfast ReentrantLock", sampled(bench::reentrant_clients(address), server, measure));
+  rounds.add_sampled("holdfast FairLock", sampled(bench::fair_clients(address), server, measure));
   rounds.run(effort.share, effort.rounds_min);
 
   const std::string group = bench::transport_of(address) + ", " + bench::to_string(condition) +
@@ -65,6 +67,8 @@ void compare_pushed(bench::Report& report, const RedisServer& server, const Addr
   report.add(group, rounds, "holdfast Mutex", "raw", promised);
   report.add(group, rounds, "raw hash", "raw");
   report.add(group, rounds, "holdfast ReentrantLock", "raw hash", promised);
+  const bool hand_off = condition == Condition::same_cpu && measure == Measure::time;
+  report.add(group, rounds, "holdfast FairLock", "raw", hand_off ? bench::at_most(0.70) : bench::Bound{});
 }
 
 // ---- Clients that poll -------------------------------------------------------------------------------------------

@@ -32,6 +32,10 @@ std::string channel_of(const std::string& key) {
   return std::string(name.bytes().string_view());
 }
 
+bool has_listener(RawConnection& server, const std::string& channel) {
+  return server.command({"PUBSUB", "NUMSUB", channel}) == channel + " 1";
+}
+
 // ---- Raw sockets -------------------------------------------------------------------------------------------------
 
 // What goes over the wire, without tokens.
@@ -112,7 +116,7 @@ class RawClients : public HandoffClients {
     subscription_.expect_reply(unsubscribed_);
     waiter_.release();
   }
-  [[nodiscard]] std::string channel() const override { return channel_; }
+  [[nodiscard]] bool listens(RawConnection& server) const override { return has_listener(server, channel_); }
 
  private:
   std::string channel_;
@@ -141,12 +145,25 @@ class HoldfastClients : public HandoffClients {
   void release() override { holder_.expect_ok(holder_.lock.release()); }
   void wait() override { waiter_.expect_ok(waiter_.lock.acquire(patience)); }
   void give_back() override { waiter_.expect_ok(waiter_.lock.release()); }
-  [[nodiscard]] std::string channel() const override { return channel_; }
+  [[nodiscard]] bool listens(RawConnection& server) const override { return has_listener(server, channel_); }
 
  private:
   std::string channel_;
   Party holder_;
   Party waiter_;
+};
+
+// The waiter listens to a channel of its client, and stays subscribed; that it waits is what the queue says.
+class FairClients : public HoldfastClients<OwnedParty<holdfast::FairLock>> {
+ public:
+  FairClients(const Address& address, const std::string& key)
+      : HoldfastClients(address, key), queue_("holdfast_queue:{" + key + "}") {}
+  [[nodiscard]] bool listens(RawConnection& server) const override {
+    return server.command({"ZCARD", queue_}) == "1" && !server.command("PUBSUB CHANNELS holdfast_fair:*").empty();
+  }
+
+ private:
+  std::string queue_;
 };
 
 }  // namespace
@@ -165,6 +182,9 @@ std::unique_ptr<HandoffClients> mutex_clients(const Address& address) {
 std::unique_ptr<HandoffClients> reentrant_clients(const Address& address) {
   return std::make_unique<HoldfastClients<OwnedParty<holdfast::ReentrantLock>>>(address, next_key());
 }
+std::unique_ptr<HandoffClients> fair_clients(const Address& address) {
+  return std::make_unique<FairClients>(address, next_key());
+}
 
 // ---- The measurement ---------------------------------------------------------------------------------------------
 
@@ -172,7 +192,6 @@ Handoff::Handoff(std::unique_ptr<HandoffClients> clients, const RedisServer& ser
     : clients_(std::move(clients)),
       server_(server.socket_path()),
       server_process_(server.pid()),
-      subscribed_(clients_->channel() + " 1"),
       thread_([this] { serve(); }) {
   done_.acquire();  // Its thread id is known.
 }
@@ -230,7 +249,7 @@ HandoffCost Handoff::finish() {
 
 void Handoff::await_subscription() {
   const Clock::time_point end = Clock::now() + patience;
-  while (server_.command({"PUBSUB", "NUMSUB", clients_->channel()}) != subscribed_) {
+  while (!clients_->listens(server_)) {
     if (Clock::now() > end) throw std::runtime_error("the waiter does not subscribe");
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }

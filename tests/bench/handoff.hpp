@@ -28,17 +28,18 @@ class HandoffClients {
   // The waiter's, on another thread: waits until the lock is granted, and lets go of it.
   virtual void wait() = 0;
   virtual void give_back() = 0;
-  // What the waiter subscribes to.
-  [[nodiscard]] virtual std::string channel() const = 0;
+  // The server has its subscription, and counts it among those who wait.
+  [[nodiscard]] virtual bool listens(RawConnection& server) const = 0;
 };
 
 // The limit: precomputed bytes over blocking sockets. The waiter subscribes and tries, then blocks in a receive on its
 // subscription, and tries when that returns. Scripts and channel are those of the kind that it stands beside.
 std::unique_ptr<HandoffClients> raw_mutex_clients(const Address& address);
 std::unique_ptr<HandoffClients> raw_reentrant_clients(const Address& address);
-// holdfast: Mutex with {.announce = true}, and ReentrantLock.
+// holdfast: Mutex with {.announce = true}, ReentrantLock, and FairLock, whose release gives the lock to the waiter.
 std::unique_ptr<HandoffClients> mutex_clients(const Address& address);
 std::unique_ptr<HandoffClients> reentrant_clients(const Address& address);
+std::unique_ptr<HandoffClients> fair_clients(const Address& address);
 
 // Nanoseconds.
 struct HandoffCost {
@@ -78,7 +79,6 @@ class Handoff {
   std::unique_ptr<HandoffClients> clients_;
   RawConnection server_;
   pid_t server_process_;
-  std::string subscribed_;  // How the server's answer about the channel ends when there is a subscriber.
   std::binary_semaphore go_{0};
   std::binary_semaphore granted_{0};
   std::binary_semaphore give_back_{0};
