@@ -56,6 +56,9 @@
   ENTRY(timed_out,\
         "No reply came in time.",\
         "Try again: what may have run is taken back.") \
+  ENTRY(tls_failed,\
+        "TLS failed.",\
+        "Check the CA, the server's name, and that the port speaks TLS.") \
   ENTRY(protocol_error,\
         "The peer sent no valid reply.",\
         "Check that it is Redis or Valkey, speaking RESP2.") \

@@ -46,6 +46,8 @@ class BoundedText {
   char bytes_[size_max + 1];  // Behind the NUL: whatever was there.
 };
 
+class StreamSecurity;
+
 inline constexpr Duration spin_off = Duration::zero();
 
 struct ClientConfig {
@@ -55,6 +57,9 @@ struct ClientConfig {
   std::uint16_t port = 6379;
   // A Unix socket; where it is set, host and port are not used.
   BoundedText<socket_path_size_max> socket_path{};
+  // TLS: a Tls that is open (tls.hpp, of the library holdfast-tls), for host and port. It must outlive every client that has it.
+  // nullptr: none, and what is sent can be read on its way.
+  StreamSecurity* tls = nullptr;
 
   BoundedText<user_size_max> user{};                           // Empty: the default user.
   BoundedText<password_size_max> password{};                   // Empty: no AUTH.

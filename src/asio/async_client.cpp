@@ -110,7 +110,7 @@ void AsyncClientCore::start_close(Completion& completion) {
 
 // What was released is known to be free, or nothing can be known any more.
 void AsyncClientCore::work_close() {
-  if (close_ == nullptr || (node_.ready() && (node_.session().in_flight() != 0 || node_.session().unsent()))) return;
+  if (close_ == nullptr || (node_.ready() && (node_.session().in_flight() != 0 || node_.unsent()))) return;
   if (node_.session().compensations_pending() != 0 && node_.wanted() && wakes_at() != Instant::max()) return;
   const bool free = node_.session().compensations_pending() == 0;
   Completion& completion = *close_;

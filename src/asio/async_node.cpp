@@ -2,13 +2,13 @@
 #include "async_node.hpp"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <asio/ip/tcp.hpp>
 #include <cerrno>
 #include <cstring>
 
 #include "holdfast/core/lock_machine.hpp"
+#include "stream.hpp"
 
 namespace holdfast {
 
@@ -82,6 +82,7 @@ AsyncNode::AsyncNode(AsyncLoop& loop, Host& host, const Limits& limits)
 
 AsyncNode::~AsyncNode() {
   connection_.set_socket(-1);  // The wire's, which closes it.
+  push_stream_.drop_layer();
 }
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
@@ -117,6 +118,7 @@ void AsyncNode::forget() {
   push_dialer_.stop();
   push_used_ = false;
   wire_.close(true);
+  push_stream_.drop_layer();
   push_wire_.close(true);
   connection_.set_socket(-1);
   session().forget();
@@ -139,6 +141,7 @@ void AsyncNode::disconnect() {
 
 // What was in flight is answered.
 void AsyncNode::close_session() {
+  connection_.explain_end();
   wire_.close();
   connection_.set_socket(-1);
   connection_.handle_closed(now(), random());
@@ -225,8 +228,9 @@ void AsyncNode::wire_connected(AsyncWire& wire, int error) {
 // The outcome of the transport; the handshake follows.
 void AsyncNode::finish_connect(Status status, int error) {
   if (status == Status::ok) {
-    error = connection_.set_up_socket(connection_.socket()) == Status::ok ? wire_.start_use() : errno;
-    if (error != 0) status = Status::system_error;
+    status = connection_.set_up();
+    error = status == Status::ok ? wire_.start_use() : errno;
+    if (status == Status::ok && error != 0) status = Status::system_error;
   }
   if (status == Status::ok) {
     connection_.handle_connected(now());
@@ -243,9 +247,17 @@ void AsyncNode::finish_connect(Status status, int error) {
 void AsyncNode::wire_readable(AsyncWire& wire) {
   (void)loop_.begin();
   if (&wire == &wire_)
-    take(connection_.look());
+    receive_arrived();
   else
     receive_push();
+}
+
+void AsyncNode::receive_arrived() {
+  Connection::Received received;
+  do {
+    received = connection_.look();
+    take(received);
+  } while (received == Connection::Received::bytes && connection_.pending());
 }
 
 void AsyncNode::take(Connection::Received received) {
@@ -279,7 +291,7 @@ void AsyncNode::transmit() {
   while (open() && session().wants_look()) take(connection_.look());
   if (!open()) return;
   connection_.transmit();
-  if (session().unsent()) wire_.await_writable();
+  if (connection_.waits_to_send()) wire_.await_writable();
 }
 
 bool AsyncNode::make_room(bool compensated) {
@@ -354,13 +366,15 @@ Subscriber::Waiter* AsyncNode::listen(const Announcement& announcement, Key key,
 void AsyncNode::leave(Subscriber::Waiter& waiter, bool with_lock) { subscriber_->leave(waiter, with_lock); }
 
 void AsyncNode::receive_push() {
-  const MutableBytes space = subscriber_->receive_space();
-  if (space.size == 0) return;  // It has failed.
-  const ssize_t count = ::recv(push_wire_.descriptor(), space.data, space.size, MSG_DONTWAIT);
-  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (count <= 0) return close_push();
-  loop_.note_heard();
-  subscriber_->handle_received(static_cast<std::size_t>(count), now());
+  do {
+    const MutableBytes space = subscriber_->receive_space();
+    if (space.size == 0) return;  // It has failed.
+    const std::ptrdiff_t count = push_stream_.receive(space, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+    if (count <= 0) return close_push();
+    loop_.note_heard();
+    subscriber_->handle_received(static_cast<std::size_t>(count), now());
+  } while (push_stream_.pending());
   // Only a subscription that was granted is a success: a server that refuses it is left alone for longer and longer.
   if (subscriber_->established() && !push_dialer_.ready()) push_dialer_.handle_ready(now());
 }
@@ -371,7 +385,7 @@ void AsyncNode::dial_push(bool judging) {
       case DialAction::none:
       case DialAction::resolve: return;  // It goes where the client goes, and asks for no name.
       case DialAction::dial: open_push(); break;
-      case DialAction::hang_up: push_wire_.close(); break;
+      case DialAction::hang_up: hang_up_push(); break;
     }
 }
 
@@ -386,18 +400,25 @@ void AsyncNode::open_push() {
 }
 
 void AsyncNode::finish_push(Status status) {
-  if (status == Status::ok) status = connection_.set_up_socket(push_wire_.descriptor());
+  push_stream_.adopt(push_wire_.descriptor());
+  if (status == Status::ok) status = connection_.set_up(push_stream_);
   if (status == Status::ok && push_wire_.start_use() == 0) {
     subscriber_->handle_connected(now());
     push_dialer_.handle_dialled();
     return;
   }
-  push_wire_.close();
+  hang_up_push();
   push_dialer_.handle_dial_failed(status == Status::ok ? Status::system_error : status, now(), random());
 }
 
-void AsyncNode::close_push() {
+void AsyncNode::hang_up_push() {
+  push_stream_.drop_layer();
+  push_stream_.adopt(-1);  // The wire's, which closes it.
   push_wire_.close();
+}
+
+void AsyncNode::close_push() {
+  hang_up_push();
   subscriber_->handle_closed();
   Dialer& dialer = push_dialer_;
   if (push_open())
@@ -407,12 +428,13 @@ void AsyncNode::close_push() {
 }
 
 void AsyncNode::transmit_push() {
-  for (ByteView bytes = subscriber_->poll_transmit(now()); !bytes.empty(); bytes = subscriber_->poll_transmit(now())) {
-    const ssize_t sent = ::send(push_wire_.descriptor(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent > 0) {
+  for (ByteView bytes = subscriber_->poll_transmit(now()); !bytes.empty() || push_stream_.unsent();
+       bytes = subscriber_->poll_transmit(now())) {
+    const std::ptrdiff_t sent = push_stream_.send(bytes, MSG_DONTWAIT);
+    if (sent >= 0) {
       subscriber_->handle_transmitted(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      push_wire_.await_writable();
+      if (push_stream_.waits_to_send(true)) push_wire_.await_writable();
       return;
     } else if (errno != EINTR) {
       close_push();

@@ -14,6 +14,7 @@
 #include "holdfast/core/subscriber.hpp"
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/random_source.hpp"
+#include "holdfast/detail/stream.hpp"
 
 namespace holdfast {
 
@@ -83,6 +84,9 @@ class AsyncNode final : private AsyncWire::Host {
   }
   [[nodiscard]] std::uint16_t random() noexcept { return random_.number(); }
 
+  // Something of what was asked has not left yet.
+  [[nodiscard]] bool unsent() const noexcept { return connection_.unsent(); }
+
   // Moves bytes, connects where that is due.
   void set_now(Instant now) noexcept { connection_.set_now(now); }
   void work();
@@ -127,6 +131,7 @@ class AsyncNode final : private AsyncWire::Host {
   void forget();
   void close_session();
   void take(Connection::Received received);
+  void receive_arrived();
   void receive_push();
   void work_push();
   [[nodiscard]] bool push_wanted() const noexcept { return ready() && subscriber_->has_waiters(); }
@@ -134,6 +139,7 @@ class AsyncNode final : private AsyncWire::Host {
   void open_push();
   void finish_push(Status status);
   void close_push();
+  void hang_up_push();
   void transmit_push();
 
   AsyncLoop& loop_;
@@ -144,6 +150,7 @@ class AsyncNode final : private AsyncWire::Host {
   Dialer push_dialer_;
   AsyncWire wire_;
   AsyncWire push_wire_;
+  Stream push_stream_;  // Over the wire's socket.
   std::optional<Subscriber> subscriber_;
   std::optional<asio::ip::tcp::resolver> resolver_;  // Made for the first host name: Asio's resolver has a thread.
   std::uint64_t resolving_ = 0;

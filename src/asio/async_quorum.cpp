@@ -230,7 +230,7 @@ void AsyncQuorumCore::work_close() {
   for (AsyncNode& node : nodes_) {
     const Session& session = node.session();
     const bool open =
-        session.compensations_pending() != 0 || (node.ready() && (session.in_flight() != 0 || session.unsent()));
+        session.compensations_pending() != 0 || (node.ready() && (session.in_flight() != 0 || node.unsent()));
     if (open && (node.ready() || node.connecting())) return;
   }
   if (owing_ && connected()) return;

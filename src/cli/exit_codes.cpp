@@ -39,6 +39,7 @@ int exit_code_of(Status status, int not_acquired) noexcept {
     case Status::no_script:
     case Status::server_error: return exit_protocol;
 
+    case Status::tls_failed:
     case Status::auth_required:
     case Status::auth_failed:
     case Status::no_permission: return exit_no_permission;
@@ -93,6 +94,7 @@ bool heals(Status status) noexcept {
     case Status::permits_differ:
     case Status::buffer_too_small:
     case Status::forked:
+    case Status::tls_failed:
     case Status::protocol_error:
     case Status::auth_required:
     case Status::auth_failed:

@@ -285,7 +285,10 @@ void Session::handle_timeout(Instant now) noexcept {
 
 void Session::handle_closed() noexcept {
   if (state_ == SessionState::closed) return;
-  if (failure_ == Status::ok) failure_ = Status::transport_closed;
+  if (failure_ == Status::ok) {
+    failure_ = Status::transport_closed;
+    if (state_ == SessionState::handshaking) note_text("it ended before the handshake was over: does the server want TLS?");
+  }
   state_ = SessionState::closed;
   const std::uint64_t transmitted = stream_end_ - (transmit_end_ - transmit_begin_);
   for (std::size_t index = 0; index < count_; ++index) {

@@ -25,7 +25,7 @@ Client::~Client() {
 // Nobody waits for the answer any more. Only what is there at once is of use: a server on this machine.
 void Client::leave() noexcept {
   receive_arrived();  // The connection may have ended.
-  if (socket_ < 0) Connection::leave();
+  if (!stream_.is_open()) Connection::leave();
   close();
 }
 
@@ -82,7 +82,7 @@ bool Client::LookUp::ask(NameQuestion& self, const char* host, std::uint16_t por
 
 void Client::close() noexcept {
   push_.close(Subscription::State::closed);
-  if (socket_ >= 0) {
+  if (stream_.is_open()) {
     now_ = now();
     look_and_transmit();
     close_transport();

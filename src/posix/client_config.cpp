@@ -36,6 +36,7 @@ ConfigProblem validate(const ClientConfig& config) noexcept {
     if (config.port == 0) return {"port", "it must be 1 to 65535"};
   }
   if (contains_nul(config.socket_path.view())) return {"socket_path", "it contains a NUL byte"};
+  if (config.tls != nullptr && !config.socket_path.empty()) return {"tls", "a Unix socket has none"};
   if (config.user.too_long()) return {"user", too_long};
   if (config.password.too_long()) return {"password", too_long};
   if (!config.user.empty() && config.password.empty()) return {"user", "it needs a password"};

@@ -15,6 +15,7 @@
 #include "holdfast/proto/decimal.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
 #include "poll_sockets.hpp"
+#include "stream.hpp"
 #include "wait_for.hpp"
 
 namespace holdfast {
@@ -40,7 +41,7 @@ void Client::work_connection() noexcept {
     receive_arrived();
     session_.handle_timeout(now_);
   }
-  if (!dialling() && socket_ >= 0) look_and_transmit();
+  if (!dialling() && stream_.is_open()) look_and_transmit();
   if (session_.state() == SessionState::failed) close_transport();
   dispatch();
   (void)handle_ready(now_);
@@ -90,7 +91,7 @@ void Client::look_and_transmit_now() noexcept {
 bool Client::spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noexcept {
   const Instant until = now_ + config_.spin;
   do {
-    count = ::recv(socket_, space.data, space.size, MSG_DONTWAIT);
+    count = stream_.receive(space, MSG_DONTWAIT);
     if (count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
       spin_pause_next_ = 0;
       return true;
@@ -106,7 +107,7 @@ bool Client::spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noex
 // Receives what comes before the deadline. Arrived bytes are taken also when it has passed.
 Client::Received Client::receive(Instant deadline) noexcept {
   const MutableBytes space = session_.receive_space();
-  const bool unsent = session_.unsent();
+  const bool unsent = waits_to_send();
   std::ptrdiff_t count = 0;
   if (config_.spin != spin_off && !unsent && now_ < deadline) {
     if (spin_pause_ != 0) {
@@ -118,15 +119,15 @@ Client::Received Client::receive(Instant deadline) noexcept {
   }
   const Duration left = deadline - now_;
   if (!unsent && left >= receive_timeout_ - config_.spin) [[likely]]
-    return take_received(::recv(socket_, space.data, space.size, 0));
-  if (left > Duration::zero()) {
+    return take_received(stream_.receive(space, 0));
+  if (left > Duration::zero() && !pending()) {
     const auto events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);
-    if (wait_for(socket_, events, left) < 0 && errno == EINTR) {
+    if (wait_for(socket(), events, left) < 0 && errno == EINTR) {
       now_ = now();
       return Received::interrupted;
     }
   }
-  return take_received(::recv(socket_, space.data, space.size, MSG_DONTWAIT));
+  return take_received(stream_.receive(space, MSG_DONTWAIT));
 }
 
 inline void Client::deliver(const Reply& reply) noexcept {
@@ -228,7 +229,7 @@ Status Client::begin_pieces(Arguments arguments, ByteView& heading) noexcept {
   while (session_.ready() && !receive_arrived()) {}
   if (!session_.ready()) return Status::not_connected;
   const Session::Place place = session_.open(false);
-  if (place.request == nullptr || session_.unsent()) return Status::too_many_requests;
+  if (place.request == nullptr || unsent()) return Status::too_many_requests;
   Argument others[arguments_max];
   std::size_t count = 0;
   for (const Argument& argument : arguments) others[count++] = argument;
@@ -252,14 +253,14 @@ bool Client::send_piece(ByteView piece, int flags) noexcept {
   const Instant deadline = now_ + config_.request_timeout;
   const char* at = piece.data();
   for (std::size_t left = piece.size(); left != 0;) {
-    const ssize_t count = ::send(socket_, at, left, MSG_DONTWAIT | MSG_NOSIGNAL | flags);
+    const std::ptrdiff_t count = stream_.send({at, left}, MSG_DONTWAIT | flags);
     if (count >= 0) {
       at += count;
       left -= static_cast<std::size_t>(count);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       now_ = now();
       if (now_ >= deadline || cancelled()) return false;
-      (void)wait_for(socket_, POLLOUT, deadline - now_);
+      (void)wait_for(socket(), POLLOUT, deadline - now_);
     } else if (errno != EINTR) {
       error_number_ = errno;
       return false;

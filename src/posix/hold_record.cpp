@@ -36,7 +36,7 @@ HoldRecord::~HoldRecord() {
   if (begin() == Status::ok) settle();
   if (machine_.wants_compensation()) client_->session_.count_dropped();
   client_->session_.abandon(this, client_->now_);
-  if (client_->socket_ >= 0) client_->look_and_transmit();
+  if (client_->stream_.is_open()) client_->look_and_transmit();
 }
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ bool HoldRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_ri
   if (machine_.wants_request()) client_->submit(machine_, this, client_->now_);
   if (machine_.wants_compensation()) {
     (void)NodeTask::pay(machine_, *client_, this);
-    if (client_->socket_ >= 0) client_->transmit();  // Nothing can be asked before it has gone.
+    if (client_->stream_.is_open()) client_->transmit();  // Nothing can be asked before it has gone.
   }
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
     switch (event) {
@@ -301,7 +301,7 @@ Status HoldRecord::post_release() noexcept {
   }
   settle();
   if (machine_.count() == 0) keeping_.forget_news();
-  if (client_->socket_ >= 0) client_->look_and_transmit();
+  if (client_->stream_.is_open()) client_->look_and_transmit();
   return started == Status::ok && machine_.wants_compensation() ? Status::too_many_requests : started;
 }
 

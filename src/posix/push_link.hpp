@@ -5,13 +5,13 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <new>
 
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/subscription.hpp"
+#include "stream.hpp"
 
 namespace holdfast {
 
@@ -20,21 +20,23 @@ class PushLink {
   PushLink(Connection& connection, Subscription& push) noexcept : connection_(connection), push_(push) {}
 
   [[nodiscard]] Subscriber& subscriber() const noexcept { return place().subscriber; }
-  [[nodiscard]] int socket() const noexcept { return push_.socket_; }
+  [[nodiscard]] int socket() const noexcept { return push_.stream_.socket(); }
   // Where the client went on to another address, releases are announced there.
   [[nodiscard]] bool elsewhere() const noexcept {
-    return push_.socket_ >= 0 && push_.address_ != connection_.dialer().address();
+    return push_.stream_.is_open() && push_.address_ != connection_.dialer().address();
   }
   [[nodiscard]] bool dialling() const noexcept { return dialer().state() == DialState::dialling; }
   // When to call work() again if nothing happens.
   [[nodiscard]] Instant timeout(bool wanted) const noexcept {
     if (socket() < 0 && !wanted) return Instant::max();
+    if (push_.stream_.pending()) return Instant();
     return earlier(dialer().poll_timeout(), dialling() ? Instant::max() : subscriber().poll_timeout());
   }
   // What to look at the socket for.
   [[nodiscard]] short events() noexcept {
     if (dialling()) return POLLOUT;
-    return static_cast<short>(subscriber().poll_transmit(now()).empty() ? POLLIN : POLLIN | POLLOUT);
+    const bool unsent = !subscriber().poll_transmit(now()).empty();
+    return static_cast<short>(push_.stream_.waits_to_send(unsent) ? POLLIN | POLLOUT : POLLIN);
   }
 
   // The subscriber is there, and knows what has happened to its connection since it was last used.
@@ -62,6 +64,7 @@ class PushLink {
     if (elsewhere() || subscriber().state() == SubscriberState::failed) close();
     if (wanted || dialling()) dial();
     if (socket() < 0 || dialling()) return;
+    if (push_.stream_.pending()) receive();
     if (now() >= subscriber().poll_timeout()) {
       receive();
       subscriber().handle_timeout(now());
@@ -79,8 +82,7 @@ class PushLink {
   }
 
   void close() noexcept {
-    if (push_.socket_ >= 0) ::close(push_.socket_);
-    push_.socket_ = -1;
+    push_.stream_.close();
     if (subscriber().state() != SubscriberState::closed) subscriber().handle_closed();
     if (dialer().state() >= DialState::handshaking)
       dialer().handle_closed(subscriber().failure(), dialer().lasted(now()), now(), connection_.random().number());
@@ -89,10 +91,10 @@ class PushLink {
   }
 
   void transmit(int flags = 0) noexcept {
-    for (ByteView bytes = subscriber().poll_transmit(now()); !bytes.empty();
+    for (ByteView bytes = subscriber().poll_transmit(now()); !bytes.empty() || push_.stream_.unsent();
          bytes = subscriber().poll_transmit(now())) {
-      const ssize_t sent = ::send(push_.socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL | flags);
-      if (sent > 0) {
+      const std::ptrdiff_t sent = push_.stream_.send(bytes, MSG_DONTWAIT | flags);
+      if (sent >= 0) {
         subscriber().handle_transmitted(static_cast<std::size_t>(sent));
         continue;
       }
@@ -108,12 +110,12 @@ class PushLink {
     constexpr int receives_max = 16;
     for (int turns = 0; turns < receives_max && subscriber().state() == SubscriberState::open; ++turns) {
       const MutableBytes space = subscriber().receive_space();
-      const ssize_t count = ::recv(push_.socket_, space.data, space.size, MSG_DONTWAIT);
+      const std::ptrdiff_t count = push_.stream_.receive(space, MSG_DONTWAIT);
       if (count > 0) {
         subscriber().handle_received(static_cast<std::size_t>(count), now());
         // Only a subscription that was granted is a success: a server that refuses it is left alone for longer and longer.
         if (subscriber().established() && !dialer().ready()) dialer().handle_ready(now());
-        if (static_cast<std::size_t>(count) < space.size) return;
+        if (static_cast<std::size_t>(count) < space.size && !push_.stream_.pending()) return;
         continue;
       }
       if (count < 0 && errno == EINTR) continue;
@@ -148,28 +150,26 @@ class PushLink {
     while (now() >= dialer().poll_timeout()) switch (dialer().poll_action(now(), connection_.random().number())) {
         case DialAction::none:
         case DialAction::resolve: return;  // It goes where the client goes, and asks for no name.
-        case DialAction::hang_up:
-          ::close(push_.socket_);
-          push_.socket_ = -1;
-          break;
+        case DialAction::hang_up: push_.stream_.close(); break;
         case DialAction::dial: {
           push_.address_ = connection_.dialer().address();
           bool connected = false;
-          const Status status = connection_.begin_connect(push_.socket_, connected);
+          int socket = -1;
+          const Status status = connection_.begin_connect(socket, connected);
+          push_.stream_.adopt(socket);
           if (status != Status::ok || connected) finish_dial(status);
           break;
         }
       }
   }
   void finish_dial(Status outcome) noexcept {
-    if (outcome == Status::ok) outcome = connection_.set_up_socket(push_.socket_);
+    if (outcome == Status::ok) outcome = connection_.set_up(push_.stream_);
     if (outcome == Status::ok) {
       subscriber().handle_connected(now());
       dialer().handle_dialled();
       return;
     }
-    if (push_.socket_ >= 0) ::close(push_.socket_);
-    push_.socket_ = -1;
+    push_.stream_.close();
     dialer().handle_dial_failed(outcome, now(), connection_.random().number());
   }
   Connection& connection_;

@@ -255,10 +255,12 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
   pollfd entries[1 + 3 * nodes_max];
   entries[0] = {.fd = cancellable ? wake_.descriptor() : -1, .events = POLLIN, .revents = 0};
   std::size_t count = 1;
+  bool pending = false;
   for (std::size_t index = 0; index < nodes(); ++index) {
     const Node& node = nodes_[index];
     const bool dials = node.connection.dialling();
-    const bool writes = dials || node.connection.session().unsent();
+    const bool writes = dials || node.connection.waits_to_send();
+    pending = pending || node.connection.pending();
     entries[count++] = {.fd = node.connection.socket(),  // Below zero it is passed over.
                         .events = static_cast<short>((dials ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
                         .revents = 0};
@@ -267,21 +269,21 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
     entries[count++] = {.fd = extra_[index].descriptor, .events = extra_[index].events, .revents = 0};
   for (std::size_t index = 0; index < nodes(); ++index)  // move() looks at the answer.
     entries[count++] = {.fd = nodes_[index].resolver.descriptor(), .events = POLLIN, .revents = 0};
-  const timespec limit = to_timespec(then - now_);
+  const timespec limit = to_timespec(pending ? Duration::zero() : then - now_);
   const int ready = ::ppoll(entries, count, &limit, nullptr);
   read_time();
   looked_at_ = now_;
   for (std::size_t index = 0; index < extra_count_; ++index)
     extra_[index].ready = ready > 0 && entries[1 + nodes() + index].revents != 0;
-  if (ready <= 0) return;
+  if (ready <= 0 && !pending) return;
   if (entries[0].revents != 0) wake_.drain();
   for (std::size_t index = 0; index < nodes(); ++index) {
     Node& node = nodes_[index];
     const short events = entries[1 + index].revents;
-    if (events == 0 || node.connection.socket() != entries[1 + index].fd) continue;
+    if (node.connection.socket() != entries[1 + index].fd) continue;
     if (node.connection.dialling()) {
-      node.connection.finish_dial();
-    } else if ((events & ~POLLOUT) != 0) {
+      if (events != 0) node.connection.finish_dial();
+    } else if ((events & ~POLLOUT) != 0 || node.connection.pending()) {
       receive(node);
     }
   }

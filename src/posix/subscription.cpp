@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/detail/subscription.hpp"
 
-#include <unistd.h>
+#include "stream.hpp"
 
 namespace holdfast {
 
 void Subscription::close(State state) noexcept {
-  if (socket_ >= 0) ::close(socket_);
-  socket_ = -1;
+  stream_.close();
   if (state_ != State::absent) state_ = state;
 }
 

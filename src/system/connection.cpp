@@ -15,6 +15,7 @@
 
 #include "addresses.hpp"
 #include "holdfast/clock.hpp"
+#include "stream.hpp"
 #include "wait_for.hpp"
 
 namespace holdfast {
@@ -43,7 +44,7 @@ void set_option(int socket, int level, int name, int value) noexcept {
 Connection::Connection(const Session::Storage& storage) noexcept : Node(storage) {}
 
 Connection::~Connection() {
-  if (socket_ >= 0) ::close(socket_);
+  stream_.close();
   ::explicit_bzero(&config_.password, sizeof config_.password);
 }
 
@@ -103,12 +104,13 @@ Status Connection::connect_outcome(int socket) noexcept {
         break;
       case DialAction::hang_up:
         error_number_ = ETIMEDOUT;
-        ::close(socket_);
-        socket_ = -1;
+        stream_.close();
         break;
       case DialAction::dial: {
         bool connected = false;
-        const Status status = begin_connect(socket_, connected);
+        int socket = -1;
+        const Status status = begin_connect(socket, connected);
+        stream_.adopt(socket);
         if (status != Status::ok || connected) finish_dial(status);
         break;
       }
@@ -117,14 +119,13 @@ Status Connection::connect_outcome(int socket) noexcept {
 }
 
 void Connection::finish_dial(Status outcome) noexcept {
-  if (outcome == Status::ok) outcome = set_up_socket(socket_);
+  if (outcome == Status::ok) outcome = set_up();
   if (outcome == Status::ok) {
     handle_connected(now_);
     return;
   }
   error_number_ = errno;
-  if (socket_ >= 0) ::close(socket_);
-  socket_ = -1;
+  stream_.close();
   dialer_.handle_dial_failed(outcome, now_, random_->number());
 }
 
@@ -133,30 +134,40 @@ void Connection::finish_dial(Status outcome) noexcept {
 }
 
 void Connection::close_transport() noexcept {
-  if (socket_ >= 0) ::close(socket_);
-  socket_ = -1;
+  explain_end();
+  stream_.close();
   handle_closed(now_, random_->number());
 }
 
+void Connection::explain_end() noexcept {
+  if (!stream_.established() && session_.failure() == Status::timed_out)
+    session_.explain("the TLS handshake got no answer in time: a port without TLS gives none");
+}
+
 void Connection::leave() noexcept {
-  if (compensations_pending() == 0 || dialer_.asks_first()) return;
+  // What secures a connection waits for the peer.
+  if (compensations_pending() == 0 || dialer_.asks_first() || config().tls != nullptr) return;
   now_ = read_clock();
   dialer_.hurry();
   dial_on();
-  if (dialling() && wait_for(socket_, POLLOUT, Duration::zero()) > 0) finish_dial();
+  if (dialling() && wait_for(socket(), POLLOUT, Duration::zero()) > 0) finish_dial();
   session_.skip_handshake();
   if (open()) transmit();
   close_transport();
 }
 
 void Connection::forget() noexcept {
-  if (socket_ >= 0) ::close(socket_);
-  socket_ = -1;
+  stream_.close();
   session_.forget();
   dialer_.abandon();
 }
 
-Status Connection::set_up_socket(int socket) noexcept {
+Status Connection::set_up(Stream& stream) noexcept {
+  if (const Status status = set_options(stream.socket()); status != Status::ok) return status;
+  return stream.secure(config().tls, config().host.c_str()) ? Status::ok : Status::too_many_requests;
+}
+
+Status Connection::set_options(int socket) noexcept {
   // Blocking from here on: with SO_RCVTIMEO a receive sleeps by itself, and costs one system call instead of two.
   if (::fcntl(socket, F_SETFL, 0) != 0) return Status::system_error;  // O_NONBLOCK was its only flag.
   constexpr Duration longest = sleep_max - std::chrono::microseconds(1);
@@ -179,7 +190,7 @@ Status Connection::set_up_socket(int socket) noexcept {
 Connection::Received Connection::look() noexcept {
   const MutableBytes space = session_.receive_space();
   if (space.size == 0) return Received::nothing;  // It has failed.
-  const ssize_t count = ::recv(socket_, space.data, space.size, MSG_DONTWAIT);
+  const std::ptrdiff_t count = stream_.receive(space, MSG_DONTWAIT);
   if (count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) [[unlikely]]
     return take_received(count);
   session_.handle_drained();
@@ -188,9 +199,13 @@ Connection::Received Connection::look() noexcept {
 
 void Connection::transmit() noexcept {
   const ByteView bytes = session_.poll_transmit(now_);
-  if (bytes.empty()) return;
-  const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (count == static_cast<ssize_t>(bytes.size())) [[likely]] {
+  if (bytes.empty()) {
+    if (stream_.unsent()) [[unlikely]]
+      handle_sent(0);
+    return;
+  }
+  const std::ptrdiff_t count = stream_.send(bytes, MSG_DONTWAIT);
+  if (count == static_cast<std::ptrdiff_t>(bytes.size())) [[likely]] {
     session_.handle_transmitted(bytes.size());
     if (session_.wants_transmit()) [[unlikely]]
       handle_sent(0);
@@ -206,13 +221,14 @@ void Connection::transmit() noexcept {
       session_.handle_transmitted(static_cast<std::size_t>(count));
     else if (errno != EINTR)
       break;
-    if (!session_.wants_transmit()) return;
+    if (!session_.wants_transmit() && !stream_.unsent()) return;
     const ByteView bytes = session_.poll_transmit(now_);
-    if (bytes.empty()) return;
-    count = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (bytes.empty() && !stream_.unsent()) return;
+    count = stream_.send(bytes, MSG_DONTWAIT);
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK) return;
   error_number_ = errno;
+  if (stream_.problem() != nullptr) return session_.fail(Status::tls_failed, stream_.problem());
   // After these the server's last words are still to be read: a refusal, or the replies to what it took.
   if (errno != EPIPE && errno != ECONNRESET) session_.fail(Status::system_error, "send failed");
 }
@@ -224,6 +240,7 @@ void Connection::transmit() noexcept {
   if (error == EAGAIN || error == EWOULDBLOCK) return Received::nothing;
   if (error == EINTR) return Received::interrupted;
   error_number_ = error;
+  if (stream_.problem() != nullptr) session_.fail(Status::tls_failed, stream_.problem());
   return Received::closed;
 }
 

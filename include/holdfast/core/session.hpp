@@ -207,6 +207,8 @@ class Session {
   void forget_compensations() noexcept;
   // The driver or a machine has found a reply that cannot be: the connection must close.
   void fail(Status why, ByteView text) noexcept;
+  // Other words for the failure that there was: the driver knows more.
+  void explain(ByteView text) noexcept { note_text(text); }
   // Empties failure_text(), so that it speaks of what comes next.
   void clear_failure_text() noexcept { failure_text_size_ = 0; }
   // Forgets everything, compensations too, without a word to anybody: in a forked child, where they are the parent's.

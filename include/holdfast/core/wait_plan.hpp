@@ -16,7 +16,7 @@
 //                  the program's own
 //                  cancelled, forked
 //                  protocol_error                    no Redis speaks so
-//                  auth_required, auth_failed, no_permission, denied, wrong_type, moved, ask, cross_slot, unknown_command,
+//                  tls_failed, auth_required, auth_failed, no_permission, denied, wrong_type, moved, ask, cross_slot, unknown_command,
 //                  server_error, same_machine        somebody must change something first
 //                  no_entropy
 //
@@ -67,6 +67,7 @@ consteval std::uint64_t outcomes_worth_waiting() noexcept {
       case Status::buffer_too_small:
       case Status::cancelled:
       case Status::forked:
+      case Status::tls_failed:
       case Status::protocol_error:
       case Status::auth_required:
       case Status::auth_failed:

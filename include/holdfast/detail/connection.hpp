@@ -11,13 +11,14 @@
 #include "holdfast/clock.hpp"
 #include "holdfast/core/node.hpp"
 #include "holdfast/detail/random_source.hpp"
+#include "holdfast/detail/stream.hpp"
 
 namespace holdfast {
 
 // Small and often used, so they stand before the node: their offsets fit into one byte.
 struct SocketState {
   Instant now_;
-  int socket_ = -1;
+  Stream stream_;
   int error_number_ = 0;
   Duration receive_timeout_ = Duration::zero();  // Of the socket: SO_RCVTIMEO.
   RandomSource* random_ = nullptr;
@@ -45,7 +46,13 @@ class Connection : protected SocketState, public Node {
   [[nodiscard]] ByteView error_text() const noexcept { return session_.failure_text(); }
   // errno of the last system call that failed for good, or 0.
   [[nodiscard]] int system_error_number() const noexcept { return error_number_; }
-  [[nodiscard]] int socket() const noexcept { return socket_; }
+  [[nodiscard]] int socket() const noexcept { return stream_.socket(); }
+  // Something waits to be sent that the socket may take.
+  [[nodiscard]] bool waits_to_send() const noexcept { return stream_.waits_to_send(session_.unsent()); }
+  // Something of what was submitted has not left yet.
+  [[nodiscard]] bool unsent() const noexcept { return session_.unsent() || stream_.unsent(); }
+  // Something has arrived that no poll(2) sees.
+  [[nodiscard]] bool pending() const noexcept { return stream_.pending(); }
   // The time of this turn: what the driver has set, or when bytes were received since.
   [[nodiscard]] Instant now() const noexcept { return now_; }
   [[nodiscard]] RandomSource& random() const noexcept { return *random_; }
@@ -60,7 +67,10 @@ class Connection : protected SocketState, public Node {
     question_ = question;
   }
   // The driver dials by itself, and this is the socket; -1: there is none, or the driver closes it.
-  void set_socket(int socket) noexcept { socket_ = socket; }
+  void set_socket(int socket) noexcept {
+    if (socket < 0) stream_.drop_layer();
+    stream_.adopt(socket);
+  }
   void set_now(Instant now) noexcept { now_ = now; }
   void set_error_number(int number) noexcept { error_number_ = number; }
   // As Node's, and finds out itself whether the host is an address.
@@ -72,8 +82,10 @@ class Connection : protected SocketState, public Node {
       dial_on();
   }
   // What has become of the socket that is dialled, once it is writable.
-  void finish_dial() noexcept { finish_dial(connect_outcome(socket_)); }
+  void finish_dial() noexcept { finish_dial(connect_outcome(socket())); }
   void take_addresses(const SocketAddress* addresses, std::uint8_t count) noexcept;
+  // Puts into words what the session cannot know of its end. Before handle_closed(), where the driver closes the socket.
+  void explain_end() noexcept;
   // Closes the socket. Poll the replies.
   void close_transport() noexcept;
 
@@ -88,9 +100,11 @@ class Connection : protected SocketState, public Node {
   [[nodiscard]] Status begin_connect(int& socket, bool& connected) noexcept;
   // What has become of it, once it is writable. Where it failed, errno says why.
   [[nodiscard]] static Status connect_outcome(int socket) noexcept;
-  // Its options, once it is connected. It blocks from here on, for a request timeout or sleep_max at most, unless it is told
-  // not to by each call.
-  [[nodiscard]] Status set_up_socket(int socket) noexcept;
+  // The options of its socket, once it is connected, and what secures it. The socket blocks from here on, for a request timeout
+  // or sleep_max at most, unless it is told not to by each call. system_error, and errno says why; too_many_requests: what
+  // secures it has no place.
+  [[nodiscard]] Status set_up(Stream& stream) noexcept;
+  [[nodiscard]] Status set_up() noexcept { return set_up(stream_); }
 
   // Receives what has arrived, which the caller deals with; where that is nothing, the session knows that it was looked.
   [[nodiscard]] Received look() noexcept;
@@ -110,6 +124,7 @@ class Connection : protected SocketState, public Node {
   [[nodiscard]] Received nothing_received(std::ptrdiff_t count) noexcept;
 
  protected:
+  [[nodiscard]] Status set_options(int socket) noexcept;
   void dial_on() noexcept;
   void finish_dial(Status outcome) noexcept;
 };

@@ -9,6 +9,7 @@
 
 #include "holdfast/core/dialer.hpp"
 #include "holdfast/core/subscriber.hpp"
+#include "holdfast/detail/stream.hpp"
 
 namespace holdfast {
 
@@ -39,7 +40,7 @@ class Subscription {
 
   State state_ = State::absent;
   std::uint8_t address_ = 0;  // Which of the node's addresses it goes to.
-  int socket_ = -1;
+  Stream stream_;
   alignas(Place) unsigned char place_[sizeof(Place)];
 };
 
