@@ -21,6 +21,9 @@ constexpr bool short_cuts = false;
 constexpr bool short_cuts = true;
 #endif
 
+// What a peer that speaks TLS answers to anything else: a record with an alert.
+constexpr char tls_alert = '\x15';
+
 // 19 digits hold every 64-bit integer and cannot overflow the accumulator.
 constexpr std::uint32_t digits_max = 19;
 constexpr std::uint64_t integer_max = 0x7fff'ffff'ffff'ffffU;
@@ -210,7 +213,8 @@ inline ParseResult RespParser::read_element(RespValue& element) noexcept {
     cursor_ = at + 1;
     return ParseResult::value;
   }
-  if (type != ':' && type != '$' && type != '*') return invalidate("an unknown type byte");
+  if (type != ':' && type != '$' && type != '*')
+    return invalidate(type == tls_alert ? "a word of TLS: use rediss://" : "an unknown type byte");
   std::int64_t number = 0;
   if (const ParseResult result = read_number(at, type, number); result != ParseResult::value) return result;
   if (type == ':') {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client_config_text.hpp"
+#include "holdfast/detail/stream.hpp"
 #include "holdfast/url.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
@@ -17,6 +18,12 @@ static void setUp() {}
 static void tearDown() {}
 
 namespace {
+
+// A URL only asks whether there is one.
+struct SomeSecurity : StreamSecurity {
+  SomeSecurity() : StreamSecurity(nothing) {}
+  static constexpr Table nothing = {nullptr, nullptr, nullptr, nullptr};
+};
 
 ClientConfig parsed(BytesArgument argument) {
   const ByteView url = argument;
@@ -181,10 +188,38 @@ TEST(test_valkey_urls_should_be_read_as_redis_urls_are) {
   expect_refused("valkey://");
 }
 
+TEST(test_urls_of_tls_should_be_read_where_there_is_a_tls) {
+  SomeSecurity security;
+  for (const char* const url :
+       {"rediss://bob:s3cret@db.internal:7000/12", "valkeys://bob:s3cret@db.internal:7000/12"}) {
+    ClientConfig config;
+    config.tls = &security;
+    TEST_ASSERT_EQUAL(Status::ok, parse_url(url, config));
+    TEST_ASSERT_EQUAL(to_text(parsed("redis://bob:s3cret@db.internal:7000/12")), to_text(config));
+    TEST_ASSERT_TRUE(config.tls == &security);
+  }
+  expect_refused("rediss://h");  // Without one nothing is sent in the clear instead.
+  expect_refused("valkeys://h");
+}
+
+TEST(test_a_url_without_tls_should_be_refused_where_there_is_a_tls) {
+  SomeSecurity security;
+  for (const char* const url : {"redis://h", "valkey://h", "unix:///s", "rediss:h"}) {
+    ClientConfig config;
+    config.tls = &security;
+    const char* reason = nullptr;
+    TEST_ASSERT_EQUAL(Status::invalid_argument, parse_url(url, config, &reason));
+    TEST_ASSERT_EQUAL("there is a Tls in the configuration, so a URL begins with rediss:// or valkeys://",
+                      std::string(reason));
+  }
+}
+
 TEST(test_other_schemes_should_be_refused) {
-  for (const char* const url : {"", "redis", "redis:", "redis:/", "redis:h", "redis:/h", "REDIS://h", "rediss://h",
-                                "valkeys://h", "VALKEY://h", "valkey:h", "http://h", "tcp://h:6379", "h:6379",
-                                "localhost", " redis://h", "redis+unix:///s", "unix:/s", "unix"})
+  for (const char* const url : {"",         "redis",      "redis:",     "redis:/",         "redis:h",
+                                "redis:/h", "REDIS://h",  "rediss://h", "valkeys://h",     "VALKEY://h",
+                                "valkey:h", "REDISS://h", "rediss:h",   "http://h",        "tcp://h:6379",
+                                "h:6379",   "localhost",  " redis://h", "redis+unix:///s", "unix:/s",
+                                "unix"})
     expect_refused(std::string_view(url));
 }
 

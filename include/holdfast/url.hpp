@@ -3,11 +3,15 @@
 // Addresses as URLs:
 //
 //     redis://[[user][:password]@]host[:port][/database]
+//     rediss://...                                          the same over TLS
 //     unix://[[user][:password]@]/path/to/socket[?db=database]
 //
-// valkey:// is the same as redis://. User, password and path are percent-decoded: in a password '/' is %2F, '?' is %3F
-// and '#' is %23. An IPv6 literal stands in brackets. TLS (rediss:) is not supported and is refused, as is everything
-// else that is not understood: a typing error never ends at the default server.
+// valkey:// and valkeys:// are the same as redis:// and rediss://. User, password and path are percent-decoded: in a password
+// '/' is %2F, '?' is %3F and '#' is %23. An IPv6 literal stands in brackets. What is not understood is refused: a typing
+// error never ends at the default server.
+//
+// rediss:// needs `tls` in the configuration, and with that no other form is taken: so nothing is sent in the clear by
+// mistake, in either direction.
 #pragma once
 
 #include "holdfast/client_config.hpp"

@@ -154,19 +154,21 @@ const char* read_unix(ByteView path, ClientConfig& config) noexcept {
 
 Status parse_url(BytesArgument url, ClientConfig& config, const char** reason) noexcept {
   ByteView rest = url;
-  const char* problem = "a URL begins with redis://, valkey:// or unix://";
+  const char* problem = "a URL begins with redis://, rediss://, valkey://, valkeys:// or unix://";
   ClientConfig parsed = config;
   parsed.user.assign({});
   parsed.password.assign({});
   parsed.database = 0;
   if (rest.size() > url_size_max)
     problem = "the URL is longer than 2048 bytes";
+  else if (skip(rest, "rediss://") || skip(rest, "valkeys://"))
+    problem = config.tls != nullptr ? read_redis(rest, parsed) : "TLS needs a Tls in the configuration: see tls.hpp";
+  else if (config.tls != nullptr)
+    problem = "there is a Tls in the configuration, so a URL begins with rediss:// or valkeys://";
   else if (skip(rest, "redis://") || skip(rest, "valkey://"))
     problem = read_redis(rest, parsed);
   else if (skip(rest, "unix://"))
     problem = read_unix(rest, parsed);
-  else if (rest.begins_with("rediss://"))
-    problem = "TLS is not supported; use a tunnel";
   if (problem == nullptr) {
     config = parsed;
     return Status::ok;

@@ -193,6 +193,24 @@ class RedisServer {
   void pause() const { ::kill(pid_, SIGSTOP); }
   void resume() const { ::kill(pid_, SIGCONT); }
 
+  // A port that is free now, below those that the kernel hands out: there any connection of another test might take it
+  // while this server is being started, or started again.
+  static int free_port() {
+    std::random_device random;
+    for (int tries = 0; tries < 100; ++tries) {
+      const int port = std::uniform_int_distribution(10000, 32000)(random);
+      const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      address.sin_port = htons(static_cast<std::uint16_t>(port));
+      const bool free = ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+      ::close(descriptor);
+      if (free) return port;
+    }
+    throw std::runtime_error("no free port");
+  }
+
  private:
   // Returns when it answers, or, without a process, when it has ended.
   void launch() {
@@ -232,24 +250,6 @@ class RedisServer {
   }
   void expect_started() const {
     if (pid_ <= 0) throw std::runtime_error("the server " + binary_ + " did not start; see " + folder_ + "/log");
-  }
-
-  // A port that is free now, below those that the kernel hands out: there any connection of another test might take it
-  // while this server is being started, or started again.
-  static int free_port() {
-    std::random_device random;
-    for (int tries = 0; tries < 100; ++tries) {
-      const int port = std::uniform_int_distribution(10000, 32000)(random);
-      const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      address.sin_port = htons(static_cast<std::uint16_t>(port));
-      const bool free = ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-      ::close(descriptor);
-      if (free) return port;
-    }
-    throw std::runtime_error("no free port");
   }
 
   std::string binary_;
