@@ -16,6 +16,7 @@
 #include "messages.hpp"
 #include "run_list.hpp"
 #include "seconds.hpp"
+#include "trust.hpp"
 
 namespace holdfast::cli {
 
@@ -68,6 +69,7 @@ struct Texts {
   std::optional<std::string> grace;
   std::optional<std::string> max_lease;
   std::optional<std::string> password_file;
+  TrustOptions trust;
   std::vector<std::size_t> urls;  // By their place in SplitArguments.
   bool fence = false;
   bool force = false;
@@ -95,6 +97,11 @@ void declare_all(CLI::App& app, Texts& texts) {
   keep_in(app, "NAME", texts.name);
   keep_in(app, "--url", [&texts](const std::string& given) { texts.urls.push_back(std::stoul(given)); });
   keep_in(app, "--password-file", texts.password_file);
+  keep_in(app, "--tls-ca", texts.trust.ca_file);
+  keep_in(app, "--tls-cert", texts.trust.certificate_file);
+  keep_in(app, "--tls-key", texts.trust.key_file);
+  keep_in(app, "--tls-server-name", texts.trust.server_name);
+  app.add_flag("--tls-insecure", texts.trust.insecure);
 }
 
 void declare_run(CLI::App& app, Texts& texts) {
@@ -238,7 +245,9 @@ std::string advice_on(const std::string& url) {
   };
   constexpr char host_bytes[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
   if (begins_with("/") || begins_with("unix:")) return "; a socket is written unix:///PATH";
-  if (begins_with("redis:") || begins_with("valkey:") || url.find("://") != std::string::npos || url.empty()) return "";
+  if (begins_with("redis:") || begins_with("rediss:") || begins_with("valkey") ||
+      url.find("://") != std::string::npos || url.empty())
+    return "";
   const std::size_t host_end = std::min(url.find_first_not_of(host_bytes), url.size());
   if (host_end == url.size()) return "; a host is written redis://HOST, as redis://localhost";
   if (url[host_end] == ':') return "; a host and its port are written redis://HOST:PORT, as redis://localhost:6379";
@@ -312,10 +321,19 @@ Servers servers_from(const Texts& texts, SplitArguments& split, const Environmen
   if (texts.password_file && !urls.empty() && std::all_of(urls.begin(), urls.end(), has_password))
     throw UsageError{"--password-file: there is a password in the URL already"};
 
+  StreamSecurity* tls = nullptr;
+  if (std::any_of(urls.begin(), urls.end(), is_secure)) {
+    std::string error;
+    tls = open_trust(texts.trust, error);
+    if (tls == nullptr) throw UsageError{error};
+  } else if (const char* const given = texts.trust.given(); given != nullptr) {
+    throw UsageError{std::string(given) + " is of rediss://, and no URL begins so"};
+  }
   Servers servers(std::max<std::size_t>(urls.size(), 1));
   if (urls.empty() && password) servers[0].password.assign(ByteView(std::string_view(*password)));
   for (std::size_t index = 0; index < urls.size(); ++index) {
     const std::string which = urls.size() == 1 ? source : source + ", number " + std::to_string(index + 1);
+    if (is_secure(urls[index])) servers[index].tls = tls;
     read_server(urls[index], which, password, servers[index]);
     for (std::size_t other = 0; other < index; ++other)
       if (address_text(servers[other]) == address_text(servers[index]))
