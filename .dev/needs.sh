@@ -14,7 +14,7 @@ declare -rA package_of=(
   [arm-none-eabi-g++]=gcc-arm-none-eabi [arm-libc]=libnewlib-arm-none-eabi
   [arm-libstdc++]=libstdc++-arm-none-eabi-newlib
   [mvn]=maven [javac]=default-jdk-headless [node]=nodejs [npm]=npm [go]=golang-go [python-venv]=python3-venv
-  [sqlite3.h]=libsqlite3-dev [lua5.1/lua.h]=liblua5.1-0-dev [python-clang]=python3-clang
+  [openssl/ssl.h]=libssl-dev [sqlite3.h]=libsqlite3-dev [lua5.1/lua.h]=liblua5.1-0-dev [python-clang]=python3-clang
 )
 
 # What each verb needs. One list stands on another, so they stand together.
@@ -79,6 +79,13 @@ need() {  # need NEED...: returns when all are there, else installs them, else s
 want_asio() {
   (need asio.hpp) && return 0
   say "warning: without Asio the client for its loops is neither built nor checked"
+  return 1
+}
+
+# So does everything else without OpenSSL.
+want_tls() {
+  (need openssl/ssl.h) && return 0
+  say "warning: without OpenSSL's headers TLS is neither built nor checked"
   return 1
 }
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -56,19 +57,25 @@ void expect_refused(const std::string& url, const TlsConfig& config, const std::
   TEST_ASSERT_EQUAL(words, text_of(client));
 }
 
+// A listener of the loopback interface, and its port.
+int listen_somewhere(int& port) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(listener, reinterpret_cast<const sockaddr*>(&address), size);
+  ::listen(listener, 16);
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+  port = ntohs(address.sin_port);
+  return listener;
+}
+
 // Accepts connections, and does no more than it is told with each.
 class Listener {
  public:
   explicit Listener(std::string bytes = {}) : bytes_(std::move(bytes)) {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), size);
-    ::listen(listener_, 16);
-    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+    listener_ = listen_somewhere(port_);
     thread_ = std::thread([this] { run(); });
   }
   ~Listener() {
@@ -99,6 +106,55 @@ class Listener {
   int listener_ = -1;
   int port_ = 0;
   std::atomic<bool> over_ = false;
+  std::thread thread_;
+};
+
+// Stands between one client and a server's port. What the server says goes on whole or, once it is told so, byte by byte.
+class Drip {
+ public:
+  explicit Drip(int to) : to_(to), listener_(listen_somewhere(port_)), thread_([this] { run(); }) {}
+  ~Drip() {
+    over_ = true;
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_);
+  }
+  Drip(const Drip&) = delete;
+  Drip& operator=(const Drip&) = delete;
+  [[nodiscard]] std::string url() const { return "rediss://127.0.0.1:" + std::to_string(port_); }
+  void drip() { drips_ = true; }
+
+ private:
+  void run() {
+    const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(to_));
+    ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    pollfd ends[] = {{.fd = client, .events = POLLIN, .revents = 0}, {.fd = server, .events = POLLIN, .revents = 0}};
+    char bytes[16384];
+    for (ssize_t count = 1; count > 0 && !over_;) {
+      if (::poll(ends, 2, 20) <= 0) continue;
+      const bool asks = ends[0].revents != 0;
+      count = ::recv(asks ? client : server, bytes, sizeof bytes, 0);
+      const std::size_t piece = asks || !drips_ ? sizeof bytes : 1;
+      for (std::size_t at = 0; count > 0 && at < static_cast<std::size_t>(count) && !over_; at += piece) {
+        const std::size_t left = static_cast<std::size_t>(count) - at;
+        (void)!::send(asks ? server : client, bytes + at, std::min(piece, left), MSG_NOSIGNAL);
+        if (piece == 1) ::poll(nullptr, 0, 20);
+      }
+    }
+    ::close(client);
+    ::close(server);
+  }
+
+  int to_;
+  int port_ = 0;
+  int listener_;
+  std::atomic<bool> over_ = false;
+  std::atomic<bool> drips_ = false;
   std::thread thread_;
 };
 
@@ -210,6 +266,47 @@ TEST(test_a_peer_that_drips_bytes_should_not_keep_a_call_beyond_its_deadline) {
   const Instant begin = Client::now();
   TEST_ASSERT_EQUAL(Status::timed_out, client.connect(config));
   TEST_ASSERT_TRUE(Client::now() - begin < 3s);
+}
+
+TEST(test_a_reply_that_drips_should_not_keep_a_call_beyond_its_deadline) {
+  TlsServer server(*authority, good_certificate());
+  Drip drip(server.port());
+  Trust trust;
+  ClientConfig config = trust.config_for(drip.url());
+  config.request_timeout = 200ms;
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Mutex lock(client, "k", {.lease = 20s});
+  drip.drip();  // A record has 27 bytes at the least, which then take half a second and more.
+  const Instant begin = Client::now();
+  TEST_ASSERT_EQUAL(Status::timed_out, lock.try_acquire());
+  TEST_ASSERT_TRUE(Client::now() - begin < 400ms);
+}
+
+// Many messages in one record, more than one receive takes, and the last one is the one that counts.
+TEST(test_what_was_decrypted_and_not_received_yet_should_wake_who_waits) {
+  TlsServer server(*authority, good_certificate());
+  Trust trust;
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(trust.config_for(server.url())));
+  Owner owner(client);
+  ReentrantLock lock(owner, "k", {.lease = 20s});
+  TEST_ASSERT_EQUAL("1", server.plain().command("HSET k somebody 1"));
+  TEST_ASSERT_EQUAL("1", server.plain().command("PEXPIRE k 20000"));
+  Status outcome = Status::ok;
+  std::thread thread([&] { outcome = lock.acquire(10s); });
+  const std::string channel = "redisson_lock__channel:{k}";
+  for (int turns = 0; turns < 5000 && server.plain().command("PUBSUB NUMSUB " + channel) != channel + " 1"; ++turns)
+    ::poll(nullptr, 0, 1);
+  ::poll(nullptr, 0, 50);  // It has tried once more, and sleeps.
+  const Instant released = Client::now();
+  server.plain().command({"EVAL",
+                          "for i = 1, 250 do redis.call('PUBLISH', ARGV[1], '7') end "
+                          "redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[1], '0') return 1",
+                          "1", "k", channel});
+  thread.join();
+  TEST_ASSERT_EQUAL(Status::ok, outcome);
+  TEST_ASSERT_TRUE(Client::now() - released < 5s);
 }
 
 TEST(test_a_waiter_should_be_woken_over_tls) {
