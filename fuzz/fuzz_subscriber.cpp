@@ -8,7 +8,8 @@
 //      not woken, 1 wakes all; who was confirmed and is so again on another connection is woken; who leaves without the
 //      lock, woken or with a wake that no answer has settled, wakes the first who is not.
 // And whatever a server sends:
-//   4. A failed or closed subscriber sends nothing, reads nothing, confirms nobody and asks for no timer; an open one
+//   4. What the table of waiters says of itself is so. This and the above with a small table and with a large one.
+//   5. A failed or closed subscriber sends nothing, reads nothing, confirms nobody and asks for no timer; an open one
 //      does not spin. No assertion of the library fails.
 //
 // Input: a program. Each step is a letter and a parameter, a digit or any byte:
@@ -123,7 +124,8 @@ struct Waiting {
 
 class World {
  public:
-  World() : subscriber_({.user = "u", .password = "p", .client_name = "n"}, buffers_.storage()) {}
+  explicit World(std::size_t places)
+      : waiters_(places), subscriber_({.user = "u", .password = "p", .client_name = "n"}, storage()) {}
 
   void run(std::string_view program) {
     rest_ = program;
@@ -339,7 +341,8 @@ class World {
     const SubscriberState state = subscriber_.state();
     HOLDFAST_THEOREM((subscriber_.failure() == Status::ok) == (state == SubscriberState::open), trace_);
     HOLDFAST_THEOREM(subscriber_.has_waiters() == !queue_.empty(), trace_);
-    HOLDFAST_THEOREM(queue_.size() <= waiters_max, trace_);
+    HOLDFAST_THEOREM(queue_.size() <= waiters_.size(), trace_);
+    HOLDFAST_THEOREM(subscriber_.invariants(), trace_);
     check_waiters();
     if (state == SubscriberState::open) return;
     HOLDFAST_THEOREM(subscriber_.poll_transmit(now_).empty(), trace_);
@@ -348,7 +351,15 @@ class World {
     for (const Waiting& waiting : queue_) HOLDFAST_THEOREM(!subscriber_.confirmed(*waiting.waiter), trace_);
   }
 
+  Subscriber::Storage storage() {
+    Subscriber::Storage storage = buffers_.storage();
+    storage.waiters = waiters_.data();
+    storage.waiter_count = waiters_.size();
+    return storage;
+  }
+
   SubscriberBuffers buffers_;
+  std::vector<Subscriber::Waiter> waiters_;
   Subscriber subscriber_;
   Instant now_ = Instant::from_nanoseconds(1'000'000'000'000);
   std::string_view rest_;
@@ -361,6 +372,7 @@ class World {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  World().run({reinterpret_cast<const char*>(data), size});
+  for (const std::size_t places : {waiters_max, std::size_t{61}})
+    World(places).run({reinterpret_cast<const char*>(data), size});
   return 0;
 }

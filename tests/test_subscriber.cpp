@@ -4,6 +4,8 @@
 #include "unity_style.hpp"
 
 #include <algorithm>
+#include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +51,15 @@ struct Wire {
   std::string sent;
 
   explicit Wire(const SubscriberSettings& settings = {}) : subscriber(settings, buffers.storage()) {}
+  // With a table of its own.
+  explicit Wire(std::vector<Waiter>& table) : subscriber({}, storage(table)) {}
+
+  Subscriber::Storage storage(std::vector<Waiter>& table) {
+    Subscriber::Storage storage = buffers.storage();
+    storage.waiters = table.data();
+    storage.waiter_count = table.size();
+    return storage;
+  }
 
   void transmit(std::size_t limit = SIZE_MAX) {
     while (transmit_piece(subscriber, now, sent, limit)) {}
@@ -1494,6 +1505,122 @@ TEST(test_who_enters_where_the_server_has_refused_should_be_named) {
   Waiter& later = wire.enter("a");
   TEST_ASSERT_TRUE(wire.subscriber.refused(later));
   TEST_ASSERT_TRUE(stirred(wire) == these({&later}));
+}
+
+// ---- Many waiters ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A table of a thousand, and a list that is looked through for everything.
+struct Crowd {
+  struct Member {
+    Waiter* waiter;
+    std::string key;
+    bool woken = false;
+    bool owes = false;
+  };
+  std::vector<Waiter> table;
+  Wire wire;
+  std::vector<Member> members;  // By age.
+  std::set<std::string> subscribed_keys;
+
+  explicit Crowd(std::size_t places) : table(places), wire(table) { wire.connect(); }
+
+  // Answers as an honest server does, until nothing more is asked.
+  void serve() {
+    for (std::string asked = wire.take_sent(); !asked.empty(); asked = wire.take_sent())
+      for (std::size_t at = asked.find("*2"); at != std::string::npos; at = asked.find("*2", at + 1)) {
+        const std::size_t brace = asked.find('{', at) + 1;
+        const std::string key = asked.substr(brace, asked.find('}', brace) - brace);
+        const bool unsubscribes = asked.compare(at, 20, unsubscribe(key), 0, 20) == 0;
+        if (unsubscribes)
+          TEST_ASSERT_TRUE(subscribed_keys.erase(key) == 1);
+        else
+          TEST_ASSERT_TRUE(subscribed_keys.insert(key).second);
+        wire.receive_early(unsubscribes ? unsubscribed(key) : subscribed(key));
+      }
+  }
+  void wake(const std::string& key, bool all) {
+    for (Member& member : members) {
+      if (member.key != key || member.woken) continue;
+      member.woken = true;
+      if (!all) return;
+    }
+  }
+  void enter(const std::string& key) {
+    Waiter* const waiter = wire.subscriber.enter(redisson_announcement, Key(ByteView(key)), wire.now);
+    TEST_ASSERT_EQUAL(members.size() < table.size(), waiter != nullptr);
+    if (waiter != nullptr) members.push_back({waiter, key});
+  }
+  void leave(std::size_t index, bool with_lock) {
+    const Member member = members[index];
+    members.erase(members.begin() + static_cast<std::ptrdiff_t>(index));
+    wire.subscriber.leave(*member.waiter, with_lock);
+    if (!with_lock && (member.woken || member.owes)) wake(member.key, false);
+  }
+  void reconnect() {
+    serve();
+    wire.subscriber.handle_closed();
+    subscribed_keys.clear();
+    wire.connect();
+    serve();
+    for (Member& member : members) member.woken = true;
+  }
+  void check() {
+    serve();
+    std::set<std::string> keys;
+    for (const Member& member : members) {
+      keys.insert(member.key);
+      TEST_ASSERT_TRUE(wire.confirmed(*member.waiter));
+      TEST_ASSERT_EQUAL(member.woken, wire.woken(*member.waiter));
+    }
+    TEST_ASSERT_TRUE(keys == subscribed_keys);
+    TEST_ASSERT_TRUE(wire.subscriber.invariants());
+  }
+};
+
+}  // namespace
+
+TEST(test_a_large_table_should_do_what_a_list_of_all_waiters_does) {
+  for (const std::size_t key_count : {std::size_t{1}, std::size_t{7}, std::size_t{400}}) {
+    Crowd crowd(1000);
+    std::minstd_rand random(static_cast<std::uint32_t>(key_count));
+    const auto below = [&random](std::size_t limit) { return random() % limit; };
+    for (int step = 0; step < 4000; ++step) {
+      const std::string key = "key-" + std::to_string(below(key_count));
+      const std::size_t place = crowd.members.empty() ? 0 : below(crowd.members.size());
+      switch (const std::size_t what = crowd.members.empty() ? 0 : below(16)) {
+        case 13: crowd.leave(place, true); break;
+        case 14: crowd.leave(place, false); break;
+        case 10:
+        case 11:
+        case 12:
+          crowd.serve();
+          if (crowd.subscribed_keys.contains(key)) {
+            crowd.wire.receive(message(key, what == 12 ? "1" : "0"));
+            crowd.wake(key, what == 12);
+          }
+          break;
+        case 15: {
+          Crowd::Member& member = crowd.members[place];
+          crowd.wire.subscriber.begin_try(*member.waiter);
+          member.owes = member.owes || member.woken;
+          member.woken = false;
+          if (below(2) == 0) break;
+          crowd.wire.subscriber.end_try(*member.waiter);
+          member.owes = false;
+          break;
+        }
+        default: crowd.enter(key);
+      }
+      if (step % 1000 == 999) crowd.reconnect();
+      if (step % 50 == 0) crowd.check();
+    }
+    crowd.check();
+    while (!crowd.members.empty()) crowd.leave(crowd.members.size() / 2, true);
+    crowd.check();
+    TEST_ASSERT_FALSE(crowd.wire.subscriber.has_waiters());
+  }
 }
 
 // ---- A channel of the client's own -------------------------------------------------------------------------------

@@ -16,10 +16,21 @@ bool is_farewell(Status status) noexcept { return status == Status::too_many_cli
 
 Subscriber::Subscriber(const SubscriberSettings& settings, const Storage& storage) noexcept
     : storage_(storage), settings_(settings), parser_(storage.receive, storage.nodes, storage.node_count) {
-  HOLDFAST_ASSERT(storage.transmit.size >= subscriber_transmit_size_max && storage.waiter_count != 0);
-  for (Waiter& waiter : waiters()) {
-    waiter.asked = 0;
-    waiter.taken = waiter.missed = waiter.refused = waiter.stirred = waiter.addressed = false;
+  HOLDFAST_ASSERT(storage.transmit.size >= subscriber_transmit_size_max && storage.waiter_count != 0 &&
+                  storage.waiter_count <= UINT32_MAX / sizeof(Waiter));
+  empty_table();
+}
+
+// Every place is free. The first of the table is taken first.
+void Subscriber::empty_table() noexcept {
+  waiting_ = free_ = 0;
+  queues_[owed] = queues_[stirred] = {};
+  for (Waiter* waiter = waiters().end(); waiter-- != waiters().begin();) {
+    waiter->first = waiter->queued[owed] = waiter->queued[stirred] = 0;
+    waiter->asked = unasked;
+    waiter->taken = waiter->addressed = false;
+    waiter->next = free_;
+    free_ = place_of(*waiter);
   }
 }
 
@@ -64,58 +75,117 @@ bool Subscriber::send(Command command, ByteView name, ByteView first, ByteView s
   return true;
 }
 
-// Writes what is owed, as far as there is room.
+// Writes what is owed, as far as there is room. Who is named here may be owed nothing any more.
 [[gnu::noinline]] void Subscriber::flush(Instant now) noexcept {
-  for (Waiter& waiter : waiters()) {
+  for (; queues_[owed].first != 0; (void)pop(owed)) {
+    Waiter& waiter = at(queues_[owed].first);
+    if (waiter.taken ? waiter.asked != unasked : unused(waiter) || waiter.addressed) continue;
     const ByteView channel = waiter.channel.bytes();
-    if (waiter.taken && waiter.asked == 0 && !waiter.refused) {
-      if (!send(Command::subscribe, "SUBSCRIBE", channel, {}, now)) return;
-      for (Waiter& peer : waiters())
-        if (peer.taken && peer.channel.bytes() == channel) peer.asked = sent_;
-    } else if (!waiter.taken && waiter.asked != 0 && !waiter.addressed) {
-      if (!send(Command::unsubscribe, "UNSUBSCRIBE", channel, {}, now)) return;
-      waiter.asked = 0;
+    const Command command = waiter.taken ? Command::subscribe : Command::unsubscribe;
+    if (!send(command, waiter.taken ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, {}, now)) return;
+    if (!waiter.taken) {
+      release(waiter);
+      continue;
     }
+    for (Waiter* peer = find(channel, chain_of(channel)); peer != nullptr; peer = find(channel, peer->next))
+      peer->asked = static_cast<std::uint8_t>(pending + sent_ % asked_max);
   }
-  owing_ = false;
+}
+
+// ---- The table ---------------------------------------------------------------------------------------------------
+
+[[gnu::noinline]] Subscriber::Waiter* Subscriber::find(ByteView channel, std::uint32_t place) const noexcept {
+  for (; place != 0; place = at(place).next)
+    if (at(place).channel.bytes() == channel) return &at(place);
+  return nullptr;
+}
+
+// Out of its chain, to those that are free.
+[[gnu::noinline]] void Subscriber::release(Waiter& waiter) noexcept {
+  std::uint32_t& first = chain_of(waiter.channel.bytes());
+  (first == place_of(waiter) ? first : at(waiter.previous).next) = waiter.next;
+  if (waiter.next != 0)
+    at(waiter.next).previous = waiter.previous;
+  else if (first != 0)
+    at(first).previous = waiter.previous;
+  waiter.asked = unasked;
+  waiter.next = free_;
+  free_ = place_of(waiter);
+}
+
+[[gnu::noinline]] void Subscriber::push(int queue, Waiter& waiter) noexcept {
+  if (waiter.queued[queue] != 0) return;
+  const std::uint32_t place = place_of(waiter);
+  Queue& its = queues_[queue];
+  waiter.queued[queue] = place;
+  (its.first == 0 ? its.first : at(its.last).queued[queue]) = place;
+  its.last = place;
+}
+
+Subscriber::Waiter* Subscriber::pop(int queue) noexcept {
+  std::uint32_t& first = queues_[queue].first;
+  if (first == 0) return nullptr;
+  Waiter& waiter = at(first);
+  first = waiter.queued[queue] == first ? 0 : waiter.queued[queue];
+  waiter.queued[queue] = 0;
+  return &waiter;
+}
+
+bool Subscriber::invariants() const noexcept {
+  std::size_t free = 0;
+  std::size_t chained = 0;
+  std::size_t taken = 0;
+  for (std::uint32_t place = free_; place != 0; place = at(place).next)
+    if (!unused(at(place)) || ++free > storage_.waiter_count) return false;
+  for (const Waiter& home : waiters()) {
+    taken += home.taken ? 1 : 0;
+    const std::uint32_t last = home.first == 0 ? 0 : at(home.first).previous;
+    std::uint32_t before = last;
+    for (std::uint32_t place = home.first; place != 0; place = at(place).next) {
+      const Waiter& waiter = at(place);
+      if (++chained > storage_.waiter_count || waiter.previous != before || unused(waiter)) return false;
+      if (&chain_of(waiter.channel.bytes()) != &home.first) return false;
+      before = place;
+    }
+    if (before != last) return false;
+  }
+  return taken == waiting_ && free + chained == storage_.waiter_count;
 }
 
 // ---- Waiters -----------------------------------------------------------------------------------------------------
 
-// Where a waiter of the channel can stand, nullptr where there is no place, and in `peer` one who stands there already
-// or whose subscription does still.
-Subscriber::Waiter* Subscriber::find_place(ByteView channel, const Waiter*& peer) const noexcept {
-  Waiter* place = nullptr;
-  for (Waiter& waiter : waiters()) {
-    if (!waiter.taken && waiter.asked == 0) {
-      if (place == nullptr) place = &waiter;
-    } else if (waiter.channel.bytes() == channel) {
-      peer = &waiter;
-      if (!waiter.taken) return &waiter;  // Its UNSUBSCRIBE is only owed: forgotten.
-    }
-  }
-  return place;
-}
-
 Subscriber::Waiter* Subscriber::enter(const Announcement& announcement, Key key, Instant now) noexcept {
   const DerivedName channel(announcement.channel, key);
-  const Waiter* peer = nullptr;
-  Waiter* place = find_place(channel.bytes(), peer);
-  if (place == nullptr && state_ == SubscriberState::open) {
-    // An UNSUBSCRIBE that is owed keeps a place, and so does a subscription that has stayed.
-    for (Waiter& waiter : waiters())
-      if (!waiter.taken) waiter.addressed = false;
-    flush(now);
-    place = find_place(channel.bytes(), peer);
-  }
-  if (place == nullptr) return nullptr;
-  if (place != peer) {
+  std::uint32_t& first = chain_of(channel.bytes());
+  // Who waits there already, or whose subscription is there still: its UNSUBSCRIBE is only owed, and forgotten.
+  Waiter* place = find(channel.bytes(), first);
+  if (place == nullptr || place->taken) {
+    const std::uint8_t asked = place == nullptr ? unasked : place->asked;
+    if (free_ == 0 && state_ == SubscriberState::open && waiting_ != storage_.waiter_count) {
+      // An UNSUBSCRIBE that is owed keeps a place, and so does a subscription that has stayed.
+      for (Waiter& waiter : waiters()) {
+        if (waiter.taken) continue;
+        waiter.addressed = false;
+        push(owed, waiter);
+      }
+      flush(now);
+    }
+    if (free_ == 0) return nullptr;
+    place = &at(free_);
+    free_ = place->next;
     place->channel = channel;
-    place->asked = peer == nullptr ? 0 : peer->asked;
-    place->refused = peer != nullptr && peer->refused;
+    place->asked = asked;
+    place->next = 0;
+    if (first == 0) {
+      first = place_of(*place);
+    } else {
+      place->previous = at(first).previous;
+      at(place->previous).next = place_of(*place);
+    }
+    at(first).previous = place_of(*place);
   }
-  if (place->refused) stir(*place);
-  place->order = ++entered_;
+  if (place->asked == is_refused) push(stirred, *place);
+  push(owed, *place);
   place->taken = true;
   place->woken = false;
   place->owes_wake = false;
@@ -125,7 +195,6 @@ Subscriber::Waiter* Subscriber::enter(const Announcement& announcement, Key key,
   place->counts = announcement.counts;
   place->addressed = announcement.addressed;
   ++waiting_;
-  owing_ = true;
   return place;
 }
 
@@ -153,46 +222,34 @@ void Subscriber::leave(Waiter& waiter, bool with_lock) noexcept {
   // With the lock the wake is used; its release will say the next. A message that counts and came since its try was made may tell
   // of another grant that can be had.
   const bool passes_on = !with_lock ? waiter.woken || waiter.owes_wake : waiter.woken && waiter.counts;
-  if (passes_on && !waiter.addressed) wake(waiter.channel.bytes(), {&waiter.wakes_one, 1});
+  const ByteView channel = waiter.channel.bytes();
+  if (passes_on && !waiter.addressed) wake(channel, {&waiter.wakes_one, 1});
   // The last of its channel keeps the subscription, for the UNSUBSCRIBE.
-  for (const Waiter& peer : waiters())
-    if (peer.taken && peer.channel.bytes() == waiter.channel.bytes()) waiter.asked = 0;
-  owing_ = true;
+  const Waiter* peer = find(channel, chain_of(channel));
+  if (peer == &waiter) peer = find(channel, waiter.next);
+  if (peer != nullptr || unused(waiter)) return release(waiter);
+  push(owed, waiter);
 }
 
-// Of those of the channel that are not woken, the one that has waited longest, or all, or none.
+// Of those of the channel that are not woken, the one that has waited longest, or all, or none. They have one announcement.
 void Subscriber::wake(ByteView channel, ByteView payload) noexcept {
   const char letter = payload.size() == 1 ? payload[0] : '\0';
-  Waiter* first = nullptr;
-  for (Waiter& waiter : waiters()) {
-    if (!waiter.taken || waiter.woken || !(waiter.channel.bytes() == channel)) continue;
-    if (!waiter.addressed && letter == waiter.wakes_one) {
-      if (first == nullptr || waiter.order < first->order) first = &waiter;
-    } else if (waiter.addressed ? waiter.token->bytes() == payload : letter == waiter.wakes_all || waiter.counts) {
-      waiter.woken = true;
-      stir(waiter);
-    }
+  for (Waiter* waiter = find(channel, chain_of(channel)); waiter != nullptr; waiter = find(channel, waiter->next)) {
+    if (!waiter->taken || waiter->woken) continue;
+    const bool one = !waiter->addressed && letter == waiter->wakes_one;
+    if (!one &&
+        !(waiter->addressed ? waiter->token->bytes() == payload : letter == waiter->wakes_all || waiter->counts))
+      continue;
+    waiter->woken = true;
+    push(stirred, *waiter);
+    if (one) return;
   }
-  if (first == nullptr) return;
-  first->woken = true;
-  stir(*first);
-}
-
-void Subscriber::stir(Waiter& waiter) noexcept {
-  if (waiter.stirred) return;
-  waiter.stirred = true;
-  waiter.next_stirred = stirred_;
-  stirred_ = &waiter;
 }
 
 Subscriber::Waiter* Subscriber::poll_stirred() noexcept {
-  while (stirred_ != nullptr) {
-    Waiter& waiter = *stirred_;
-    stirred_ = waiter.next_stirred;
-    waiter.stirred = false;
-    if (waiter.taken) return &waiter;
-  }
-  return nullptr;
+  Waiter* waiter = pop(stirred);
+  while (waiter != nullptr && !waiter->taken) waiter = pop(stirred);
+  return waiter;
 }
 
 // ---- What is received --------------------------------------------------------------------------------------------
@@ -268,28 +325,30 @@ void Subscriber::handle_error(ByteView line, Command command) noexcept {
 // The oldest command has its reply.
 void Subscriber::settle(bool granted) noexcept {
   ++answered_;
-  for (Waiter& waiter : waiters()) {
-    if (waiter.asked != answered_) continue;
-    stir(waiter);
+  const std::uint64_t number = answered_ % asked_max;
+  for (std::uint32_t place = chain_of(asked_[number].tag); place != 0;) {
+    Waiter& waiter = at(place);
+    place = waiter.next;
+    if (waiter.asked != pending + number) continue;
+    push(stirred, waiter);
+    waiter.asked = granted ? is_confirmed : is_refused;
     if (granted) {
       established_ = true;
       waiter.woken |= waiter.missed;
-    } else {
-      waiter.asked = 0;
-      waiter.refused = true;
+    } else if (!waiter.taken) {
+      release(waiter);
     }
   }
 }
 
 // ---- The life of a connection ------------------------------------------------------------------------------------
 
-// Nothing is subscribed, asked or to be sent.
+// Nothing is asked or to be sent.
 void Subscriber::clear() noexcept {
   state_ = SubscriberState::closed;
   established_ = false;
   sent_ = answered_ = 0;
   transmit_begin_ = transmit_end_ = 0;
-  for (Waiter& waiter : waiters()) waiter.asked = 0;
 }
 
 void Subscriber::handle_connected(Instant now) noexcept {
@@ -299,8 +358,11 @@ void Subscriber::handle_connected(Instant now) noexcept {
   failure_ = Status::ok;
   failure_text_ = {};
   last_input_ = now;
-  owing_ = true;
-  for (Waiter& waiter : waiters()) waiter.refused = false;
+  for (Waiter& waiter : waiters()) {
+    if (!waiter.taken) continue;
+    waiter.asked = unasked;
+    push(owed, waiter);
+  }
   bool written = true;
   if (!settings_.password.empty()) written = send(Command::auth, "AUTH", settings_.user, settings_.password, now);
   if (!settings_.client_name.empty())
@@ -312,15 +374,19 @@ void Subscriber::handle_closed() noexcept {
   if (state_ == SubscriberState::closed) return;
   if (failure_ == Status::ok) failure_ = Status::transport_closed;
   for (Waiter& waiter : waiters()) {
-    waiter.missed |= waiter.refused || answered(waiter);
-    stir(waiter);
+    if (waiter.taken) {
+      waiter.missed |= waiter.asked == is_refused || waiter.asked == is_confirmed;
+      if (waiter.asked != is_refused) waiter.asked = unasked;  // That is told until the next connection.
+      push(stirred, waiter);
+    } else if (!unused(waiter)) {
+      release(waiter);
+    }
   }
   clear();
 }
 
 void Subscriber::forget() noexcept {
-  for (Waiter& waiter : waiters()) waiter.taken = false;
-  waiting_ = 0;
+  empty_table();
   clear();
   failure_ = Status::not_connected;
   failure_text_ = {};

@@ -14,6 +14,10 @@
 // while it has a waiter, and not otherwise, once what is owed has been sent: SUBSCRIBE and UNSUBSCRIBE are written by
 // poll_transmit(), as its buffer has room. A channel of the client's own stays subscribed while its place is not needed.
 // A wake is with a waiter, or was settled by an answer of the server.
+//
+// Cost: who waits for a channel is found by a hash of its name, in chains whose links stand in the places themselves. So a
+// message costs the same with four waiters and with ten thousand. The hash has no seed: names are the program's own, and
+// whoever chose them badly would wait longer, nothing else. Only a connection that comes or goes looks at every place.
 // Not thread-safe: one owner.   No heap.
 #pragma once
 
@@ -51,26 +55,25 @@ class Subscriber {
  public:
   // One waiter's place. Storage only; the members are the subscriber's business.
   struct Waiter {
-    union {
-      std::uint64_t order = 0;  // Who came first;
-      const Token* token;       // of an addressed one, by which it waits.
-    };
-    // The number of the SUBSCRIBE that it depends on; 0: not sent on this connection. A place that is not taken keeps it
-    // until its UNSUBSCRIBE has been written.
-    std::uint64_t asked = 0;
+    const Token* token;     // Of an addressed one, by which it waits.
+    void* owner = nullptr;  // The driver's own.
+    // Each a place in the table, counted in bytes from 1; 0: none.
+    std::uint32_t first = 0;  // Of all whose channel has the hash that stands for this place, the one that came first.
+    std::uint32_t next = 0;   // Behind this one in its chain, or among those that are free.
+    std::uint32_t previous = 0;    // In its chain; of the first: the last.
+    std::uint32_t queued[2] = {};  // The next in each Queue, the last one's is its own.
+    // Asked; or the place of the command that asks, behind these. A place that is not taken keeps it until its UNSUBSCRIBE has
+    // been written.
+    std::uint8_t asked = 0;
     bool taken = false;
     bool woken = false;      // A message came since the last begin_try().
     bool owes_wake = false;  // It has taken a wake that no answer of the server has settled.
     bool missed = false;     // It was confirmed or refused on an earlier connection: messages may have been lost since.
-    bool refused = false;    // The server does not let us subscribe: poll.
-    bool stirred = false;    // Among those that poll_stirred() will name.
     char wakes_one = '\0';   // Of its announcement.
     char wakes_all = '\0';
     bool counts = false;
     bool addressed = false;  // Also of a place that is not taken: its subscription stays.
     DerivedName channel;
-    Waiter* next_stirred = nullptr;
-    void* owner = nullptr;  // The driver's own.
   };
   struct Storage {
     MutableBytes receive;  // message_size_max is right.
@@ -98,14 +101,14 @@ class Subscriber {
   [[nodiscard]] bool established() const noexcept { return established_; }
   // From this on, no message for the waiter is missed.
   [[nodiscard]] bool confirmed(const Waiter& waiter) const noexcept {
-    return state_ == SubscriberState::open && answered(waiter);
+    return state_ == SubscriberState::open && waiter.asked == is_confirmed;
   }
   // A channel of the client's own is subscribed: who enters it before its first try misses nothing of that.
   [[nodiscard]] bool stands() const noexcept;
   // A message came since the last begin_try(): try now.
   [[nodiscard]] bool woken(const Waiter& waiter) const noexcept { return waiter.woken; }
   // The server refuses the subscription (ACL): nothing will wake the waiter.
-  [[nodiscard]] bool refused(const Waiter& waiter) const noexcept { return waiter.refused; }
+  [[nodiscard]] bool refused(const Waiter& waiter) const noexcept { return waiter.asked == is_refused; }
 
   // B. Inputs from the wire and the clock. `now` never goes back.
   // REQUIRES: state() is closed. Sends the handshake, and a SUBSCRIBE for every channel that is waited for.
@@ -154,13 +157,16 @@ class Subscriber {
   // questions.
   [[nodiscard]] ByteView poll_transmit(Instant now) noexcept {
     if (state_ != SubscriberState::open) return {};
-    if (owing_) flush(now);
+    if (queues_[owed].first != 0) flush(now);
     return {storage_.transmit.data + transmit_begin_, unsent()};
   }
   [[nodiscard]] Instant poll_timeout() const noexcept;  // Instant::max() when nothing is to come.
   // The next of the waiters that were woken, confirmed, refused or cut off since they were named last; nullptr: none is left.
   // So a driver with many of them need not look at each. Who does not poll this loses nothing.
   [[nodiscard]] Waiter* poll_stirred() noexcept;
+
+  // For tests: what is always so between two calls. Every place is free or in the chain of its channel, by age.
+  [[nodiscard]] bool invariants() const noexcept;
 
  private:
   enum class Command : std::uint8_t { auth, set_name, subscribe, unsubscribe, ping };
@@ -182,16 +188,49 @@ class Subscriber {
   [[nodiscard]] Waiters waiters() const noexcept {
     return {storage_.waiters, storage_.waiters + storage_.waiter_count};
   }
-  [[nodiscard]] bool answered(const Waiter& waiter) const noexcept {
-    return waiter.asked != 0 && waiter.asked <= answered_;
+  // Waiter::asked: it has not been on this connection, or the server has answered. From `pending` on the answer is to come.
+  static constexpr std::uint8_t unasked = 0;
+  static constexpr std::uint8_t is_refused = 1;
+  static constexpr std::uint8_t is_confirmed = 2;
+  static constexpr std::uint8_t pending = 3;
+  // First in, first out, over Waiter::queued.
+  struct Queue {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+  };
+  static constexpr int owed = 0;     // To whom, or after whom, a SUBSCRIBE or UNSUBSCRIBE may be owed.
+  static constexpr int stirred = 1;  // Whom poll_stirred() will name.
+
+  [[nodiscard]] std::uint32_t place_of(const Waiter& waiter) const noexcept {
+    return static_cast<std::uint32_t>(reinterpret_cast<const char*>(&waiter) -
+                                      reinterpret_cast<const char*>(storage_.waiters)) +
+           1;
   }
+  [[nodiscard]] Waiter& at(std::uint32_t place) const noexcept {
+    return *reinterpret_cast<Waiter*>(reinterpret_cast<char*>(storage_.waiters) + (place - 1));
+  }
+  // Where the chain of the channel begins whose tag this is, whatever the command.
+  [[nodiscard]] std::uint32_t& chain_of(std::uint32_t tag) const noexcept {
+    return storage_.waiters[(tag >> 3) % storage_.waiter_count].first;
+  }
+  [[nodiscard]] std::uint32_t& chain_of(ByteView channel) const noexcept {
+    return chain_of(tag_of(Command::subscribe, channel));
+  }
+  // Of the channel, from this place of its chain on; nullptr: there is none.
+  [[nodiscard]] Waiter* find(ByteView channel, std::uint32_t place) const noexcept;
+  void release(Waiter& waiter) noexcept;
+  void push(int queue, Waiter& waiter) noexcept;
+  [[nodiscard]] Waiter* pop(int queue) noexcept;
+  void empty_table() noexcept;
   [[nodiscard]] std::uint32_t unsent() const noexcept { return transmit_end_ - transmit_begin_; }
   [[nodiscard]] static std::uint32_t tag_of(Command command, ByteView channel) noexcept;
-  [[nodiscard]] Waiter* find_place(ByteView channel, const Waiter*& peer) const noexcept;
+  // The place is free, or would be.
+  [[nodiscard]] static bool unused(const Waiter& waiter) noexcept {
+    return !waiter.taken && waiter.asked <= is_refused;
+  }
   bool send(Command command, ByteView name, ByteView first, ByteView second, Instant now) noexcept;
   void flush(Instant now) noexcept;
   void wake(ByteView channel, ByteView payload) noexcept;
-  void stir(Waiter& waiter) noexcept;
   void handle_value(const RespValue& value) noexcept;
   void handle_unasked(const RespValue& value) noexcept;
   void handle_error(ByteView line, Command command) noexcept;
@@ -203,16 +242,15 @@ class Subscriber {
   SubscriberState state_ = SubscriberState::closed;
   Status failure_ = Status::not_connected;
   bool established_ = false;
-  bool owing_ = false;         // A SUBSCRIBE or UNSUBSCRIBE may be owed.
   std::uint32_t waiting_ = 0;  // Places taken.
   std::uint32_t transmit_begin_ = 0;
   std::uint32_t transmit_end_ = 0;
   std::uint32_t stream_end_ = 0;  // Bytes written on this connection, modulo 2^32.
   std::uint64_t sent_ = 0;        // Commands written on this connection: the number of the newest.
   std::uint64_t answered_ = 0;    // Replies to them.
-  std::uint64_t entered_ = 0;
-  Waiter* stirred_ = nullptr;  // A list of them.
-  Instant asked_at_;           // When the first command was written that found none before it unanswered.
+  std::uint32_t free_ = 0;        // The first place that is.
+  Queue queues_[2];
+  Instant asked_at_;  // When the first command was written that found none before it unanswered.
   Instant last_input_;
   ByteView failure_text_;
   Storage storage_;
