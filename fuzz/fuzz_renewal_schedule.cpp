@@ -97,10 +97,10 @@ class World {
 
  private:
   static bool may_renew(void* holder, Instant) noexcept { return static_cast<Holder*>(holder)->allowed; }
-  static void renewed(void* holder, Instant asked_at, Instant valid_until) noexcept {
-    auto& it = *static_cast<Holder*>(holder);
+  static void renewed(const KeptHold& hold) noexcept {
+    auto& it = *static_cast<Holder*>(hold.holder);
     HOLDFAST_THEOREM(!it.left && !it.lost_told, it.key);
-    HOLDFAST_THEOREM(asked_at <= valid_until && valid_until + it.drift() <= it.expires, it.key);
+    HOLDFAST_THEOREM(hold.confirmed_at <= hold.valid_until && hold.valid_until + it.drift() <= it.expires, it.key);
     it.risk_told = false;
   }
 

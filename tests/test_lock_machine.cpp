@@ -1720,6 +1720,116 @@ TEST(test_reentry_that_finds_the_hold_expired_should_tell_the_loss) {
   TEST_ASSERT_FALSE(desk.machine.wants_request());
 }
 
+// ---- A longer lease ----------------------------------------------------------------------------------------------------
+
+TEST(test_reentry_with_a_longer_lease_should_raise_that_of_the_hold_until_its_end) {
+  constexpr LockTiming longer = {.lease = 60s};
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s, &longer));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(desk.bytes.find("60000") != std::string::npos);
+  TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());  // Nothing is promised before the answer.
+  TEST_ASSERT_EQUAL(lease, desk.machine.timing().lease);
+  desk.answer(Desk::one(), start + 1s);
+  const Duration validity = 60s - drift_of(60s);
+  TEST_ASSERT_EQUAL(start + 1s + validity, desk.machine.valid_until());
+  TEST_ASSERT_EQUAL(start + 1s + 20s, desk.machine.renewal_due());
+  TEST_ASSERT_EQUAL(start + 1s + 40s, desk.machine.risky_from());
+  // So do the renewals and the steps that follow.
+  desk.renew(start + 21s);
+  TEST_ASSERT_TRUE(desk.bytes.find("60000") != std::string::npos);
+  desk.answer(Heard("*1\r\n:1\r\n").value, start + 21s);
+  TEST_ASSERT_EQUAL(start + 21s + validity, desk.machine.valid_until());
+  desk.step_down(start + 22s);
+  TEST_ASSERT_TRUE(desk.bytes.find("60000") != std::string::npos);
+  desk.answer(Desk::one(), start + 22s);
+  TEST_ASSERT_EQUAL(start + 22s + validity, desk.machine.valid_until());
+  // The next hold has its own.
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, true, start + 23s, start + 24s));
+  TEST_ASSERT_TRUE(desk.take_request());
+  constexpr LockTiming next = {.lease = 5s};
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('b'), start + 24s, start + 25s, &next));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(desk.bytes.find("5000") != std::string::npos);
+  desk.answer(Desk::granted(), start + 24s);
+  TEST_ASSERT_EQUAL(start + 24s + 5s - drift_of(5s), desk.machine.valid_until());
+}
+
+TEST(test_reentry_with_a_shorter_lease_should_change_nothing) {
+  for (const LockTiming& shorter : {LockTiming{.lease = 1s}, LockTiming{.lease = lease, .drift = 0s}}) {
+    Desk desk(reentrant_kind);
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s, &shorter));
+    TEST_ASSERT_TRUE(desk.take_request());
+    TEST_ASSERT_EQUAL(step_of("2"), desk.bytes);
+    desk.answer(Desk::one(), start + 1s);
+    TEST_ASSERT_EQUAL(start + 1s + lease - drift, desk.machine.valid_until());
+    TEST_ASSERT_EQUAL(lease, desk.machine.timing().lease);
+  }
+}
+
+// [rule 3] Only what was confirmed for the longer lease is promised for so long.
+TEST(test_lease_should_not_be_raised_by_a_reentry_that_was_not_granted) {
+  constexpr LockTiming longer = {.lease = 60s};
+  for (const bool refused : {false, true}) {
+    Desk desk(reentrant_kind);
+    desk.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s, &longer));
+    TEST_ASSERT_TRUE(desk.take_request());
+    desk.fail(refused ? Status::busy_script : Status::timed_out, refused, start + 2s);
+    TEST_ASSERT_EQUAL(start + lease - drift, desk.machine.valid_until());
+    TEST_ASSERT_EQUAL(start + lease / 3, desk.machine.renewal_due());
+    desk.renew(start + 3s);
+    TEST_ASSERT_TRUE(desk.bytes.find("60000") == std::string::npos);
+    desk.answer(Heard("*1\r\n:1\r\n").value, start + 3s);
+    TEST_ASSERT_EQUAL(start + 3s + lease - drift, desk.machine.valid_until());
+    desk.reenter(start + 4s);
+    desk.answer(Desk::one(), start + 4s);
+    TEST_ASSERT_EQUAL(start + 4s + lease - drift, desk.machine.valid_until());
+  }
+}
+
+TEST(test_longer_lease_should_be_asked_for_again_with_the_scripts_text) {
+  constexpr LockTiming longer = {.lease = 60s};
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 3s, &longer));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.fail(Status::no_script, true, start + 1s);
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(desk.bytes.find("60000") != std::string::npos);
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(start + 1s + 60s - drift_of(60s), desk.machine.valid_until());
+}
+
+TEST(test_raised_timing_should_be_no_shorter_in_anything) {
+  constexpr LockTiming outer = {.lease = 10s, .drift = 0s};
+  static_assert(outer.raised_by({.lease = 11s, .drift = 5s}).lease == 11s);
+  static_assert(outer.raised_by({.lease = 11s, .drift = 5s}).drift == 1s);  // As long as before.
+  static_assert(outer.raised_by({.lease = 20s, .drift = 1s}).drift == 1s);
+  static_assert(outer.raised_by({.lease = 5s, .drift = 0s}).lease == 10s);
+  static_assert(outer.raised_by({}).lease == lease_default && outer.raised_by({}).automatic());
+  static_assert(LockTiming{.lease = 60s}.raised_by({}).lease == 60s &&
+                LockTiming{.lease = 60s}.raised_by({}).automatic());
+  static_assert(LockTiming{}.raised_by({.lease = 60s}).automatic() && !outer.raised_by({.lease = 60s}).automatic());
+}
+
+// Of a keeper's renewal for the lease before, that comes after the longer one was granted.
+TEST(test_confirmation_for_a_shorter_lease_should_promise_no_more_than_that) {
+  constexpr LockTiming longer = {.lease = 12s};
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s, &longer));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start + 2s);
+  TEST_ASSERT_EQUAL(start + 1s + 12s - drift_of(12s), desk.machine.valid_until());
+  desk.machine.confirm(start + 2s, start + 2s + lease - drift);
+  TEST_ASSERT_EQUAL(start + 1s + 12s - drift_of(12s), desk.machine.valid_until());
+  desk.machine.confirm(start + 5s, start + 5s + lease - drift);
+  TEST_ASSERT_EQUAL(start + 5s + lease - drift, desk.machine.valid_until());
+}
+
 // ---- What another connection says --------------------------------------------------------------------------------------
 
 TEST(test_confirmation_should_raise_valid_until_and_end_the_doubt) {
@@ -1727,7 +1837,7 @@ TEST(test_confirmation_should_raise_valid_until_and_end_the_doubt) {
   desk.hold_times(2, start);
   desk.machine.handle_timeout(start + 7s);
   TEST_ASSERT_EQUAL(LockState::at_risk, desk.machine.state());
-  desk.machine.confirm(start + 7s);
+  desk.machine.confirm(start + 7s, start + 7s + lease - drift);
   TEST_ASSERT_EQUAL(LockState::held, desk.machine.state());
   TEST_ASSERT_EQUAL(start + 7s + lease - drift, desk.machine.valid_until());
   TEST_ASSERT_EQUAL(start + 7s, desk.machine.confirmed_at());
@@ -1743,7 +1853,7 @@ TEST(test_older_confirmation_should_change_nothing) {
   desk.answer(Heard("*1\r\n:1\r\n").value, start + 4s);
   TEST_ASSERT_EQUAL(LockEvent::renewed, desk.event());
   for (const Instant older : {start + 4s, start + 3s, start - 1h}) {
-    desk.machine.confirm(older);
+    desk.machine.confirm(older, older + lease - drift);
     TEST_ASSERT_EQUAL(start + 4s + lease - drift, desk.machine.valid_until());
     TEST_ASSERT_EQUAL(start + 4s, desk.machine.confirmed_at());
   }
@@ -1754,7 +1864,7 @@ TEST(test_older_confirmation_should_not_end_a_newer_doubt) {
   desk.hold(start);
   desk.renew(start + 4s);
   desk.fail(Status::loading, true, start + 4s);
-  desk.machine.confirm(start);
+  desk.machine.confirm(start, start + lease - drift);
   TEST_ASSERT_EQUAL(LockState::at_risk, desk.machine.state());
   TEST_ASSERT_EQUAL(LockEvent::at_risk, desk.event());
 }
@@ -1764,18 +1874,18 @@ TEST(test_confirmation_should_not_revive_what_is_over) {
   Desk lost(reentrant_kind);
   lost.hold(start);
   lost.machine.handle_timeout(start + lease);
-  lost.machine.confirm(start + 9s);
+  lost.machine.confirm(start + 9s, start + 9s + lease - drift);
   TEST_ASSERT_EQUAL(LockState::lost, lost.machine.state());
   TEST_ASSERT_FALSE(lost.machine.held(start + 9s));
   Desk released(reentrant_kind);
   released.hold(start);
   TEST_ASSERT_EQUAL(Status::ok, released.machine.release(NativeDelete::none, false, start + 1s, start + 2s));
-  released.machine.confirm(start + 1s);
+  released.machine.confirm(start + 1s, start + 1s + lease - drift);
   TEST_ASSERT_FALSE(released.machine.held(start + 1s));
   TEST_ASSERT_EQUAL(LockState::releasing, released.machine.state());
   Desk asking(reentrant_kind);
   asking.acquire(start);
-  asking.machine.confirm(start + 1s);
+  asking.machine.confirm(start + 1s, start + 1s + lease - drift);
   TEST_ASSERT_FALSE(asking.machine.held(start + 1s));
   TEST_ASSERT_EQUAL(LockState::acquiring, asking.machine.state());
 }

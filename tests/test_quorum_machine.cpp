@@ -1651,6 +1651,80 @@ TEST(test_a_reentrant_hold_should_be_released_as_often_as_it_was_acquired) {
   TEST_ASSERT_EQUAL(QuorumState::releasing, council->state());
 }
 
+TEST(test_round_with_a_longer_lease_should_raise_that_of_the_hold_where_a_majority_confirms_it) {
+  constexpr QuorumTiming longer = {.lease = 60s};
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 1s, start + 2s, NodeSet{7}, &longer));
+  TEST_ASSERT_EQUAL(7, council.take());
+  for (std::size_t node = 0; node < 3; ++node)
+    TEST_ASSERT_TRUE(council.asked[node].bytes.find("60000") != std::string::npos);
+  council.say(0, true, start + 1s);
+  TEST_ASSERT_EQUAL(start + validity, council->valid_until());  // One alone promises nothing.
+  council.say(1, true, start + 1s);
+  const Duration longer_validity = 60s - drift_of(60s);
+  TEST_ASSERT_EQUAL(start + 1s + longer_validity, council->valid_until());
+  TEST_ASSERT_EQUAL(start + 21s, council->renewal_due());
+  TEST_ASSERT_EQUAL(start + 41s, council->risky_from());
+  TEST_ASSERT_FALSE(council->permitted(59s));
+  council.fail(2, Status::timed_out, start + 2s);
+  // Who missed it is asked for it by the next round, and so is who lost it.
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 21s, start + 22s, NodeSet{7}));
+  (void)council.take();
+  TEST_ASSERT_TRUE(council.asked[2].bytes.find("60000") != std::string::npos);
+  council.say(0, true, start + 21s);
+  council.say(1, true, start + 21s);
+  TEST_ASSERT_EQUAL(start + 21s + longer_validity, council->valid_until());
+}
+
+TEST(test_round_with_a_longer_lease_that_fails_should_leave_the_hold_its_own) {
+  constexpr QuorumTiming longer = {.lease = 60s};
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 1s, start + 2s, NodeSet{0}, &longer));
+  (void)council.take();
+  council.say(0, true, start + 1s);
+  council.fail(1, Status::timed_out, start + 2s);
+  council.fail(2, Status::timed_out, start + 2s);
+  TEST_ASSERT_EQUAL(start + validity, council->valid_until());
+  TEST_ASSERT_TRUE(council->permitted(lease));
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 3s, start + 4s, NodeSet{0}));
+  (void)council.take();
+  TEST_ASSERT_TRUE(council.asked[1].bytes.find("60000") == std::string::npos);
+  council.say(1, true, start + 3s);
+  council.say(2, true, start + 3s);
+  TEST_ASSERT_EQUAL(start + 3s + validity, council->valid_until());
+}
+
+TEST(test_longer_lease_should_stay_below_the_quorums_max_lease) {
+  constexpr QuorumTiming longer = {.lease = 60s};
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, council->renew(start + 1s, start + 2s, {7, 30s}, &longer));
+  TEST_ASSERT_EQUAL(0, council.take());
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 1s, start + 2s, {7, 60s}, &longer));
+}
+
+TEST(test_each_hold_should_have_the_timing_that_it_was_acquired_with) {
+  constexpr QuorumTiming longer = {.lease = 60s};
+  constexpr QuorumTiming shorter = {.lease = 5s};
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 1s, start + 2s, NodeSet{0}, &longer));
+  (void)council.take();
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 1s);
+  TEST_ASSERT_TRUE(council->timing().lease == 60s);
+  council.release(start + 2s);
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 2s);
+  TEST_ASSERT_EQUAL(Status::invalid_argument,
+                    council->acquire(Council::token('b'), start + 3s, {7, 30s}, Instant::max(), &longer));
+  TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token('b'), start + 3s, {7, 30s}, Instant::max(), &shorter));
+  TEST_ASSERT_EQUAL(7, council.take());
+  council.grant(0, start + 3s);
+  council.grant(1, start + 3s);
+  TEST_ASSERT_EQUAL(start + 3s + 5s - drift_of(5s), council->valid_until());
+}
+
 TEST(test_a_lost_reentrant_hold_should_be_unwound_before_the_next) {
   Council council(3, reentrant_kind);
   council.hold(start);

@@ -425,6 +425,28 @@ TEST(test_renewal_should_wait_for_room_no_longer_than_the_hold_lasts) {
   TEST_ASSERT_TRUE(desk.sleeps() == 10ms);
 }
 
+TEST(test_reentry_should_be_granted_for_the_lease_that_it_wants_or_not_at_all) {
+  constexpr QuorumTiming longer = {.lease = 20s};
+  TaskDesk desk(reentrant_kind);
+  desk.hold();
+  for (const bool open : {true, false}) {  // A round for the lease before is on its way, and waited for.
+    if (open) {
+      TEST_ASSERT_EQUAL(Status::ok, desk.task.renew(desk.now + 500ms, desk.now));
+      desk.settle();
+    }
+    desk.task.begin_acquire(desk.now, desk.now, desk.now + 1s, &longer);
+    (void)desk.ask();
+    desk.answer_all(batch_of(true));
+    desk.expect(TaskAct::keep);
+    const Status status = desk.task.take_grant();
+    TEST_ASSERT_EQUAL(open ? Status::too_many_requests : Status::ok, status);
+    desk.task.life().handle_kept(status);
+    desk.expect_over(status);
+    TEST_ASSERT_EQUAL(open ? 1U : 2U, desk.machine.count());
+    TEST_ASSERT_TRUE(desk.machine.timing().lock().effective_lease() == (open ? lease : Duration(20s)));
+  }
+}
+
 TEST(test_only_the_last_release_should_want_room) {
   TaskDesk desk(reentrant_kind);
   desk.hold();

@@ -62,11 +62,11 @@ bool may_renew(void* holder, Instant) noexcept {
   ++static_cast<Holder*>(holder)->asked;
   return static_cast<Holder*>(holder)->alive;
 }
-void renewed(void* holder, Instant asked_at, Instant valid_until) noexcept {
-  auto& it = *static_cast<Holder*>(holder);
+void renewed(const KeptHold& hold) noexcept {
+  auto& it = *static_cast<Holder*>(hold.holder);
   ++it.renewed;
-  it.confirmed_at = asked_at;
-  it.valid_until = valid_until;
+  it.confirmed_at = hold.confirmed_at;
+  it.valid_until = hold.valid_until;
 }
 constexpr RenewalSchedule::Host host = {may_renew, renewed};
 
@@ -515,6 +515,48 @@ TEST(test_renewal_should_extend_from_its_own_send) {
   TEST_ASSERT_EQUAL(0U, desk.schedule.calls_in_flight());
   TEST_ASSERT_TRUE(desk.schedule.poll_timeout() > all_due + interval - interval / 4);
   TEST_ASSERT_TRUE(desk.schedule.poll_timeout() <= all_due + interval);
+}
+
+// [rule 3] What was asked for the lease before promises no more than that.
+TEST(test_raised_lease_should_not_count_from_a_call_that_asked_for_the_shorter_one) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  const Instant raised_at = all_due - 1ms;
+  desk.schedule.update(*holder.place, Desk::hold_of(holder, raised_at, mutex_kind, 2 * lease), desk.now);
+  const Instant end = raised_at + 2 * lease - 2 * lease / 100 - 2ms;
+  TEST_ASSERT_EQUAL(end, desk.valid_until(holder));
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(end, desk.valid_until(holder));
+  TEST_ASSERT_EQUAL(0, holder.renewed);
+  TEST_ASSERT_EQUAL(0U, desk.schedule.calls_in_flight());
+  // Its turn comes by the longer one, and asks for it.
+  desk.to(all_due + interval);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  desk.to(all_due + 2 * interval);
+  TEST_ASSERT_EQUAL(std::to_string(2 * lease / 1ms), desk.take_one().lease_of(0));
+}
+
+TEST(test_update_with_the_same_lease_should_be_a_confirmation) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  desk.schedule.update(*holder.place, Desk::hold_of(holder, start + 1s), desk.now);
+  TEST_ASSERT_EQUAL(start + 1s + validity, desk.valid_until(holder));
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(all_due + validity, desk.valid_until(holder));
+}
+
+TEST(test_raised_lease_should_not_revive_what_is_lost) {
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  desk.to(start + validity);
+  TEST_ASSERT_TRUE(desk.schedule.lost(*holder.place));
+  desk.schedule.update(*holder.place, Desk::hold_of(holder, start + 1s, mutex_kind, 2 * lease), desk.now);
+  TEST_ASSERT_TRUE(desk.schedule.lost(*holder.place));
+  TEST_ASSERT_EQUAL(start + validity, desk.valid_until(holder));
 }
 
 // [rule 3] A renewal never lowers what a longer lease before it promised.
@@ -1223,9 +1265,9 @@ struct Crowd {
   std::size_t most_at_once = 0;
 
   static bool may_renew(void*, Instant) noexcept { return true; }
-  static void renewed(void* holder, Instant, Instant valid_until) noexcept {
-    auto& member = *static_cast<Member*>(holder);
-    member.valid_until = valid_until;
+  static void renewed(const KeptHold& hold) noexcept {
+    auto& member = *static_cast<Member*>(hold.holder);
+    member.valid_until = hold.valid_until;
     ++member.renewals;
   }
 };

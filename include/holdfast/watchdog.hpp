@@ -72,7 +72,7 @@ class Watchdog : public Keeper {
   static void leave(Keeper& keeper, HoldRecord& record) noexcept;
   static void take_back(Keeper& keeper, Client& client) noexcept;
   static bool may_renew(void* holder, Instant now) noexcept;
-  static void renewed(void* holder, Instant asked_at, Instant valid_until) noexcept;
+  static void renewed(const KeptHold& hold) noexcept;
 
   static void* run(void* self) noexcept;
   void loop() noexcept;

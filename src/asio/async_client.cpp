@@ -260,8 +260,6 @@ bool AsyncClientCore::may_renew(void* holder, Instant now) noexcept {
   return static_cast<AsyncRecord*>(holder)->may_renew(now);
 }
 
-void AsyncClientCore::renewed(void* holder, Instant asked_at, Instant) noexcept {
-  static_cast<AsyncRecord*>(holder)->renewed(asked_at);
-}
+void AsyncClientCore::renewed(const KeptHold& hold) noexcept { static_cast<AsyncRecord*>(hold.holder)->renewed(hold); }
 
 }  // namespace holdfast

@@ -44,9 +44,8 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
 
   [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) { return schedule_.enter(hold, now()); }
-  void confirm(RenewalSchedule::Place& place, Instant confirmed_at) noexcept {
-    schedule_.confirm(place, confirmed_at, now());
-  }
+  // What the lock's own requests have made of a hold that is kept.
+  void confirm(RenewalSchedule::Place& place, const KeptHold& hold) noexcept { schedule_.update(place, hold, now()); }
   void stop_keeping(RenewalSchedule::Place& place) noexcept { schedule_.leave(place); }
   [[nodiscard]] const RenewalSchedule& schedule() const noexcept { return schedule_; }
   [[nodiscard]] std::uint64_t renewal_calls() const noexcept { return renewal_calls_; }
@@ -70,7 +69,7 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void renew_due();
   void take_renewal_events();
   static bool may_renew(void* holder, Instant now) noexcept;
-  static void renewed(void* holder, Instant asked_at, Instant valid_until) noexcept;
+  static void renewed(const KeptHold& hold) noexcept;
 
   AsyncNode node_;
   std::unique_ptr<RenewalSchedule::Place[]> places_;

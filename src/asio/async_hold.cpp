@@ -27,7 +27,7 @@ void AsyncHold::end() {
 
 // ---- Operations --------------------------------------------------------------------------------------------------
 
-void AsyncHold::take_timing_of(AsyncHandle& handle) { handle.give_timing(); }
+const LockTiming* AsyncHold::timing_of(const AsyncHandle& handle) noexcept { return handle.timing(); }
 
 void AsyncHold::begin_operation(Completion& completion, AsyncHandle& handle) noexcept {
   completion_ = &completion;

@@ -57,9 +57,10 @@ void AsyncRecord::start_acquire(Duration wait, Completion& completion, AsyncHand
   if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
-  take_timing_of(handle);
+  const LockTiming* const timing = timing_of(handle);
+  if (timing != nullptr) take_timing(*timing);
   const Instant deadline = now + wait;
-  task_.begin_acquire(now, deadline, deadline + core_->node().config().request_timeout, core_->settings());
+  task_.begin_acquire(now, deadline, deadline + core_->node().config().request_timeout, core_->settings(), timing);
   push_refused_ = false;
   if (machine_.kind().queues && wait > Duration::zero()) enter_queue();
   machine_.handle_timeout(now);
@@ -134,7 +135,11 @@ Status AsyncRecord::forget_loss() {
 }
 
 void AsyncRecord::take_timing(const LockTiming& timing) noexcept {
-  if (machine_.retime(timing) == Status::ok) automatic_lease_ = timing.automatic();
+  to_be_kept_ = false;
+  if (!machine_.held(core_->now()))
+    automatic_lease_ = timing.automatic();
+  else if (timing.automatic() && place_ == nullptr)
+    to_be_kept_ = keeping_.kept(true);
 }
 
 void AsyncRecord::leave(const HoldShare& share) {
@@ -162,7 +167,7 @@ TaskFacts AsyncRecord::facts() {
   if (stage != TaskStage::idle && stage <= TaskStage::room)
     facts.room = turn && facts.link == Link::ready && pay() && node.room(true);
   facts.cancelled = cancelled_;
-  facts.kept = machine_.count() != 1;
+  facts.kept = machine_.count() != 1 && !to_be_kept_;
   facts.listening = waiter_ != nullptr;
   facts.woken = woken();
   facts.confirmed = confirmed();
@@ -202,7 +207,7 @@ void AsyncRecord::finish() {
   if (machine_.kind().queues && machine_.leave_queue()) settle();
   stop_listening(status == Status::ok);
   // A renewal, an acquire once more and a step down extend the hold; anything else says nothing new.
-  if (place_ != nullptr) core_->confirm(*place_, machine_.confirmed_at());
+  if (place_ != nullptr) core_->confirm(*place_, kept_hold(machine_, this));
   if (released) keeping_.forget_news();  // A loss that only the release found: its status says so.
   if (task_.life().call() == Call::question && status == Status::ok) *remaining_out_ = task_.remaining();
   Completion& completion = end_operation(task_.life().call(), status);
@@ -369,20 +374,18 @@ void AsyncRecord::hear() {
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
 Status AsyncRecord::start_keeping() {
-  stop_keeping();
-  keeping_.begin_hold(machine_.confirmed_at());
-  if (!keeping_.kept(automatic_lease_)) return Status::ok;
-  place_ = core_->keep({.holder = this,
-                        .kind = &machine_.kind(),
-                        .key = machine_.key(),
-                        .token = &machine_.token(),
-                        .lease = machine_.timing().lease,
-                        .validity = machine_.validity(),
-                        .confirmed_at = machine_.confirmed_at(),
-                        .valid_until = machine_.valid_until()});
+  if (machine_.count() == 1) {
+    stop_keeping();
+    keeping_.begin_hold(machine_.confirmed_at());
+  }
+  if (!to_be_kept_ && !keeping_.kept(automatic_lease_)) return Status::ok;
+  place_ = core_->keep(kept_hold(machine_, this));
   if (place_ != nullptr) return Status::ok;
-  // Nobody would keep it alive: let go of.
-  (void)machine_.release(core_->node().session().identity().native_delete, true, core_->now(), Instant::max());
+  // Nobody would keep it alive: let go of. What was held before stays.
+  if (machine_.count() > 1)
+    (void)machine_.step_down(true, core_->now(), Instant::max());
+  else
+    (void)machine_.release(core_->node().session().identity().native_delete, true, core_->now(), Instant::max());
   settle();
   return Status::too_many_requests;
 }
@@ -392,8 +395,8 @@ void AsyncRecord::stop_keeping() noexcept {
   place_ = nullptr;
 }
 
-void AsyncRecord::renewed(Instant asked_at) noexcept {
-  machine_.confirm(asked_at);
+void AsyncRecord::renewed(const KeptHold& hold) noexcept {
+  machine_.confirm(hold.confirmed_at, hold.valid_until);
   keeping_.doubt_is_over();
   publish();
 }

@@ -53,9 +53,9 @@ inline void LockMachine::end_hold() noexcept {
 }
 
 // Confirmed by a request made then.
-inline void LockMachine::raise(Instant asked_at) noexcept {
+inline void LockMachine::raise(Instant asked_at, Instant until) noexcept {
   move(LockInput::renewed);
-  valid_until_ = later(valid_until_, asked_at + validity_);
+  valid_until_ = later(valid_until_, until);
   confirmed_at_ = later(confirmed_at_, asked_at);
   retry_renewal_at_ = Instant();
   events_ = static_cast<std::uint16_t>(events_ & ~event_bit(LockEvent::at_risk));  // The doubt is over.
@@ -75,18 +75,33 @@ Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
   std::memmove(key_, key.bytes().data(), key.bytes().size());
   key_size_ = static_cast<std::uint16_t>(key.bytes().size());
   compensation_ = {.kind = kind_, .key = this->key(), .token = &token_, .count = 0, .lease_milliseconds = 0};
-  return retime(timing);
-}
-
-Status LockMachine::retime(const LockTiming& timing) noexcept {
-  if (state_ != LockState::idle) return Status::already_held;
-  lease_ = timing.effective_lease();
-  validity_ = lease_ - timing.effective_drift();
-  compensation_.lease_milliseconds = static_cast<std::uint32_t>(whole_milliseconds(lease_).count());
+  set_timing(timing);
   return Status::ok;
 }
 
-Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) noexcept {
+void LockMachine::set_timing(const LockTiming& timing) noexcept {
+  const Duration length = timing.effective_lease();
+  validity_ = length - timing.effective_drift();
+  compensation_.lease_milliseconds = static_cast<std::uint32_t>(whole_milliseconds(length).count());
+}
+
+// What extends the hold asks for this, or for what it has.
+inline void LockMachine::ask_for(const LockTiming* timing) noexcept {
+  raised_milliseconds_ = 0;
+  if (timing == nullptr || timing->effective_lease() <= lease()) return;
+  const LockTiming raised = this->timing().raised_by(*timing);
+  raised_milliseconds_ = static_cast<std::uint32_t>(whole_milliseconds(raised.lease).count());
+  raised_validity_ = raised.lease - raised.drift;
+}
+
+// It was confirmed.
+inline void LockMachine::take_raised() noexcept {
+  if (raised_milliseconds_ == 0) return;
+  compensation_.lease_milliseconds = raised_milliseconds_;
+  validity_ = raised_validity_;
+}
+
+Status LockMachine::acquire(const Token& token, Instant now, Instant deadline, const LockTiming* timing) noexcept {
   if (!configured()) return Status::invalid_argument;
   if (deadline <= now)
     return now == Instant::max() ? Status::system_error : Status::timed_out;  // No clock, or too late.
@@ -98,6 +113,8 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) n
   HOLDFAST_ASSERT(wanted_ == Wanted::nothing && !token.empty());
   move(LockInput::acquire);
   ++generation_;
+  if (timing != nullptr) set_timing(*timing);
+  raised_milliseconds_ = 0;
   if (!kind_->queues || facts_.place == 0) token_ = token;
   asked_at_ = now;
   deadline_ = deadline;
@@ -109,10 +126,11 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline) n
   return Status::ok;
 }
 
-Status LockMachine::renew(Instant now, Instant deadline) noexcept {
+Status LockMachine::renew(Instant now, Instant deadline, const LockTiming* timing) noexcept {
   handle_timeout(now);
   if (!held(now)) return loss_untold_ ? Status::lock_lost : Status::not_held;
   if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
+  ask_for(timing);
   asked_at_ = now;
   form_ = RequestForm::by_sha;
   deadline_ = deadline;
@@ -127,17 +145,20 @@ Status LockMachine::start_step(std::uint32_t target, Instant now, Instant deadli
   deadline_ = earlier(deadline, valid_until_);
   form_ = RequestForm::by_sha;
   posted_ = false;
+  raised_milliseconds_ = 0;
   step_target_ = target;
   wanted_ = Wanted::step;
   return Status::ok;
 }
 
-Status LockMachine::reenter(Instant now, Instant deadline) noexcept {
+Status LockMachine::reenter(Instant now, Instant deadline, const LockTiming* timing) noexcept {
   handle_timeout(now);
   if (!held(now)) return count_ != 0 ? Status::lock_lost : Status::not_held;
   if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
   if (count_ == count_max) return Status::invalid_argument;
-  return start_step(count_ + 1, now, deadline);
+  const Status status = start_step(count_ + 1, now, deadline);
+  ask_for(timing);
+  return status;
 }
 
 Status LockMachine::step_down(bool posted, Instant now, Instant deadline) noexcept {
@@ -246,7 +267,7 @@ Instant LockMachine::poll_timeout() const noexcept {
   const bool first = state_ == LockState::held;
   move(LockInput::doubted);
   status_ = why;
-  Duration delay = lease_ / renewal_retry_divisor;
+  Duration delay = lease() / renewal_retry_divisor;
   if (delay < retry_delay_min) delay = retry_delay_min;
   retry_renewal_at_ = now + delay;
   if (first) push_event(LockEvent::at_risk);
@@ -311,7 +332,8 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   if (reply.outcome == Status::ok) {
     switch (kind_->decode(*kind_, Operation::renew, reply.value, facts_)) {
       case Verdict::granted:
-        raise(asked_at_);
+        take_raised();
+        raise(asked_at_, asked_at_ + validity_);
         status_ = Status::ok;
         push_event(LockEvent::renewed);
         return;
@@ -350,7 +372,8 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
       case Verdict::granted:
         count_ = step_target_;
         count_unsure_ = false;
-        raise(asked_at_);
+        take_raised();
+        raise(asked_at_, asked_at_ + validity_);
         push_event(up ? LockEvent::granted : LockEvent::released);
         return;
       case Verdict::not_ours: lose(LockInput::disowned); return;
@@ -381,8 +404,8 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   push_event(LockEvent::unclear);
 }
 
-void LockMachine::confirm(Instant asked_at) noexcept {
-  if (valid_until_ != Instant() && asked_at > confirmed_at_) raise(asked_at);
+void LockMachine::confirm(Instant asked_at, Instant until) noexcept {
+  if (valid_until_ != Instant() && asked_at > confirmed_at_) raise(asked_at, until);
 }
 
 void LockMachine::disown(Instant now) noexcept {
@@ -510,7 +533,8 @@ Status LockMachine::poll_request(MutableBytes space, Request& request, std::size
   kind_->fill(line, *kind_, operation, form_,
               {.key = key(),
                .token = &token_,
-               .lease = std::chrono::milliseconds(compensation_.lease_milliseconds),  // The same.
+               .lease = std::chrono::milliseconds(raised_milliseconds_ != 0 ? raised_milliseconds_
+                                                                            : compensation_.lease_milliseconds),
                .count = step_target_,
                .machine = this});
   if (const Status status = line.finish(size); status != Status::ok) return status;

@@ -15,8 +15,8 @@ Status NodeTask::ask(const Token& token, Instant now) noexcept {
     case Call::none: break;
     case Call::acquire:
       remaining_ = remaining_unknown;  // Of whoever is in the way now.
-      if (machine_.kind().reentrant && machine_.held(now)) return machine_.reenter(now, deadline);
-      return machine_.acquire(token, now, deadline);
+      if (machine_.kind().reentrant && machine_.held(now)) return machine_.reenter(now, deadline, timing_);
+      return machine_.acquire(token, now, deadline, timing_);
     case Call::renew: return machine_.renew(now, deadline);
     case Call::release:
       if (machine_.count() > 1) return machine_.step_down(false, now, deadline);

@@ -57,7 +57,7 @@ Instant QuorumMachine::poll_timeout() const noexcept {
     case QuorumState::releasing:
     case QuorumState::lost: return Instant::max();
     case QuorumState::acquiring:
-    case QuorumState::fencing: return asked_at_ + votes_[0]->machine.validity() - timing_.min_validity;
+    case QuorumState::fencing: return asked_at_ + validity() - timing_.min_validity;
     case QuorumState::held: return earlier(risky_from(), valid_until_);
     case QuorumState::at_risk: return valid_until_;
   }
@@ -136,8 +136,11 @@ bool QuorumMachine::asked_elsewhere(std::size_t node) const noexcept {
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
-Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electorate, Instant deadline) noexcept {
-  if (!votes_[0]->machine.configured() || !permitted(electorate.max_lease)) return Status::invalid_argument;
+Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electorate, Instant deadline,
+                              const QuorumTiming* timing) noexcept {
+  const QuorumTiming& wanted = timing != nullptr ? *timing : timing_;
+  if (!votes_[0]->machine.configured() || wanted.lock().effective_lease() > electorate.max_lease)
+    return Status::invalid_argument;
   if (now == Instant::max()) return Status::system_error;  // The driver cannot read its clock.
   if (!quorum_transition_table.lists(state_, QuorumInput::acquire))
     return state_ == QuorumState::releasing ? Status::too_many_requests : Status::already_held;
@@ -147,6 +150,8 @@ Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electo
   if (static_cast<std::size_t>(__builtin_popcount(voters)) < majority()) return Status::no_quorum;
   move(QuorumInput::acquire);
   ++generation_;
+  timing_ = wanted;
+  asked_ = timing_.lock();
   token_ = token;
   asked_at_ = now;
   fence_ = 0;
@@ -168,17 +173,19 @@ Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electo
     if ((voters & node_bit(node)) == 0) continue;
     vote.status = Status::outcome_unknown;
     vote.keeper = vote.server;
-    if (const Status status = vote.machine.acquire(token, now, node_deadline(now)); status != Status::ok)
+    if (const Status status = vote.machine.acquire(token, now, node_deadline(now), &asked_); status != Status::ok)
       vote.status = status;
   }
   return Status::ok;
 }
 
-Status QuorumMachine::renew(Instant now, Instant deadline, Electorate repairers) noexcept {
+Status QuorumMachine::renew(Instant now, Instant deadline, Electorate repairers, const QuorumTiming* timing) noexcept {
   settle(now);
   if (!holding()) return loss_untold_ ? Status::lock_lost : Status::not_held;
-  if (!permitted(repairers.max_lease)) return Status::invalid_argument;
+  const LockTiming wanted = timing != nullptr ? timing_.lock().raised_by(timing->lock()) : timing_.lock();
+  if (wanted.effective_lease() > repairers.max_lease) return Status::invalid_argument;
   if (round_open_) return Status::too_many_requests;
+  asked_ = wanted;
   round_open_ = true;
   changed_ = all();
   asked_at_ = now;
@@ -187,13 +194,13 @@ Status QuorumMachine::renew(Instant now, Instant deadline, Electorate repairers)
     vote.renewed = false;
     if (vote.excluded || asked_elsewhere(node)) continue;
     if (vote.machine.held(now)) {
-      (void)vote.machine.renew(now, deadline);  // Refused while one is on its way: that one counts.
+      (void)vote.machine.renew(now, deadline, &asked_);  // Refused while one is on its way: that one counts.
       continue;
     }
     if ((repairers.nodes & node_bit(node)) == 0 || vote.machine.state() == LockState::acquiring) continue;
     if (vote.machine.has_output()) continue;  // It has just ended there by time: that is taken back first.
     vote.keeper = vote.server;
-    vote.repairing = vote.machine.acquire(token_, now, now + timing_.effective_node_timeout()) == Status::ok;
+    vote.repairing = vote.machine.acquire(token_, now, now + timing_.effective_node_timeout(), &asked_) == Status::ok;
   }
   return Status::ok;
 }
@@ -339,7 +346,7 @@ void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
   if (vote.repairing) vote.counts_until = earlier(vote.counts_until, valid_until_);
   const bool late = round_open_ && !vote.repairing;  // Behind the quorum's grant, and behind a renewal.
   vote.repairing = false;
-  if (late) (void)vote.machine.renew(now, earlier(valid_until_, now + timing_.effective_node_timeout()));
+  if (late) (void)vote.machine.renew(now, earlier(valid_until_, now + timing_.effective_node_timeout()), &asked_);
   if (!kind_->fenced || state_ == QuorumState::acquiring) return;
   // A node that knows of a larger fence than ours must not count for it: that one was another grant's.
   const bool counts = vote.machine.fence() <= fence_;
@@ -457,8 +464,11 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
   if (verdict != QuorumVerdict::open) round_open_ = false;
   if (verdict == QuorumVerdict::yes) {
     move(QuorumInput::renewed);
+    timing_.lease = asked_.lease;
+    timing_.drift = asked_.drift;
+    timing_.kept = asked_.kept;
     // A renewal of a round before confirms no more than what it was asked for.
-    confirmed_at_ = later(confirmed_at_, earlier(asked_at_, valid_until_ - votes_[0]->machine.validity()));
+    confirmed_at_ = later(confirmed_at_, earlier(asked_at_, valid_until_ - validity()));
     retry_renewal_at_ = Instant();
     status_ = Status::ok;
     events_ = static_cast<std::uint8_t>(events_ & ~event_bit(QuorumEvent::at_risk));

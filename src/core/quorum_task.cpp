@@ -88,19 +88,26 @@ Status QuorumTask::ask_to_acquire(const Token& token, NodeSet with_room, Instant
     return Status::too_many_requests;
   for (std::size_t node = 0; node < machine_.nodes(); ++node)
     votes_[node]->native_delete = roll_.node(node).session().identity().native_delete;
-  return machine_.acquire(token, now, {asked, roll_.config().max_lease}, life_.end());
+  return machine_.acquire(token, now, {asked, roll_.config().max_lease}, life_.end(), timing_);
 }
 
 // A round that a cancelled call, or the watch over the hold, has opened is waited for instead.
 Status QuorumTask::ask_to_renew(Instant deadline, Instant now, Instant& until) noexcept {
-  const Status status = renew(deadline, now);
+  const Status status = renew(deadline, now, life_.call() == Call::acquire ? timing_ : nullptr);
   if (status != Status::too_many_requests) return status;
   until = deadline;
   return Status::ok;
 }
 
-Status QuorumTask::renew(Instant deadline, Instant now) noexcept {
-  return machine_.renew(now, earlier(deadline, machine_.valid_until()), roll_.repairers(now));
+Status QuorumTask::renew(Instant deadline, Instant now, const QuorumTiming* timing) noexcept {
+  return machine_.renew(now, earlier(deadline, machine_.valid_until()), roll_.repairers(now), timing);
+}
+
+Status QuorumTask::take_grant() noexcept {
+  if (!reentering_) return Status::ok;
+  const Duration lease = machine_.timing().lock().effective_lease();
+  if (timing_ != nullptr && timing_->lock().effective_lease() > lease) return Status::too_many_requests;
+  return machine_.reenter();
 }
 
 void QuorumTask::give_up(Instant now) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/renewal_schedule.hpp"
 
+#include "holdfast/core/lock_machine.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
 
@@ -15,7 +16,6 @@ constexpr int renewal_retry_divisor = 30;
 constexpr int pull_divisor = 24;
 
 constexpr Duration interval_of(const KeptHold& hold) noexcept { return hold.lease / 3; }
-constexpr Instant risky_from(const KeptHold& hold) noexcept { return hold.confirmed_at + interval_of(hold) * 2; }
 constexpr std::int64_t lease_milliseconds(const KeptHold& hold) noexcept {
   return std::chrono::duration_cast<std::chrono::milliseconds>(hold.lease).count();
 }
@@ -70,6 +70,17 @@ constexpr std::uint64_t losses = status_bit(Status::timed_out) | status_bit(Stat
 constexpr bool is_among(Status status, std::uint64_t set) noexcept { return (status_bit(status) & set) != 0; }
 
 }  // namespace
+
+KeptHold kept_hold(const LockMachine& machine, void* holder) noexcept {
+  return {.holder = holder,
+          .kind = &machine.kind(),
+          .key = machine.key(),
+          .token = &machine.token(),
+          .lease = machine.timing().lease,
+          .validity = machine.validity(),
+          .confirmed_at = machine.confirmed_at(),
+          .valid_until = machine.valid_until()};
+}
 
 RenewalSchedule::RenewalSchedule(const Host& host, const Storage& storage, Duration request_timeout) noexcept
     : host_(host), storage_(storage), request_timeout_(request_timeout) {
@@ -144,7 +155,7 @@ void RenewalSchedule::become(Place& place, PlaceState state) noexcept {
   place.state = static_cast<std::uint8_t>(state);
   if (!in_heap(place)) return;
   const KeptHold& hold = place.hold;
-  place.next = place.doubted ? hold.valid_until : earlier(risky_from(hold), hold.valid_until);
+  place.next = place.doubted ? hold.valid_until : earlier(hold.risky_from(), hold.valid_until);
   if (state == PlaceState::waiting) place.next = earlier(place.next, place.due);
   if (was_in && side_of(place) == before)
     sift(before, place.heap_index);
@@ -226,7 +237,7 @@ void RenewalSchedule::settle(Place& place, PlaceState state, Instant now) noexce
     lose(place);
     return;
   }
-  if (now >= risky_from(place.hold)) tell_risk(place);
+  if (now >= place.hold.risky_from()) tell_risk(place);
   become(place, state == PlaceState::waiting && now >= place.due ? PlaceState::due : state);
 }
 
@@ -280,6 +291,21 @@ void RenewalSchedule::confirm(Place& place, Instant confirmed_at, Instant now) n
   settle(place, planned ? PlaceState::waiting : state_of(place), now);
 }
 
+void RenewalSchedule::update(Place& place, const KeptHold& hold, Instant now) noexcept {
+  if (hold.lease <= place.hold.lease) return confirm(place, hold.confirmed_at, now);
+  HOLDFAST_ASSERT(!is(place, PlaceState::free));
+  if (is(place, PlaceState::lost)) return;
+  detach(place);
+  untell(place, bit(RenewalEvent::at_risk));
+  const Instant promised = place.hold.valid_until;
+  place.hold = hold;
+  place.hold.valid_until = later(promised, hold.valid_until);
+  place.doubted = false;
+  ++place.round;
+  plan(place);
+  settle(place, PlaceState::waiting, now);
+}
+
 void RenewalSchedule::leave(Place& place) noexcept {
   HOLDFAST_ASSERT(!is(place, PlaceState::free));
   detach(place);
@@ -304,7 +330,7 @@ void RenewalSchedule::handle_answer(Place& place, std::int64_t answer, bool alon
   }
   if (answer == 1) {
     place.alone = false;  // So it was asked alone: marked ones are never asked otherwise.
-    if (confirmed(place, call.asked_at, now)) host_.renewed(place.hold.holder, call.asked_at, place.hold.valid_until);
+    if (confirmed(place, call.asked_at, now)) host_.renewed(place.hold);
   } else {
     place.alone = alone;
     doubt(place, call.asked_at, now);

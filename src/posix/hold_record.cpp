@@ -118,7 +118,7 @@ inline TaskFacts HoldRecord::facts(const NodeTask& task) const noexcept {
     facts.link_failure = Status::connect_failed;  // If it takes too long.
   facts.cancelled = client_->cancelled();
   const bool answers = task.life().stage() == TaskStage::answer;
-  if (answers) facts.kept = machine_.count() != 1 || keeping_as_before();
+  if (answers) facts.kept = !to_be_kept_ && (machine_.count() != 1 || keeping_as_before());
   if (!answers || facts.answer != Status::ok)  // Who is answered with ok asks for nothing more.
     facts.room = task.life().call() != Call::acquire || client_->session_.may_compensate();
   if (const Ear* const ear = client_->ear_; ear != nullptr) [[unlikely]] {
@@ -211,25 +211,27 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
   client_->dispatch();
 }
 
-inline Status HoldRecord::run_acquire(Instant deadline, Instant end) noexcept {
+inline Status HoldRecord::run_acquire(Instant deadline, Instant end, const LockTiming* timing) noexcept {
+  if (timing != nullptr) [[unlikely]]
+    ways_->take_timing(*this, *timing);
   NodeTask task(machine_, *client_, this);
-  task.begin_acquire(client_->now_, deadline, end, client_->settings_);
+  task.begin_acquire(client_->now_, deadline, end, client_->settings_, timing);
   const bool listens = machine_.kind().announcement != nullptr && client_->now_ < deadline;
   const Status status = listens ? ways_->run_listening(*this, task) : run(task, nullptr);
   return end_acquire(status);
 }
 
-Status HoldRecord::try_acquire() noexcept {
+Status HoldRecord::try_acquire(const LockTiming* timing) noexcept {
   if (const Status status = begin_anew(); status != Status::ok) return status;
   const ClientConfig& config = client_->config_;
-  return run_acquire(client_->now_, client_->now_ + config.connect_timeout + config.request_timeout);
+  return run_acquire(client_->now_, client_->now_ + config.connect_timeout + config.request_timeout, timing);
 }
 
-Status HoldRecord::acquire(Duration wait) noexcept {
+Status HoldRecord::acquire(Duration wait, const LockTiming* timing) noexcept {
   if (wait < Duration::zero()) return Status::invalid_argument;
   if (const Status status = begin_anew(); status != Status::ok) return status;
   const Instant deadline = client_->now_ + wait;
-  return run_acquire(deadline, deadline + client_->config_.request_timeout);
+  return run_acquire(deadline, deadline + client_->config_.request_timeout, timing);
 }
 
 // What was granted when cancel() came is wanted by nobody any more.
@@ -328,12 +330,6 @@ Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
-void HoldRecord::take_timing(const LockTiming& timing) noexcept {
-  if (machine_.retime(timing) != Status::ok || automatic_lease_ == timing.automatic()) return;
-  automatic_lease_ = timing.automatic();
-  choose_keeping();
-}
-
 void HoldRecord::choose_keeping() noexcept {
   kept_ = keeping_.kept(automatic_lease_);
   watched_ = keeping_.watched();
@@ -348,8 +344,11 @@ Status HoldRecord::keep(const KeepOptions& options) noexcept {
 }
 
 Status HoldRecord::start_keeping() noexcept {
-  leave_keeper();  // A lost hold may still be known.
-  keeping_.begin_hold(machine_.confirmed_at());
+  if (machine_.count() == 1) {
+    leave_keeper();  // A lost hold may still be known.
+    keeping_.begin_hold(machine_.confirmed_at());
+  }
+  kept_ = kept_ || to_be_kept_;
   if (!kept_) return Status::ok;
   if (client_->keeper_ == nullptr) {
     join_tended();
@@ -357,7 +356,10 @@ Status HoldRecord::start_keeping() noexcept {
   }
   leave_tended();
   const Status status = client_->keeper_->enter(*this);
-  if (status != Status::ok) (void)post_release();
+  if (status != Status::ok) {
+    kept_ = kept_ && !to_be_kept_;
+    (void)post_release();
+  }
   return status;
 }
 

@@ -6,11 +6,24 @@
 namespace holdfast {
 
 constinit const HoldRecord::Ways OwnedLock::alone = {.draw_ordinal = HoldRecord::draw_ordinal,
-                                                     .run_listening = run_listening};
+                                                     .run_listening = run_listening,
+                                                     .take_timing = HoldRecord::take_owned_timing};
 constinit const HoldRecord::Ways OwnedLock::of_pair = {.draw_ordinal = HoldRecord::draw_ordinal_of_pair,
-                                                       .run_listening = run_listening};
+                                                       .run_listening = run_listening,
+                                                       .take_timing = HoldRecord::take_owned_timing};
 constinit const HoldRecord::Ways OwnedLock::in_queue = {.draw_ordinal = HoldRecord::draw_ordinal,
-                                                        .run_listening = run_queueing};
+                                                        .run_listening = run_queueing,
+                                                        .take_timing = HoldRecord::take_owned_timing};
+
+void HoldRecord::take_owned_timing(HoldRecord& record, const LockTiming& timing) noexcept {
+  record.to_be_kept_ = false;
+  if (record.machine_.valid_until() == Instant()) {
+    record.automatic_lease_ = timing.automatic();
+    record.choose_keeping();
+  } else if (timing.automatic() && !record.kept_) {
+    record.to_be_kept_ = record.keeping_.kept(true);
+  }
+}
 
 Status HoldRecord::draw_ordinal(HoldRecord& record, Token& token) noexcept {
   return record.client_->random_source_.draw_ordinal(token);

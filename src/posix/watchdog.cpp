@@ -137,19 +137,9 @@ void Watchdog::detach(Keeper& keeper, Attachment& attachment) noexcept {
 
 Status Watchdog::enter(Keeper& keeper, HoldRecord& record) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
-  const LockMachine& machine = record.machine_;
   const ServerIdentity& server = record.client().server();
   const Lock lock(self);
-  const Instant now = read_clock();
-  RenewalSchedule::Place* const place = self.schedule_.enter({.holder = &record,
-                                                              .kind = &machine.kind(),
-                                                              .key = machine.key(),
-                                                              .token = &machine.token(),
-                                                              .lease = machine.timing().lease,
-                                                              .validity = machine.validity(),
-                                                              .confirmed_at = machine.confirmed_at(),
-                                                              .valid_until = machine.valid_until()},
-                                                             now);
+  RenewalSchedule::Place* const place = self.schedule_.enter(kept_hold(record.machine_, &record), read_clock());
   if (place == nullptr) return Status::too_many_requests;
   record.place_ = place;
   record.keeper_ = &self;
@@ -168,9 +158,9 @@ void Watchdog::sync(Keeper& keeper, HoldRecord& record) noexcept {
     if (self.schedule_.lost(*place))
       machine.disown(read_clock());
     else
-      machine.confirm(place->hold.confirmed_at);
+      machine.confirm(place->hold.confirmed_at, place->hold.valid_until);
     if (machine.valid_until() != Instant())
-      self.schedule_.confirm(*place, machine.confirmed_at(), read_clock());
+      self.schedule_.update(*place, kept_hold(machine, &record), read_clock());
     else
       self.give_up_place(record);  // Lost is final, whatever is still on its way to us; its own thread tells.
   }
@@ -205,9 +195,8 @@ bool Watchdog::may_renew(void* holder, Instant now) noexcept {
   return static_cast<HoldRecord*>(holder)->may_renew(now);
 }
 
-void Watchdog::renewed(void* holder, Instant asked_at, Instant valid_until) noexcept {
-  auto& record = *static_cast<HoldRecord*>(holder);
-  record.keeping_.publish(valid_until, asked_at + record.machine_.risk_after());
+void Watchdog::renewed(const KeptHold& hold) noexcept {
+  static_cast<HoldRecord*>(hold.holder)->keeping_.publish(hold.valid_until, hold.risky_from());
 }
 
 // ---- The thread --------------------------------------------------------------------------------------------------

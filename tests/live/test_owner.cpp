@@ -229,6 +229,32 @@ TEST_ON_SERVER(test_hold_should_begin_with_the_timing_of_the_handle_that_acquire
 
 // ---- The order of destruction ----------------------------------------------------------------------------------------
 
+TEST_ON_SERVER(test_inner_lock_with_a_longer_lease_should_raise_that_of_the_hold) {
+  Client client;
+  Owner owner(connected(client, server));
+  ReentrantLock outer(owner, "k", {.lease = 5s});
+  ReentrantLock inner(owner, "k", {.lease = 60s});
+  ReentrantLock shorter(owner, "k", {.lease = 1s});
+  const auto expect_lease = [&](Duration most) {
+    const auto left = std::chrono::milliseconds(std::stol(server.command("PTTL k")));
+    TEST_ASSERT_TRUE(left <= most && left > most - 4s);
+    TEST_ASSERT_TRUE(outer.remaining() <= most && outer.remaining() > most - 4s);
+  };
+  TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());
+  expect_lease(5s);
+  TEST_ASSERT_EQUAL(Status::ok, shorter.try_acquire());
+  expect_lease(5s);
+  TEST_ASSERT_EQUAL(Status::ok, inner.try_acquire());
+  expect_lease(60s);
+  TEST_ASSERT_EQUAL(Status::ok, inner.release());
+  TEST_ASSERT_EQUAL(Status::ok, shorter.release());
+  TEST_ASSERT_EQUAL(Status::ok, outer.renew());  // Until the outermost hold is over.
+  expect_lease(60s);
+  TEST_ASSERT_EQUAL(Status::ok, outer.post_release());
+  TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());
+  expect_lease(5s);
+}
+
 TEST_ON_SERVER(test_owner_that_goes_before_its_locks_should_be_an_assertion) {
   TEST_ASSERT_EQUAL("asserted", end_of([&] {
                       Client client;

@@ -100,6 +100,67 @@ TEST_ON_SERVER(test_explicit_lease_should_run_out_and_the_automatic_one_be_kept)
   TEST_ASSERT_TRUE(comes([&] { return of_that_length.valid_until() > first_end; }));
 }
 
+#ifndef HOLDFAST_TEST_ASIO  // Each lock object of the Asio client is an owner of its own.
+TEST_ON_SERVER(test_inner_automatic_lease_should_have_the_hold_kept_from_then_on) {
+  for (const bool watched : {true, false}) {
+    Guarded guarded(server);
+    if (!watched) guarded.client.attach(nullptr);
+    Owner owner(guarded.client);
+    ReentrantLock outer(owner, "k", {.lease = lease});
+    ReentrantLock inner(owner, "k", {.lease = lease, .kept = true});
+    ReentrantLock longer(owner, "k", {.lease = 3 * lease});
+    const auto lives = [&](Duration duration) {
+      for (const Instant until = Client::now() + duration; Client::now() < until; breathe(10ms)) {
+        if (!watched) (void)guarded.client.tend();
+        if (!outer.held()) return false;
+      }
+      return true;
+    };
+    TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());
+    TEST_ASSERT_EQUAL(std::size_t{0}, guarded.watchdog.size());
+    TEST_ASSERT_EQUAL(Status::ok, inner.try_acquire());
+    TEST_ASSERT_EQUAL(std::size_t{watched ? 1U : 0U}, guarded.watchdog.size());
+    TEST_ASSERT_TRUE(lives(2 * lease));
+    TEST_ASSERT_EQUAL(Status::ok, longer.try_acquire());  // Whoever keeps it renews it for the longer lease.
+    TEST_ASSERT_TRUE(lives(2 * lease));
+    TEST_ASSERT_TRUE(outer.remaining() > lease && outer.remaining() <= 3 * lease);
+    TEST_ASSERT_TRUE(std::stol(server.command("PTTL k")) > lease / 1ms);
+    TEST_ASSERT_EQUAL(Status::ok, longer.release());
+    TEST_ASSERT_EQUAL(Status::ok, inner.release());
+    TEST_ASSERT_TRUE(lives(4 * lease));  // Until the outermost release.
+    TEST_ASSERT_EQUAL(Status::ok, outer.release());
+    TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());
+    TEST_ASSERT_EQUAL(std::size_t{0}, guarded.watchdog.size());
+    TEST_ASSERT_FALSE(lives(2 * lease));
+    (void)outer.forget_loss();
+  }
+}
+
+TEST_ON_SERVER(test_inner_hold_should_be_let_go_of_where_the_watchdog_has_no_place_for_it) {
+  Guarded guarded(server);
+  Owner owner(guarded.client);
+  std::vector<std::unique_ptr<Mutex>> kept;
+  for (int index = 0; index < 8; ++index) {
+    kept.push_back(std::make_unique<Mutex>(guarded.client, ByteView(std::to_string(index))));
+    TEST_ASSERT_EQUAL(Status::ok, kept.back()->try_acquire());
+  }
+  ReentrantLock outer(owner, "k", {.lease = 20s});
+  ReentrantLock inner(owner, "k");
+  TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());
+  for (int turn = 0; turn < 2; ++turn) {
+    TEST_ASSERT_EQUAL(Status::too_many_requests, inner.try_acquire());
+    TEST_ASSERT_TRUE(outer.held());
+    TEST_ASSERT_EQUAL(1U, outer.hold_count());
+    TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());  // Who does not want it kept is not refused.
+    TEST_ASSERT_EQUAL(Status::ok, outer.release());
+  }
+  TEST_ASSERT_EQUAL(Status::ok, kept.front()->release());
+  TEST_ASSERT_EQUAL(Status::ok, inner.try_acquire());
+  TEST_ASSERT_EQUAL(std::size_t{8}, guarded.watchdog.size());
+  TEST_ASSERT_EQUAL(2U, outer.hold_count());
+}
+#endif
+
 TEST_ON_SERVER(test_loss_should_be_told_once_and_be_final) {
   Guarded guarded(server);
   Client& client = guarded.client;

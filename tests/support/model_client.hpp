@@ -96,7 +96,7 @@ class ModelClient {
   }
   // The hold was confirmed over another connection, or disowned.
   void confirm(Lock& lock, Instant asked_at) {
-    lock.machine.confirm(asked_at);
+    lock.machine.confirm(asked_at, asked_at + lock.machine.validity());
     settle(lock);
   }
   void disown(Lock& lock) {

@@ -15,6 +15,7 @@
 #include "holdfast/asio/async_loop.hpp"
 #include "holdfast/core/hold_share.hpp"
 #include "holdfast/core/keep_options.hpp"
+#include "holdfast/core/lock_machine.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast {
@@ -156,8 +157,8 @@ class AsyncHandle : private OperationOwner {
   [[nodiscard]] AsyncLoop& loop() const noexcept { return refused() ? *loop_ : hold_->loop(); }
   [[nodiscard]] const HoldShare& share() const noexcept { return share_; }
 
-  // Of several handles each has a timing, and tells the hold of it, for a grant that begins through it.
-  virtual void give_timing() {}
+  // Of several handles each has a timing, for what is acquired through it; nullptr: it is the hold's.
+  [[nodiscard]] virtual const LockTiming* timing() const noexcept { return nullptr; }
 
   template <class Handler, class Start>
   void initiate(Handler&& handler, Start start) {

@@ -11,6 +11,7 @@
 #include "holdfast/asio/async_loop.hpp"
 #include "holdfast/core/hold_share.hpp"
 #include "holdfast/core/keep_options.hpp"
+#include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/lock_task.hpp"
 #include "holdfast/detail/keeping.hpp"
 #include "holdfast/detail/linked_place.hpp"
@@ -69,7 +70,7 @@ class AsyncHold : protected Sleeper {
   virtual void rest() = 0;
 
   // Of an acquire that begins.
-  static void take_timing_of(AsyncHandle& handle);
+  [[nodiscard]] static const LockTiming* timing_of(const AsyncHandle& handle) noexcept;
   void begin_operation(Completion& completion, AsyncHandle& handle) noexcept;
   [[nodiscard]] bool operating() const noexcept { return completion_ != nullptr; }
   // What it has changed is its handle's. Then complete() what this returns, and see to what is due.

@@ -23,7 +23,7 @@ class AsyncOwnedLock : public AsyncLock {
   static void pair(AsyncOwnedLock& one, AsyncOwnedLock& other);
 
  private:
-  void give_timing() final { record().take_timing(timing_); }
+  [[nodiscard]] const LockTiming* timing() const noexcept final { return &timing_; }
   void leave();
   void refuse_too(const AsyncOwnedLock& other);
 

@@ -39,8 +39,6 @@ class AsyncRecord final : public AsyncHold {
   using AsyncHold::post_release;
   Status post_release() override;
   [[nodiscard]] Status forget_loss() override;
-  // That of the next outermost acquisition, where nothing is held.
-  void take_timing(const LockTiming& timing) noexcept;
   // A handle with this share has gone, and others stay.
   void leave(const HoldShare& share);
   using AsyncHold::leave;
@@ -80,12 +78,15 @@ class AsyncRecord final : public AsyncHold {
   [[nodiscard]] Status start_keeping();
   void stop_keeping() noexcept;
   [[nodiscard]] bool may_renew(Instant now) const noexcept { return keeping_.may_renew(now); }
-  void renewed(Instant asked_at) noexcept;
+  void renewed(const KeptHold& hold) noexcept;
+  // Whether the hold is kept by it: of the outermost acquisition, or from one more on.
+  void take_timing(const LockTiming& timing) noexcept;
 
   // What every operation touches stands together, and the machine begins with what it touches: of ten thousand locks few
   // are in the processor's nearest cache.
   std::uint8_t awaited_place_ = 0;
   bool automatic_lease_ = false;
+  bool to_be_kept_ = false;  // From the next grant on, for the rest of the hold.
   bool cancelled_ = false;  // The operation is being ended.
   bool push_refused_ = false;
   std::shared_ptr<AsyncClientCore> core_;

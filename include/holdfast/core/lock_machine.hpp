@@ -72,6 +72,17 @@ struct LockTiming {
   [[nodiscard]] constexpr Duration effective_drift() const noexcept {
     return drift == drift_automatic ? drift_of(effective_lease()) : drift;
   }
+  // Of a hold with this timing that is acquired once more with another one: its lease grows and never shrinks, and once it is
+  // kept alive it stays so.
+  [[nodiscard]] constexpr LockTiming raised_by(const LockTiming& inner) const noexcept {
+    const bool longer = inner.effective_lease() > effective_lease();
+    const Duration length = longer ? inner.effective_lease() : effective_lease();
+    const Duration validity = effective_lease() - effective_drift();
+    const Duration inner_validity = inner.effective_lease() - inner.effective_drift();
+    return {.lease = length,
+            .drift = length - (longer && inner_validity > validity ? inner_validity : validity),
+            .kept = automatic() || inner.automatic()};
+  }
   [[nodiscard]] constexpr bool valid() const noexcept {
     const Duration length = effective_lease();
     return length >= lease_min && length <= lease_max && length % std::chrono::milliseconds(1) == Duration(0) &&
@@ -88,8 +99,6 @@ class LockMachine {
   // The lock's name and timing; the key's bytes are copied. May be called again between holds.
   // Errors: invalid_argument (the machine stays as it was), already_held while state() is not idle.
   [[nodiscard]] Status configure(Key key, const LockTiming& timing) noexcept;
-  // The same name with another timing. REQUIRES: configured, and a valid timing. Errors: already_held, as above.
-  [[nodiscard]] Status retime(const LockTiming& timing) noexcept;
 
   // The two sides of one lock: what the one asks for tells the server of the other's hold. REQUIRES: both stand in one object or
   // one array, and neither moves.
@@ -157,7 +166,7 @@ class LockMachine {
   // Lease less drift.
   [[nodiscard]] Duration validity() const noexcept { return validity_; }
   // How long behind its last confirmation a hold is at risk.
-  [[nodiscard]] Duration risk_after() const noexcept { return lease_ / 3 * 2; }
+  [[nodiscard]] Duration risk_after() const noexcept { return lease() / 3 * 2; }
   // Grows with every acquire, release and loss.
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] Key key() const noexcept { return Key({key_, key_size_}); }
@@ -166,7 +175,7 @@ class LockMachine {
   // made.
   [[nodiscard]] ByteView partner_token() const noexcept;
   // As configured, with the lease and the drift that it comes to.
-  [[nodiscard]] LockTiming timing() const noexcept { return {.lease = lease_, .drift = lease_ - validity_}; }
+  [[nodiscard]] LockTiming timing() const noexcept { return {.lease = lease(), .drift = lease() - validity_}; }
   [[nodiscard]] const LockKind& kind() const noexcept { return *kind_; }
   [[nodiscard]] bool configured() const noexcept { return key_size_ != 0; }
 
@@ -178,8 +187,8 @@ class LockMachine {
   }
 
   // The hold was confirmed over another connection, by a request made at `asked_at`, before valid_until() had passed by
-  // the reckoning of who asked.
-  void confirm(Instant asked_at) noexcept;
+  // the reckoning of who asked, and is promised until then: for the present lease, or for a shorter one that it had before.
+  void confirm(Instant asked_at, Instant until) noexcept;
   // The server said over another connection that the key is not ours.
   void disown(Instant now) noexcept;
 
@@ -187,13 +196,16 @@ class LockMachine {
   // `token` is fresh for every call; who was refused and stands in a queue keeps the one by which it does.
   // Errors: already_held, invalid_argument when not configured, too_many_requests while a release is waited for or a
   // compensation has found no place, lock_lost while a lost reentrant hold is not unwound, timed_out where the deadline has
-  // passed, system_error without a clock.
-  [[nodiscard]] Status acquire(const Token& token, Instant now, Instant deadline) noexcept;
-  // Errors: not_held, lock_lost; too_many_requests while a renewal or a step is on its way.
-  [[nodiscard]] Status renew(Instant now, Instant deadline) noexcept;
+  // passed, system_error without a clock. `timing`, if there is one, is the machine's from here on.
+  [[nodiscard]] Status acquire(const Token& token, Instant now, Instant deadline,
+                               const LockTiming* timing = nullptr) noexcept;
+  // Errors: not_held, lock_lost; too_many_requests while a renewal or a step is on its way. With a `timing` the hold's lease is
+  // raised by it, if this renewal is confirmed: see LockTiming::raised_by().
+  [[nodiscard]] Status renew(Instant now, Instant deadline, const LockTiming* timing = nullptr) noexcept;
   // Acquires once more; granted or denied like an acquire, and an unknown outcome leaves the hold as it was. A grant
-  // counts as a renewal. REQUIRES: the kind is reentrant. Errors: as renew(); invalid_argument beyond count_max.
-  [[nodiscard]] Status reenter(Instant now, Instant deadline) noexcept;
+  // counts as a renewal, and raises the lease as one. REQUIRES: the kind is reentrant. Errors: as renew(); invalid_argument
+  // beyond count_max.
+  [[nodiscard]] Status reenter(Instant now, Instant deadline, const LockTiming* timing = nullptr) noexcept;
   // Releases once, of several times: from here on count() is one less, whatever comes. With `posted` nobody waits: the new
   // count goes out as a compensation. REQUIRES: count() > 1. Errors: as renew(), and lock_lost takes one off, too.
   [[nodiscard]] Status step_down(bool posted, Instant now, Instant deadline) noexcept;
@@ -269,24 +281,28 @@ class LockMachine {
   void handle_acquired(const Reply& reply, Instant now) noexcept;
   void handle_renewed(const Reply& reply, Instant now) noexcept;
   void handle_stepped(const Reply& reply, Instant now) noexcept;
-  void raise(Instant asked_at) noexcept;
+  [[nodiscard]] Duration lease() const noexcept { return std::chrono::milliseconds(compensation_.lease_milliseconds); }
+  void raise(Instant asked_at, Instant until) noexcept;
+  void set_timing(const LockTiming& timing) noexcept;
+  void ask_for(const LockTiming* timing) noexcept;
+  void take_raised() noexcept;
   [[nodiscard]] Status start_step(std::uint32_t target, Instant now, Instant deadline) noexcept;
   [[nodiscard]] Status answer_unheld() noexcept;
   void handle_released(const Reply& reply) noexcept;
   void doubt(Status why, Instant now) noexcept;
   [[nodiscard]] Instant renewal_turn() const noexcept {
-    return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + lease_ / 3;
+    return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + lease() / 3;
   }
   void describe(Request& request, Operation operation) noexcept;
   void deny(Status why) noexcept;
   void unclear(Status why, bool compensate) noexcept;
 
   const LockKind* kind_;
-  Duration lease_{};
-  Duration validity_{};   // Lease less drift.
-  Instant valid_until_;   // The epoch: nothing is held.
-  Instant confirmed_at_;  // When the last confirmed acquire or renewal was about to be sent.
-  Instant asked_at_;      // When the request in progress was made: of the present generation there is one at a time.
+  Duration validity_{};         // Lease less drift.
+  Duration raised_validity_{};  // The same of raised_milliseconds_.
+  Instant valid_until_;         // The epoch: nothing is held.
+  Instant confirmed_at_;        // When the last confirmed acquire or renewal was about to be sent.
+  Instant asked_at_;  // When the request in progress was made: of the present generation there is one at a time.
   Instant deadline_ = Instant::max();  // Of the request in progress.
   Instant retry_renewal_at_;           // The epoch: as the interval says.
   std::uint32_t generation_ = 0;
@@ -297,17 +313,20 @@ class LockMachine {
   Status status_ = Status::ok;
   Wanted wanted_ = Wanted::nothing;
   RequestForm form_ = RequestForm::by_sha;  // Of the request in progress.
-  bool renewal_in_flight_ = false;
-  bool step_in_flight_ = false;
-  bool count_unsure_ = false;  // The server may count otherwise, and what tells it may have been superseded.
   bool compensation_wanted_ = false;
-  bool posted_ = false;
-  bool loss_untold_ = false;  // Neither renew() nor release() has answered lock_lost yet.
-  std::uint16_t events_ = 0;  // As event_bit().
+  // Bits, since a byte for each would be more than is promised for the machine.
+  bool renewal_in_flight_ : 1 = false;
+  bool step_in_flight_ : 1 = false;
+  bool count_unsure_ : 1 = false;  // The server may count otherwise, and what tells it may have been superseded.
+  bool posted_ : 1 = false;
+  bool loss_untold_ : 1 = false;  // Neither renew() nor release() has answered lock_lost yet.
+  std::uint16_t events_ = 0;      // As event_bit().
   char key_[key_size_max];
   Token token_;
   // What one kind alone has, its number or the distance to its partner in bytes. A second one, or a pointer, would not fit in.
   std::int32_t argument_ = 0;
+  // The longer lease that the renewal or the step in progress asks for; 0: it asks for the hold's.
+  std::uint32_t raised_milliseconds_ = 0;
   LockFacts facts_;            // Far from what is used often, whose offsets fit into one byte.
   Compensation compensation_;  // Of the present hold: views key_ and token_.
 };

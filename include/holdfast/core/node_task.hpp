@@ -61,7 +61,10 @@ class NodeTask {
     remaining_ = remaining_unknown;
     life_.begin(call, deadline, settings);
   }
-  void begin_acquire(Instant now, Instant deadline, Instant end, const TaskSettings& settings) noexcept {
+  // With a `timing`, which stays until the call is over, the hold is acquired by it: the machine's is raised or replaced.
+  void begin_acquire(Instant now, Instant deadline, Instant end, const TaskSettings& settings,
+                     const LockTiming* timing = nullptr) noexcept {
+    timing_ = timing;
     remaining_ = remaining_unknown;
     life_.begin_acquire(now, deadline, end, settings);
   }
@@ -100,6 +103,7 @@ class NodeTask {
   LockMachine& machine_;
   Node& node_;
   void* requester_;
+  const LockTiming* timing_ = nullptr;          // Of the acquire; nullptr: the machine's.
   std::int64_t remaining_ = remaining_unknown;  // Of the hold in the way, or what the question was answered.
   std::uint32_t question_ = 1;  // The question's number: an odd one, as an attempt's own question has an even one.
   bool question_waits_ = false;

@@ -117,7 +117,7 @@ class QuorumMachine {
   [[nodiscard]] Instant valid_until() const noexcept { return valid_until_; }
   // From when on a hold is at risk; the epoch when it is already.
   [[nodiscard]] Instant risky_from() const noexcept {
-    return state_ == QuorumState::at_risk ? Instant() : confirmed_at_ + votes_[0]->machine.risk_after();
+    return state_ == QuorumState::at_risk ? Instant() : confirmed_at_ + lease() / 3 * 2;
   }
   // When the next renewal should be asked for; Instant::max() when nothing is held or a round is open.
   [[nodiscard]] Instant renewal_due() const noexcept;
@@ -183,15 +183,17 @@ class QuorumMachine {
   // the deadline, the fence's round included, even where the node timeout is longer.
   // Errors: already_held; too_many_requests while a release is waited for; lock_lost while a lost reentrant hold is not
   // unwound; invalid_argument when the lease is above max_lease; no_quorum when the voters are no majority: nothing is asked
-  // then.
+  // then. `timing`, if there is one, is the machine's from here on. REQUIRES: it is valid.
   [[nodiscard]] Status acquire(const Token& token, Instant now, Electorate electorate,
-                               Instant deadline = Instant::max()) noexcept;
+                               Instant deadline = Instant::max(), const QuorumTiming* timing = nullptr) noexcept;
   // Renews where it is held, and asks the repairers that lost it, or never had it, for it anew. A server is asked for a hold at
   // one node only: where a name has moved to another node's server, that vote is not asked for.
   // REQUIRES of a repairer: it may vote, and nothing of this token is still to be taken back on its connection.
   // Errors: not_held, lock_lost; invalid_argument when the lease is above max_lease, and the hold goes on until valid_until();
-  // too_many_requests while a round is open.
-  [[nodiscard]] Status renew(Instant now, Instant deadline, Electorate repairers) noexcept;
+  // too_many_requests while a round is open. With a `timing` the hold's lease is raised by it, if a majority confirms this
+  // round: see LockTiming::raised_by().
+  [[nodiscard]] Status renew(Instant now, Instant deadline, Electorate repairers,
+                             const QuorumTiming* timing = nullptr) noexcept;
   // One acquisition more, of a hold that a majority has just confirmed. Errors: invalid_argument beyond count_max.
   [[nodiscard]] Status reenter() noexcept;
   // Lets go of one acquisition; of the last one on every node: those that never answered, too. From here on the lock is not
@@ -254,7 +256,9 @@ class QuorumMachine {
   [[nodiscard]] QuorumTally round_tally(Instant now) const noexcept;
   [[nodiscard]] QuorumTally release_tally() const noexcept;
   [[nodiscard]] bool holding() const noexcept { return state_ == QuorumState::held || state_ == QuorumState::at_risk; }
-  [[nodiscard]] Duration lease() const noexcept { return votes_[0]->machine.timing().lease; }  // What it comes to.
+  // What they come to.
+  [[nodiscard]] Duration lease() const noexcept { return timing_.lock().effective_lease(); }
+  [[nodiscard]] Duration validity() const noexcept { return lease() - timing_.lock().effective_drift(); }
   [[nodiscard]] Instant majority_until() const noexcept;
   void take_events(std::size_t node, Instant now) noexcept;
   void take_grant(QuorumVote& vote, Instant now) noexcept;
@@ -280,6 +284,7 @@ class QuorumMachine {
   QuorumVote* const* votes_;
   std::size_t count_;
   QuorumTiming timing_;
+  LockTiming asked_;  // What the votes are asked for by the last request: the hold's once a majority has granted it.
   Instant valid_until_;
   Instant confirmed_at_;
   Instant asked_at_;                   // Of the acquire, or of the open round.

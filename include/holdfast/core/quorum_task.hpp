@@ -41,8 +41,10 @@ class QuorumTask {
   }
 
   // B. Commands.
-  void begin_acquire(Instant now, Instant deadline, Instant end) noexcept {
+  // With a `timing`, which stays until the call is over, the hold is acquired by it: the machine's is raised or replaced.
+  void begin_acquire(Instant now, Instant deadline, Instant end, const QuorumTiming* timing = nullptr) noexcept {
     prepare();
+    timing_ = timing;
     life_.begin_acquire(now, deadline, end, settings_);
   }
   void begin(Call call, Instant deadline) noexcept {
@@ -55,10 +57,11 @@ class QuorumTask {
   void refuse(Status why) noexcept { life_.handle_asked(why); }
   // Asks for a renewal. What has just run out on a node is let go of there before it is asked for anew: hand_over() is called
   // before, and follows.
-  [[nodiscard]] Status renew(Instant deadline, Instant now) noexcept;
+  [[nodiscard]] Status renew(Instant deadline, Instant now) noexcept { return renew(deadline, now, nullptr); }
   // After TaskAct::keep. A hold that was confirmed for one acquisition more has it from here on.
-  // Errors: as QuorumMachine::reenter().
-  [[nodiscard]] Status take_grant() noexcept { return reentering_ ? machine_.reenter() : Status::ok; }
+  // Errors: as QuorumMachine::reenter(); too_many_requests where a renewal that was on its way has confirmed it, and for a
+  // shorter lease than this acquisition wants.
+  [[nodiscard]] Status take_grant() noexcept;
   // After TaskAct::let_go: there is something to let go of. An acquisition more is counted by take_grant() only.
   [[nodiscard]] bool lets_go() const noexcept { return life_.call() == Call::release || !reentering_; }
   // It was granted for the first time.
@@ -74,14 +77,16 @@ class QuorumTask {
 
  private:
   void prepare() noexcept;
+  [[nodiscard]] Status renew(Instant deadline, Instant now, const QuorumTiming* timing) noexcept;
   [[nodiscard]] Status ask_to_acquire(const Token& token, NodeSet with_room, Instant now, Instant& until) noexcept;
   [[nodiscard]] Status ask_to_renew(Instant deadline, Instant now, Instant& until) noexcept;
 
   QuorumMachine& machine_;
   QuorumVote* const* votes_;
   VoterRoll& roll_;
-  bool reentering_ = false;  // The acquire is a renewal of what is held.
-  bool fleeting_ = false;    // What was granted was over before anybody was told.
+  const QuorumTiming* timing_ = nullptr;  // Of the acquire; nullptr: the machine's.
+  bool reentering_ = false;               // The acquire is a renewal of what is held.
+  bool fleeting_ = false;                 // What was granted was over before anybody was told.
   TaskSettings settings_;
   LockTask life_;
 };

@@ -37,7 +37,13 @@ struct KeptHold {
   Duration validity{};   // Lease less drift.
   Instant confirmed_at;  // The send of the last confirmed acquire or renewal.
   Instant valid_until;   // confirmed_at + validity.
+
+  [[nodiscard]] constexpr Instant risky_from() const noexcept { return confirmed_at + lease / 3 * 2; }
 };
+
+class LockMachine;
+// What the machine says of the hold that it has.
+[[nodiscard]] KeptHold kept_hold(const LockMachine& machine, void* holder) noexcept;
 
 enum class RenewalEvent : std::uint8_t {
   none,
@@ -53,7 +59,7 @@ class RenewalSchedule {
     bool (*may_renew)(void* holder, Instant now) noexcept;
     // Confirmed: the server keeps it for its lease from `asked_at` on, and a doubt is over. Not called where a later
     // confirm() has said so already.
-    void (*renewed)(void* holder, Instant asked_at, Instant valid_until) noexcept;
+    void (*renewed)(const KeptHold& hold) noexcept;
   };
   // One hold's place. Storage only; the members are the schedule's business.
   struct Place {
@@ -105,6 +111,8 @@ class RenewalSchedule {
   // The hold was confirmed otherwise (its own client renewed it). What is no later than the last confirmation says
   // nothing new; what comes after valid_until revives nothing.
   void confirm(Place& place, Instant confirmed_at, Instant now) noexcept;
+  // As confirm(), and its lease may have been raised: what is on its way for the lease before counts for nothing then.
+  void update(Place& place, const KeptHold& hold, Instant now) noexcept;
   // Nothing is renewed for it, and nothing told of it, from here on.
   void leave(Place& place) noexcept;
 

@@ -39,12 +39,13 @@ class BlockingLock {
   // after a failed connect, calls fail at once until the reconnect delay has passed.
   // Errors: lock_busy; already_held; timed_out, transport_closed and other unknown outcomes, which are compensated;
   // connection failures; the server's refusals; too_many_requests when the watchdog has no place for the hold, which is
-  // let go of. A reentrant lock that is held is acquired once more, and keeps the lease that its hold began with, whatever this
-  // object's; or lock_lost: until every acquisition of a lost hold has been released, or forget_loss() was called. Cost when
-  // connected: one send, one receive.
+  // let go of. A reentrant lock that is held is acquired once more. Where this object's lease is longer than that of the hold,
+  // the hold has it from then on, until the outermost release; a shorter one changes nothing. Where this object's lease is the
+  // automatic one, the hold is kept alive from then on. Or lock_lost: until every acquisition of a lost hold has been released,
+  // or forget_loss() was called. Cost when connected: one send, one receive.
   [[nodiscard]] Status try_acquire() noexcept {
-    if (const Status status = begin_acquire(); status != Status::ok) return status;
-    return count_in(record_->try_acquire());
+    if (refused()) return handle_->refusal;
+    return count_in(record_->try_acquire(timing()));
   }
   // Attempts until the lock is granted or `wait` is over (wait_forever: no end). The last attempt is made when it is, and all
   // is over a request timeout after that, connecting included. Kinds whose release is announced are woken by it (Client,
@@ -53,8 +54,8 @@ class BlockingLock {
   // them), and tends the client's other holds meanwhile. Errors: as try_acquire(), the last attempt's; cancelled, and what was
   // granted meanwhile is let go of.
   [[nodiscard]] Status acquire(Duration wait) noexcept {
-    if (const Status status = begin_acquire(); status != Status::ok) return status;
-    return count_in(record_->acquire(wait));
+    if (refused()) return handle_->refusal;
+    return count_in(record_->acquire(wait, timing()));
   }
   // Extends the lease, counted from now. A failure leaves the hold as it is until valid_until(): try again.
   // Errors: not_held, lock_lost (final); timed_out and the like: not extended as far as we know.
@@ -155,11 +156,7 @@ class BlockingLock {
   static constexpr Token no_token = Token::none();
 
   [[nodiscard]] bool refused() const noexcept { return record_ == nullptr; }
-  [[nodiscard]] Status begin_acquire() noexcept {
-    if (handle_ == nullptr) return Status::ok;
-    if (handle_->refusal == Status::ok) record_->take_timing(handle_->timing);
-    return handle_->refusal;
-  }
+  [[nodiscard]] const LockTiming* timing() const noexcept { return handle_ != nullptr ? &handle_->timing : nullptr; }
   // The machine's count may be what a callback has left of it, at the end of the call.
   [[nodiscard]] Status count_in(Status status) noexcept {
     if (handle_ == nullptr || status != Status::ok) return status;

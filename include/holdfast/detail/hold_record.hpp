@@ -29,6 +29,8 @@ class HoldRecord {
     Status (*draw_ordinal)(HoldRecord& record, Token& token) noexcept = nullptr;
     // How a call of a kind that announces its releases runs, if it may wait.
     Status (*run_listening)(HoldRecord& record, NodeTask& task) noexcept = nullptr;
+    // The timing of the handle through which an acquire comes. Of holds that have handles.
+    void (*take_timing)(HoldRecord& record, const LockTiming& timing) noexcept = nullptr;
   };
 
   HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, const Ways& ways) noexcept;
@@ -42,13 +44,12 @@ class HoldRecord {
   void set_argument(std::uint32_t argument) noexcept { machine_.set_argument(argument); }
 
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
-  // That of the next outermost acquisition, where nothing is held.
-  void take_timing(const LockTiming& timing) noexcept;
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   void tick() noexcept { keeping_.tick(); }
 
-  [[nodiscard]] Status try_acquire() noexcept;
-  [[nodiscard]] Status acquire(Duration wait) noexcept;
+  // `timing` is that of the handle; nullptr: the record's own.
+  [[nodiscard]] Status try_acquire(const LockTiming* timing) noexcept;
+  [[nodiscard]] Status acquire(Duration wait, const LockTiming* timing) noexcept;
   [[nodiscard]] Status renew(Duration timeout) noexcept;
   [[nodiscard]] Status release() noexcept;
   Status post_release() noexcept;
@@ -90,7 +91,7 @@ class HoldRecord {
   // Sleeps until the task, or something that is kept, has something to do; not at all where that was not looked at before.
   void rest(const NodeTask& task, bool& looked) noexcept;
   void give_up(const NodeTask& task) noexcept;
-  [[nodiscard]] Status run_acquire(Instant deadline, Instant end) noexcept;
+  [[nodiscard]] Status run_acquire(Instant deadline, Instant end, const LockTiming* timing) noexcept;
   [[nodiscard]] Status end_acquire(Status status) noexcept;
   [[nodiscard]] Status start_release() noexcept;
   [[nodiscard]] Instant request_deadline() const noexcept { return client_->now_ + client_->config_.request_timeout; }
@@ -108,6 +109,8 @@ class HoldRecord {
     if (machine_.has_output()) [[unlikely]]
       settle();
   }
+  // Whether the hold is kept by it: of the outermost acquisition, or from one more on.
+  static void take_owned_timing(HoldRecord& record, const LockTiming& timing) noexcept;
   // The token of an owner's hold, which is about to ask for the lock.
   static Status draw_ordinal(HoldRecord& record, Token& token) noexcept;
   // The same of one of two sides. What it asks for depends on the other's hold, of which a keeper may know better than its
@@ -151,6 +154,7 @@ class HoldRecord {
   bool kept_ = false;     // To be renewed by the keeper or by tend().
   bool watched_ = false;  // There is more to a hold than its renewal: somebody to tell, or an end to it.
   bool automatic_lease_ = false;
+  bool to_be_kept_ = false;  // From the next grant on, for the rest of the hold.
   Status configuration_ = Status::ok;
   Status post_outcome_ = Status::ok;
   std::uint32_t posted_generation_ = 0;  // Whose post_outcome_ that is.
