@@ -120,7 +120,7 @@ TEST(test_a_fair_lock_should_say_what_it_is) {
     TEST_ASSERT_TRUE(kind->reentrant && !kind->native_release && kind->tells_remaining && kind->queues);
     TEST_ASSERT_TRUE(kind->renew_batch == &scripts::reentrant_renew && kind->token == TokenSource::client_ordinal);
     TEST_ASSERT_TRUE(kind->announcement->addressed);
-    TEST_ASSERT_TRUE(kind == &kind_of(FairOptions{.fenced = kind->fenced}));
+    TEST_ASSERT_TRUE(kind == &kind_of(FairOptions{.fence = kind->fenced}));
     expect_to_do_what_it_says(*kind);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// FencedLock is a ReentrantLock whose every grant comes with a fence: a number that grows with each grant of that name, so
+// FencedLock is what a ReentrantLock with a fence is called, since Redisson calls it so; the other kinds have an option named
+// `fence`, with every client. It is a ReentrantLock whose every grant comes with a fence: a number that grows with each grant of that name, so
 // that the protected resource can refuse a holder that was paused and came back too late. It excludes Redisson's
 // getFencedLock() of the same name and counts on with it.
 //

@@ -38,7 +38,7 @@ void ChosenLock::make_lock(OneServer& one) {
     case Kind::reentrant: lock_ = &one.place.emplace<ReentrantLock>(one.owner, name, timing); break;
     case Kind::fenced: lock_ = &one.place.emplace<FencedLock>(one.owner, name, timing); break;
     case Kind::fair:
-      lock_ = &one.place.emplace<FairLock>(one.owner, name, timing, FairOptions{.fenced = options_.choice.fence});
+      lock_ = &one.place.emplace<FairLock>(one.owner, name, timing, FairOptions{.fence = options_.choice.fence});
       break;
     case Kind::read:
       lock_ = &one.place.emplace<ReadWriteLock>(one.owner, name, ReadWriteTiming{.read = timing}).read();

@@ -79,8 +79,8 @@ TEST_ON_SERVER(test_fair_reentrant_and_fenced_locks_of_one_name_should_exclude_e
 }
 
 TEST_ON_SERVER(test_fences_should_grow_with_each_grant_also_one_by_a_release) {
-  Party one(server, "k", long_lease, {.fenced = true});
-  Party other(server, "k", long_lease, {.fenced = true});
+  Party one(server, "k", long_lease, {.fence = true});
+  Party other(server, "k", long_lease, {.fence = true});
   TEST_ASSERT_EQUAL(Status::ok, one.lock.try_acquire());
   const std::uint64_t first = one.lock.fence();
   TEST_ASSERT_TRUE(first != 0);

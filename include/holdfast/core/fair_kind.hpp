@@ -13,11 +13,11 @@ extern const LockKind fair_kind;
 extern const LockKind fair_fenced_kind;
 
 struct FairOptions {
-  bool fenced = false;  // Every grant comes with a fence, as of a FencedLock.
+  bool fence = false;  // A grant comes with a fence; see fenced_lock.hpp.
 };
 
 [[nodiscard]] inline const LockKind& kind_of(const FairOptions& options) noexcept {
-  return options.fenced ? fair_fenced_kind : fair_kind;
+  return options.fence ? fair_fenced_kind : fair_kind;
 }
 
 }  // namespace holdfast
