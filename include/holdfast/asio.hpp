@@ -7,6 +7,7 @@
 #include "holdfast/asio/asio_error.hpp"
 #include "holdfast/asio/async_client.hpp"
 #include "holdfast/asio/async_fair_lock.hpp"
+#include "holdfast/asio/async_inquiry.hpp"
 #include "holdfast/asio/async_lock.hpp"
 #include "holdfast/asio/async_mutex.hpp"
 #include "holdfast/asio/async_owner.hpp"

@@ -35,6 +35,7 @@ namespace holdfast {
 class Arguments;
 class Ear;
 class HoldRecord;
+class Inquiry;
 class LockMachine;
 class NodeTask;
 struct LockInfo;
@@ -199,6 +200,8 @@ class Client : private CallState, private Connection {
   // The same from connecting to the reply.
   [[nodiscard]] Status query(Arguments arguments, Decode decode, void* out) noexcept;
   [[nodiscard]] Status query_within(Arguments arguments, Decode decode, void* out) noexcept;
+  // All requests of an inquiry that was begun with this status.
+  [[nodiscard]] Status inquire(Inquiry& inquiry, Status begun) noexcept;
 
   std::uint32_t records_ = 0;               // All holds that there are.
   Keeper::Attachment attachment_ = {this};  // To keeper_.

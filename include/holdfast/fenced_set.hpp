@@ -8,12 +8,10 @@
 #include <cstdint>
 
 #include "holdfast/client.hpp"
+#include "holdfast/core/inquiry.hpp"
 #include "holdfast/proto/bytes.hpp"
 
 namespace holdfast {
-
-// Where the largest fence of a resource stands: `holdfast_fence:{resource}`.
-inline constexpr ByteView seen_fence_prefix("holdfast_fence");
 
 // Writes `value` to the string key `resource` if `fence` is no smaller than any that has written there; `written` says
 // whether it was. The client may be any that speaks to the resource's server. One attempt; blocks like Mutex::try_acquire().

@@ -79,16 +79,21 @@ void AsyncRecord::start_renew(Duration timeout, Completion& completion, AsyncHan
   proceed();
 }
 
-void AsyncRecord::start_query(Duration& remaining, Completion& completion, AsyncHandle& handle) {
+Status AsyncRecord::may_ask() {
   const Instant now = core_->begin();
-  Status refused = may_start();
+  const Status refused = may_start();
   machine_.handle_timeout(now);
   if (machine_.has_output()) settle();
-  if (refused == Status::ok && now == Instant::max()) refused = Status::system_error;
+  return refused == Status::ok && now == Instant::max() ? Status::system_error : refused;
+}
+
+void AsyncRecord::start_query(Question* question, Duration* remaining, Status refused, Completion& completion,
+                              AsyncHandle& handle) {
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
-  task_.begin(Call::question, now + core_->node().config().request_timeout, core_->settings());
-  remaining_out_ = &remaining;
+  task_.set_question(question);
+  task_.begin(Call::question, core_->now() + core_->node().config().request_timeout, core_->settings());
+  remaining_out_ = remaining;
   proceed();
 }
 
@@ -202,14 +207,19 @@ void AsyncRecord::ask() {
 }
 
 void AsyncRecord::finish() {
-  const Status status = task_.life().status();
+  Status status = task_.life().status();
+  if (task_.life().call() == Call::question && task_.asks_on(status)) {
+    task_.begin(Call::question, core_->now() + core_->node().config().request_timeout, core_->settings());
+    return proceed();
+  }
   const bool released = task_.life().call() == Call::release && machine_.count() == 0;
   if (machine_.kind().queues && machine_.leave_queue()) settle();
   stop_listening(status == Status::ok);
   // A renewal, an acquire once more and a step down extend the hold; anything else says nothing new.
   if (place_ != nullptr) core_->confirm(*place_, kept_hold(machine_, this));
   if (released) keeping_.forget_news();  // A loss that only the release found: its status says so.
-  if (task_.life().call() == Call::question && status == Status::ok) *remaining_out_ = task_.remaining();
+  if (task_.life().call() == Call::question && status == Status::ok && remaining_out_ != nullptr)
+    *remaining_out_ = task_.remaining();
   Completion& completion = end_operation(task_.life().call(), status);
   queued_.unlink();
   publish();

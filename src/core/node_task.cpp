@@ -23,7 +23,9 @@ Status NodeTask::ask(const Token& token, Instant now) noexcept {
       return machine_.release(node_.session().identity().native_delete, false, now, deadline);
     case Call::question: {
       question_ += 2;
-      const Status status = node_.ask_remaining(machine_, {.requester = requester_, .generation = question_}, now);
+      const ReplyTag tag = {.requester = requester_, .generation = question_};
+      const Status status =
+          asked_ != nullptr ? asked_->ask(*asked_, node_, tag, now) : node_.ask_remaining(machine_, tag, now);
       question_waits_ = status == Status::ok;
       return status;
     }
@@ -64,11 +66,14 @@ bool NodeTask::note(const Reply& reply) noexcept {
 }
 
 bool NodeTask::take_answer(const Reply& reply) noexcept {
-  const bool told = reply.outcome == Status::ok && reply.value.is(RespKind::integer);
+  bool told = reply.outcome == Status::ok && reply.value.is(RespKind::integer);
   if (question_waits_ && reply.tag.generation == question_) {
     question_waits_ = false;
     question_outcome_ = reply.outcome;
-    if (told) remaining_ = reply.value.integer();
+    if (asked_ != nullptr)
+      told = reply.outcome == Status::ok && asked_->take(*asked_, reply.value);
+    else if (told)
+      remaining_ = reply.value.integer();
     if (told || reply.outcome != Status::ok) return false;
     question_outcome_ = Status::protocol_error;
     node_.session().fail(Status::protocol_error, "a reply of another shape than asked for");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Who holds a lock, and taking it away, by the key's type alone. Those who look are blocking clients: the Asio client has no
-// inspection.
+// Who holds a lock, and taking it away, by the key's type alone.
 #include <string>
 #include <thread>
 
@@ -15,22 +14,16 @@ namespace {
 using holdfast::LockForm;
 using holdfast::LockInfo;
 
-LockInfo info_of(holdfast::Client& client, const std::string& name) {
+LockInfo info_of(Client& client, const std::string& name) {
   LockInfo info;
   TEST_ASSERT_EQUAL(Status::ok, inspect(client, Key(ByteView(name)), info));
   return info;
 }
 
-template <class AnyClient>
-AnyClient& connected(AnyClient& client, const RedisServer& server) {
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
-  return client;
-}
-
 }  // namespace
 
 TEST_ON_SERVER(test_info_should_name_owner_count_and_remaining_time) {
-  holdfast::Client inspector;
+  Client inspector;
   connected(inspector, server);
   Client client;
   Owner owner(connected(client, server));
@@ -161,7 +154,7 @@ TEST_ON_SERVER(test_forced_release_of_either_side_should_wake_as_its_own_release
 
 #ifndef HOLDFAST_TEST_ASIO  // Nobody locks.
 TEST_ON_SERVER(test_info_should_survive_what_is_no_lock) {
-  holdfast::Client client;
+  Client client;
   connected(client, server);
   server.command({"SET", "long", std::string(100000, 'x')});
   TEST_ASSERT_EQUAL(std::size_t{128}, info_of(client, "long").owner.view().size());
@@ -187,7 +180,7 @@ TEST_ON_SERVER(test_info_should_survive_what_is_no_lock) {
 #endif
 
 TEST_ON_SERVER(test_forced_release_should_free_either_kind_and_wake_the_waiter) {
-  holdfast::Client client;
+  Client client;
   Client other;
   connected(client, server);
   Owner owner(connected(other, server));
@@ -213,7 +206,7 @@ TEST_ON_SERVER(test_forced_release_should_free_either_kind_and_wake_the_waiter) 
 
 #ifndef HOLDFAST_TEST_ASIO  // Nobody locks.
 TEST_ON_SERVER(test_forced_release_should_refuse_what_is_no_lock) {
-  holdfast::Client client;
+  Client client;
   connected(client, server);
   server.command("RPUSH k a b");
   bool released = true;
@@ -229,7 +222,7 @@ TEST_ON_SERVER(test_forced_release_should_refuse_what_is_no_lock) {
 // ---- Who waits for a fair lock -------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_queue_should_name_who_waits_in_order_since_when_and_when_heard_of) {
-  holdfast::Client inspector;
+  Client inspector;
   connected(inspector, server);
   holdfast::LockQueue queue;
   queue.waiting = 7;

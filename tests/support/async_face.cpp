@@ -155,6 +155,37 @@ void Client::cancel() {
   loop_.post([this] { client_->cancel(); });
 }
 
+// ---- Inspection ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Of one name, for one operation.
+Status inquire(Client& client, Key key, const std::function<void(AsyncInquiry&, Handler)>& start) {
+  const ByteView name = key.valid() ? key.bytes() : ByteView();
+  std::optional<AsyncInquiry> inquiry;
+  client.loop().call([&] { inquiry.emplace(client.inside(), name); });
+  const Status status = client.loop().complete([&](Handler handler) { start(*inquiry, std::move(handler)); });
+  client.loop().call([&] { inquiry.reset(); });
+  return status;
+}
+
+}  // namespace
+
+Status inspect(Client& client, Key key, LockInfo& info) {
+  return inquire(client, key, [&](AsyncInquiry& asked, Handler handler) { asked.async_inspect(info, handler); });
+}
+Status inspect_queue(Client& client, Key key, LockQueue& queue) {
+  return inquire(client, key, [&](AsyncInquiry& asked, Handler handler) { asked.async_inspect_queue(queue, handler); });
+}
+Status force_release(Client& client, Key key, bool& released) {
+  return inquire(client, key,
+                 [&](AsyncInquiry& asked, Handler handler) { asked.async_force_release(released, handler); });
+}
+Status fenced_set(Client& client, Key resource, std::uint64_t fence, BytesArgument value, bool& written) {
+  return inquire(client, resource,
+                 [&](AsyncInquiry& asked, Handler handler) { asked.async_fenced_set(fence, value, written, handler); });
+}
+
 // ---- Owners ------------------------------------------------------------------------------------------------------
 
 HoldOwner::HoldOwner(Client& client, std::size_t holds) : client_(&client) {

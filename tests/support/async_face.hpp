@@ -16,6 +16,7 @@
 
 #include "holdfast/client_config.hpp"
 #include "holdfast/core/fair_kind.hpp"
+#include "holdfast/core/inquiry.hpp"
 #include "holdfast/core/keep_options.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/read_write_kind.hpp"
@@ -101,6 +102,12 @@ class Client {
   std::unique_ptr<holdfast::AsyncClient> client_;
   mutable std::string text_;
 };
+
+[[nodiscard]] holdfast::Status inspect(Client& client, holdfast::Key key, holdfast::LockInfo& info);
+[[nodiscard]] holdfast::Status inspect_queue(Client& client, holdfast::Key key, holdfast::LockQueue& queue);
+[[nodiscard]] holdfast::Status force_release(Client& client, holdfast::Key key, bool& released);
+[[nodiscard]] holdfast::Status fenced_set(Client& client, holdfast::Key resource, std::uint64_t fence,
+                                          holdfast::BytesArgument value, bool& written);
 
 class HoldOwner {
  public:

@@ -25,7 +25,9 @@ class AsyncLock : public AsyncHandle {
   auto async_remaining_on_server(Duration& remaining, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
         [this, out = &remaining](auto handler) {
-          initiate(std::move(handler), [&](Completion& completion) { record().start_query(*out, completion, *this); });
+          initiate(std::move(handler), [&](Completion& completion) {
+            record().start_query(nullptr, out, record().may_ask(), completion, *this);
+          });
         },
         token);
   }

@@ -35,7 +35,10 @@ class AsyncRecord final : public AsyncHold {
   void start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) override;
   void start_renew(Duration timeout, Completion& completion, AsyncHandle& handle) override;
   void start_release(Completion& completion, AsyncHandle& handle) override;
-  void start_query(Duration& remaining, Completion& completion, AsyncHandle& handle);
+  // What a question is refused with; ok: it may be asked.
+  [[nodiscard]] Status may_ask();
+  // Asks this, or, with nullptr, for the lock's remaining time; `refused` is what it was begun with.
+  void start_query(Question* question, Duration* remaining, Status refused, Completion& completion, AsyncHandle& handle);
   using AsyncHold::post_release;
   Status post_release() override;
   [[nodiscard]] Status forget_loss() override;

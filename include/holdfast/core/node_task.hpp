@@ -18,6 +18,16 @@ namespace holdfast {
 // remaining_unlimited for a key without a TTL.
 [[nodiscard]] Duration remaining_of(std::int64_t milliseconds) noexcept;
 
+// A question that is not for the lock's remaining time. Pointers, so that a program links what it asks.
+struct Question {
+  // Asks by the node. Errors: too_many_requests: there is no room.
+  Status (*ask)(Question& self, Node& node, const ReplyTag& tag, Instant now) noexcept;
+  // A reply that is no error. False: it has another shape than was asked for.
+  bool (*take)(Question& self, const RespValue& reply) noexcept;
+  // After either: another request follows, or `outcome` is what to say.
+  bool (*asks_on)(Question& self, Status& outcome) noexcept;
+};
+
 class NodeTask {
  public:
   // The machine's replies, and those to this call's questions, have this requester.
@@ -61,6 +71,12 @@ class NodeTask {
     remaining_ = remaining_unknown;
     life_.begin(call, deadline, settings);
   }
+  // From now on Call::question asks this; nullptr: for the lock's remaining time. REQUIRES: no call is in progress.
+  void set_question(Question* question) noexcept { asked_ = question; }
+  // The question was answered so: it is to be asked once more, or `outcome` is what it came to. REQUIRES: Call::question.
+  [[nodiscard]] bool asks_on(Status& outcome) const noexcept {
+    return asked_ != nullptr && asked_->asks_on(*asked_, outcome);
+  }
   // With a `timing`, which stays until the call is over, the hold is acquired by it: the machine's is raised or replaced.
   void begin_acquire(Instant now, Instant deadline, Instant end, const TaskSettings& settings,
                      const LockTiming* timing = nullptr) noexcept {
@@ -103,7 +119,10 @@ class NodeTask {
   LockMachine& machine_;
   Node& node_;
   void* requester_;
-  const LockTiming* timing_ = nullptr;          // Of the acquire; nullptr: the machine's.
+  union {
+    Question* asked_ = nullptr;  // Of a question; nullptr: it is for the lock's remaining time.
+    const LockTiming* timing_;   // Of an acquire; nullptr: the machine's.
+  };
   std::int64_t remaining_ = remaining_unknown;  // Of the hold in the way, or what the question was answered.
   std::uint32_t question_ = 1;  // The question's number: an odd one, as an attempt's own question has an even one.
   bool question_waits_ = false;
