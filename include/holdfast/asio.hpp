@@ -9,6 +9,7 @@
 #include "holdfast/asio/async_fair_lock.hpp"
 #include "holdfast/asio/async_inquiry.hpp"
 #include "holdfast/asio/async_lock.hpp"
+#include "holdfast/asio/async_lock_set.hpp"
 #include "holdfast/asio/async_mutex.hpp"
 #include "holdfast/asio/async_owner.hpp"
 #include "holdfast/asio/async_quorum.hpp"

@@ -10,30 +10,27 @@
 // Several names of one node are better one MultiLock. A MultiLock stands where its first name would: where programs mix it on
 // one node with locks on single names of it, they may still block each other, until the deadline.
 //
-// It is no quorum: each lock is held on its own node, and held() wants them all. Thread rule: a set, its locks and their
+// It is no quorum: each lock is held on its own node, and held() wants them all. Locks on quorums may stand beside others in a
+// MixedLockSet (mixed_lock_set.hpp). Thread rule: a set, its locks and their
 // clients are used together, by one thread at a time; held(), valid_until() and remaining() may be called from any thread.
 // No heap.
 #pragma once
 
 #include <cstddef>
 
+#include "holdfast/core/lock_set_task.hpp"
 #include "holdfast/detail/blocking_lock.hpp"
 
 namespace holdfast {
 
-class LockSet {
+// What sets of all locks have in common. Use LockSet or MixedLockSet.
+class LockSetBase {
  public:
-  // Sorts the caller's array: by socket path or by host and port, as configured and in the order of their bytes, then by
-  // database, then by name. All programs must name a node alike.
-  // REQUIRES: connect() was called for each client, and goes where it went; the array, the locks and their clients outlive
-  // the set, and the locks are not acquired and released beside it while it is held.
-  LockSet(BlockingLock** locks, std::size_t count) noexcept;
-  // Posts the releases of what is left. Does not block.
-  ~LockSet();
-  LockSet(const LockSet&) = delete;
-  LockSet& operator=(const LockSet&) = delete;
+  LockSetBase(const LockSetBase&) = delete;
+  LockSetBase& operator=(const LockSetBase&) = delete;
 
-  // ok; invalid_argument when the set is empty, or two of its locks are on one name of one node; what the configuration() of
+  // ok; invalid_argument when the set is empty, or two of its locks can never be had together, as on one name of one
+  // node; what the configuration() of
   // one of its locks says. Then acquire() says so, too.
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
 
@@ -44,8 +41,6 @@ class LockSet {
   // lease. Errors: as BlockingLock::acquire(), the last attempt's; already_held; lock_lost, when one that was taken ran out
   // meanwhile. What was taken is let go of then, without waiting for it.
   [[nodiscard]] Status acquire(Duration wait) noexcept;
-  // The lock that the last acquire() failed at; nullptr behind a grant.
-  [[nodiscard]] const BlockingLock* blocker() const noexcept { return blocker_; }
   // Extends every lease, each counted from its own request. All are asked, whatever the first ones say; a failure leaves the
   // holds as they are. Errors: not_held; the first that BlockingLock::renew() met.
   [[nodiscard]] Status renew() noexcept;
@@ -61,23 +56,84 @@ class LockSet {
     return Client::now() < until;
   }
   // The first of their ends; the epoch when one is not held. Any thread.
-  [[nodiscard]] Instant valid_until() const noexcept;
+  [[nodiscard]] Instant valid_until() const noexcept { return task_.valid_until(); }
   // valid_until() less now, never negative. Any thread.
   [[nodiscard]] Duration remaining() const noexcept;
   // When to call renew(): the first of their times. Instant::max() when nothing is held.
-  [[nodiscard]] Instant renewal_due() const noexcept;
+  [[nodiscard]] Instant renewal_due() const noexcept { return task_.renewal_due(); }
+
+ protected:
+  // What the set does with the locks of its array.
+  struct Table {
+    Status (*configuration)(void* locks, std::size_t place) noexcept;
+    void (*locate)(void* locks, std::size_t place, LockPlace& found) noexcept;
+    void (*move)(void* locks, std::size_t from, std::size_t to) noexcept;
+    Status (*act)(void* locks, std::size_t place, LockSetTask::Act act, Duration wait) noexcept;
+    Instant (*valid_until)(const void* locks, std::size_t place) noexcept;
+    Instant (*renewal_due)(const void* locks, std::size_t place) noexcept;
+  };
+  // The table of an array of these: pointers to locks, or what stands for one; and where one is.
+  template <class Element, void (*find)(const Element& lock, LockPlace& found) noexcept>
+  static constexpr Table table_of = {
+      [](void* locks, std::size_t place) noexcept { return static_cast<Element*>(locks)[place]->configuration(); },
+      [](void* locks, std::size_t place, LockPlace& found) noexcept {
+        find(static_cast<Element*>(locks)[place], found);
+      },
+      [](void* locks, std::size_t from, std::size_t to) noexcept { move_down(static_cast<Element*>(locks), from, to); },
+      [](void* locks, std::size_t place, LockSetTask::Act act, Duration wait) noexcept {
+        const Element& lock = static_cast<Element*>(locks)[place];
+        switch (act) {
+          case LockSetTask::Act::acquire: return lock->acquire(wait);
+          case LockSetTask::Act::renew: return lock->renew();
+          case LockSetTask::Act::release: return lock->release();
+          case LockSetTask::Act::post_release: return lock->post_release();
+          case LockSetTask::Act::over: break;
+        }
+        return Status::ok;
+      },
+      [](const void* locks, std::size_t place) noexcept {
+        return static_cast<const Element*>(locks)[place]->valid_until();
+      },
+      [](const void* locks, std::size_t place) noexcept {
+        return static_cast<const Element*>(locks)[place]->renewal_due();
+      }};
+
+  LockSetBase(const Table& table, void* locks, std::size_t count) noexcept;
+  // Posts the releases of what is left. Does not block.
+  ~LockSetBase();
+
+  static void locate(BlockingLock* const& lock, LockPlace& found) noexcept;
+  // As LockSetTask's.
+  [[nodiscard]] std::size_t blocking_place() const noexcept { return task_.blocker(); }
 
  private:
-  [[nodiscard]] Status take(std::size_t place, Instant deadline) noexcept;
-  // ok, or lock_lost when one that is taken is not held any more.
-  [[nodiscard]] Status check() noexcept;
+  static const LockSetTask::Host host;
 
-  BlockingLock** locks_;
-  std::size_t count_;
-  std::size_t taken_ = 0;  // The first ones of the array.
-  const BlockingLock* blocker_ = nullptr;
+  [[nodiscard]] Status run() noexcept;
+
+  const Table* table_;
+  void* locks_;
+  LockSetTask task_;
   Status configuration_ = Status::ok;
 };
-static_assert(sizeof(LockSet) <= 48, "promised: a set of locks without its locks");
+
+class LockSet : public LockSetBase {
+ public:
+  // Sorts the caller's array: by socket path or by host and port, as configured and in the order of their bytes, then by
+  // database, then by name. All programs must name a node alike.
+  // REQUIRES: connect() was called for each client, and goes where it went; the array, the locks and their clients outlive
+  // the set, and the locks are not acquired and released beside it while it is held.
+  LockSet(BlockingLock** locks, std::size_t count) noexcept
+      : LockSetBase(table_of<BlockingLock*, locate>, locks, count), locks_(locks) {}
+
+  // The lock that the last acquire() failed at; nullptr after a grant.
+  [[nodiscard]] const BlockingLock* blocker() const noexcept {
+    return blocking_place() == LockSetTask::no_place ? nullptr : locks_[blocking_place()];
+  }
+
+ private:
+  BlockingLock** locks_;
+};
+static_assert(sizeof(LockSet) <= 144, "promised: a set of locks without its locks");
 
 }  // namespace holdfast

@@ -111,6 +111,14 @@ Status AsyncQuorumRecord::post_release() {
   return status == Status::ok && machine_.release_owed() != 0 ? Status::too_many_requests : status;
 }
 
+void AsyncQuorumRecord::locate(LockPlace& found) const noexcept {
+  found.node_count = machine_.nodes();
+  for (std::size_t node = 0; node < found.node_count; ++node) found.nodes[node] = &core_->node(node).config();
+  found.sort();
+  found.kind = &machine_.kind();
+  found.key = machine_.key();
+}
+
 Status AsyncQuorumRecord::forget_loss() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;

@@ -129,6 +129,13 @@ Status AsyncRecord::post_release() {
   return status == Status::ok && owes() ? Status::too_many_requests : status;
 }
 
+void AsyncRecord::locate(LockPlace& found) const noexcept {
+  found.nodes[0] = &core_->node().config();
+  found.node_count = 1;
+  found.kind = &machine_.kind();
+  found.key = machine_.key();
+}
+
 Status AsyncRecord::forget_loss() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;

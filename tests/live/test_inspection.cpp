@@ -48,14 +48,13 @@ TEST_ON_SERVER(test_info_should_name_owner_count_and_remaining_time) {
   TEST_ASSERT_EQUAL(std::uint64_t{0}, info.fence);
 }
 
-#ifndef HOLDFAST_TEST_ASIO  // ReadWriteLock is the blocking client's.
 TEST_ON_SERVER(test_info_should_tell_readers_from_a_writer) {
   Client client;
   connected(client, server);
-  holdfast::OwnerOf<2> first(client);
-  holdfast::OwnerOf<2> second(client);
-  holdfast::ReadWriteLock lock(first, "k", {.write = {.lease = 60s}});
-  holdfast::ReadWriteLock other(second, "k");
+  Owner first(client);
+  Owner second(client);
+  ReadWriteLock lock(first, "k", {.write = {.lease = 60s}});
+  ReadWriteLock other(second, "k");
   TEST_ASSERT_EQUAL(Status::ok, lock.read().try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, lock.read().try_acquire());
   LockInfo info = info_of(client, "k");
@@ -87,8 +86,8 @@ TEST_ON_SERVER(test_info_should_tell_readers_from_a_writer) {
 TEST_ON_SERVER(test_info_should_count_the_permits_of_a_semaphore) {
   Client client;
   connected(client, server);
-  holdfast::Semaphore first(client, "k", 3, {.lease = 60s});
-  holdfast::Semaphore second(client, "k", 3, {.lease = 20s});
+  Semaphore first(client, "k", 3, {.lease = 60s});
+  Semaphore second(client, "k", 3, {.lease = 20s});
   TEST_ASSERT_EQUAL(Status::ok, first.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, second.try_acquire());
   LockInfo info = info_of(client, "k");
@@ -122,15 +121,15 @@ TEST_ON_SERVER(test_forced_release_of_either_side_should_wake_as_its_own_release
     for (const bool writes : {false, true}) {
       RawConnection listener(server.socket_path());
       listener.command({"SUBSCRIBE", channel});
-      holdfast::OwnerOf<2> owner(client);
-      holdfast::ReadWriteLock lock(owner, ByteView(name));
+      Owner owner(client);
+      ReadWriteLock lock(owner, ByteView(name));
       TEST_ASSERT_EQUAL(Status::ok, writes ? lock.write().try_acquire() : lock.read().try_acquire());
       Status outcome = Status::outcome_unknown;
       std::thread waiter([&] {
         Client own;
         (void)own.connect(config_for(server.unix_url()));
-        holdfast::OwnerOf<2> me(own);
-        holdfast::ReadWriteLock mine(me, ByteView(name));
+        Owner me(own);
+        ReadWriteLock mine(me, ByteView(name));
         outcome = writes ? mine.read().acquire(20s) : mine.write().acquire(20s);
         if (outcome == Status::ok) outcome = writes ? mine.read().release() : mine.write().release();
       });
@@ -150,9 +149,7 @@ TEST_ON_SERVER(test_forced_release_of_either_side_should_wake_as_its_own_release
     }
   }
 }
-#endif
 
-#ifndef HOLDFAST_TEST_ASIO  // Nobody locks.
 TEST_ON_SERVER(test_info_should_survive_what_is_no_lock) {
   Client client;
   connected(client, server);
@@ -177,7 +174,6 @@ TEST_ON_SERVER(test_info_should_survive_what_is_no_lock) {
   LockInfo untouched;
   TEST_ASSERT_EQUAL(Status::invalid_argument, inspect(client, Key(ByteView("")), untouched));
 }
-#endif
 
 TEST_ON_SERVER(test_forced_release_should_free_either_kind_and_wake_the_waiter) {
   Client client;
@@ -204,7 +200,6 @@ TEST_ON_SERVER(test_forced_release_should_free_either_kind_and_wake_the_waiter) 
   }
 }
 
-#ifndef HOLDFAST_TEST_ASIO  // Nobody locks.
 TEST_ON_SERVER(test_forced_release_should_refuse_what_is_no_lock) {
   Client client;
   connected(client, server);
@@ -217,7 +212,6 @@ TEST_ON_SERVER(test_forced_release_should_refuse_what_is_no_lock) {
   TEST_ASSERT_EQUAL(Status::wrong_type, force_release(client, Key(ByteView("k")), released));
   TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
 }
-#endif
 
 // ---- Who waits for a fair lock -------------------------------------------------------------------------------------
 

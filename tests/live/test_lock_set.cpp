@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "live_fixture.hpp"
+#include "live_nodes.hpp"
 #include "patience.hpp"
 
 using namespace holdfast;
@@ -303,4 +304,69 @@ TEST_ON_SERVER(test_sets_in_opposite_order_should_not_deadlock) {
   other.join();
   TEST_ASSERT_EQUAL(0, crowded.load());
   TEST_ASSERT_EQUAL(0, refused.load());
+}
+
+// ---- With locks on quorums -------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_mixed_set_should_hold_all_or_nothing_on_a_server_and_a_quorum) {
+  LiveNodes nodes(server.binary(), 3);
+  Party party(server);
+  Party rival(server);
+  Quorum<3> quorum;
+  Quorum<3> other;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
+  TEST_ASSERT_EQUAL(Status::ok, connect(other, nodes.configs()));
+  await_voters(quorum, 7);
+  constexpr QuorumTiming calm = {.lease = 60s, .node_timeout = 12s};
+  Mutex stock(party.client, "stock", {.lease = 60s});
+  RedlockMutex<3> orders(quorum, "orders", calm);
+  RedlockReentrantLock<3> more(quorum, "more", calm);
+  AnyLock locks[] = {&more, &stock, &orders};
+  MixedLockSet set(locks, 3);
+  TEST_ASSERT_EQUAL(Status::ok, set.configuration());
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(20s));
+  TEST_ASSERT_TRUE(set.held() && stock.held() && orders.held() && more.held());
+  TEST_ASSERT_TRUE(set.blocker() == nullptr);
+  TEST_ASSERT_TRUE(set.valid_until() <= orders.valid_until() && set.valid_until() <= stock.valid_until());
+  RedlockMutex<3> theirs(other, "orders", calm);
+  TEST_ASSERT_EQUAL(Status::lock_busy, theirs.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, set.renew());
+  TEST_ASSERT_EQUAL(Status::ok, set.release());
+  TEST_ASSERT_FALSE(stock.held() || orders.held() || more.held());
+  // One that is not to be had, on either: nothing of the others is left.
+  Mutex busy(rival.client, "stock", {.lease = 60s});
+  for (const bool on_server : {true, false}) {
+    TEST_ASSERT_EQUAL(Status::ok, on_server ? busy.acquire(20s) : theirs.acquire(20s));
+    TEST_ASSERT_EQUAL(Status::lock_busy, set.acquire(200ms));
+    TEST_ASSERT_TRUE(set.blocker() != nullptr);
+    TEST_ASSERT_TRUE(on_server ? set.blocker()->one() == &stock : set.blocker()->many() == &orders);
+    TEST_ASSERT_FALSE(stock.held() || orders.held() || more.held());
+    TEST_ASSERT_EQUAL(Status::ok, on_server ? busy.release() : theirs.release());
+  }
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(20s));
+  TEST_ASSERT_EQUAL(Status::ok, set.post_release());
+}
+
+TEST_ON_SERVER(test_mixed_sets_should_take_their_locks_in_one_order) {
+  LiveNodes nodes(server.binary(), 3);
+  Party party(server);
+  Quorum<3> quorum;
+  Quorum<3> turned;
+  std::vector<ClientConfig> configs = nodes.configs();
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, configs));
+  std::swap(configs[0], configs[2]);
+  TEST_ASSERT_EQUAL(Status::ok, connect(turned, configs));
+  Mutex single(party.client, "a");
+  RedlockMutex<3> b(quorum, "b");
+  RedlockMutex<3> c(turned, "c");
+  RedlockMutex<3> twin(turned, "b");
+  AnyLock locks[] = {&c, &single, &b};
+  const MixedLockSet set(locks, 3);
+  TEST_ASSERT_EQUAL(Status::ok, set.configuration());
+  std::string names;
+  for (const AnyLock& lock : locks)
+    if (lock.many() != nullptr) names += lock.many()->key().bytes().string_view();
+  TEST_ASSERT_EQUAL("bc", names);
+  AnyLock twins[] = {&twin, &single, &b};
+  TEST_ASSERT_EQUAL(Status::invalid_argument, MixedLockSet(twins, 3).configuration());
 }

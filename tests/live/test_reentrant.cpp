@@ -347,7 +347,6 @@ TEST_ON_SERVER(test_fence_should_be_larger_than_counter_and_time_or_nothing_be_t
   }
 }
 
-#ifndef HOLDFAST_TEST_ASIO  // Nobody locks.
 TEST_ON_SERVER(test_resource_should_refuse_a_smaller_fence_and_take_the_same_again) {
   Client client;
   connected(client, server);
@@ -374,7 +373,6 @@ TEST_ON_SERVER(test_resource_should_refuse_a_smaller_fence_and_take_the_same_aga
   TEST_ASSERT_EQUAL(Status::wrong_type, fenced_set(client, Key("list"), 5, "x", untouched));
   TEST_ASSERT_TRUE(untouched);
 }
-#endif
 
 TEST_ON_SERVER(test_mutex_should_carry_a_fence_where_it_is_asked_for) {
   Client client;

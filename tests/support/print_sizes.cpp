@@ -20,7 +20,7 @@ int main() {
       {"MultiLock", sizeof(MultiLock), 64},
       {"ReadWriteLock", sizeof(ReadWriteLock), 2 * 64},
       {"Semaphore", sizeof(Semaphore), 640},
-      {"LockSet", sizeof(LockSet), 48},
+      {"LockSet", sizeof(LockSet), 144},
       {"OwnerOf<1>", sizeof(OwnerOf<1>), 24 + 640},
       {"Owner", sizeof(Owner), 24 + 8 * 640},
       {"Watchdog", sizeof(Watchdog), 32 * 1024},

@@ -170,6 +170,7 @@ class AsyncHandle : private OperationOwner {
 
  private:
   friend class AsyncHold;
+  friend class AsyncLockSet;
 
   void cancel_operation(Completion& completion) final {
     if (!refused()) hold_->cancel_operation(completion, *this);

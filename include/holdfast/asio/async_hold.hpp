@@ -12,6 +12,7 @@
 #include "holdfast/core/hold_share.hpp"
 #include "holdfast/core/keep_options.hpp"
 #include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/lock_set_task.hpp"
 #include "holdfast/core/lock_task.hpp"
 #include "holdfast/detail/keeping.hpp"
 #include "holdfast/detail/linked_place.hpp"
@@ -29,6 +30,9 @@ class AsyncHold : protected Sleeper {
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
   // As its machine counts.
   [[nodiscard]] virtual std::uint32_t count() const noexcept = 0;
+  [[nodiscard]] virtual Instant renewal_due() const noexcept = 0;
+  // Where it is: see LockSetTask.
+  virtual void locate(LockPlace& found) const noexcept = 0;
 
   // Any thread.
   [[nodiscard]] bool held() const noexcept { return !orphaned() && keeping_.held(); }
@@ -90,6 +94,7 @@ class AsyncHold : protected Sleeper {
 
  private:
   friend class AsyncLoop;
+  friend class AsyncLockSet;
 
   void tell_waiter(AsyncHandle& handle, Status status);
   void tell();

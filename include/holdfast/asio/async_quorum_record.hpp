@@ -30,6 +30,8 @@ class AsyncQuorumRecord : public AsyncHold {
   [[nodiscard]] const QuorumMachine& machine() const noexcept { return machine_; }
   [[nodiscard]] AsyncLoop& loop() const noexcept override;
   [[nodiscard]] std::uint32_t count() const noexcept override { return machine_.count(); }
+  [[nodiscard]] Instant renewal_due() const noexcept override { return machine_.renewal_due(); }
+  void locate(LockPlace& found) const noexcept override;
 
   void start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) override;
   void start_renew(Duration timeout, Completion& completion, AsyncHandle& handle) override;

@@ -31,6 +31,8 @@ class AsyncRecord final : public AsyncHold {
   [[nodiscard]] const LockMachine& machine() const noexcept { return machine_; }
   [[nodiscard]] AsyncLoop& loop() const noexcept override;
   [[nodiscard]] std::uint32_t count() const noexcept override { return machine_.count(); }
+  [[nodiscard]] Instant renewal_due() const noexcept override { return machine_.renewal_due(); }
+  void locate(LockPlace& found) const noexcept override;
 
   void start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) override;
   void start_renew(Duration timeout, Completion& completion, AsyncHandle& handle) override;
@@ -38,7 +40,8 @@ class AsyncRecord final : public AsyncHold {
   // What a question is refused with; ok: it may be asked.
   [[nodiscard]] Status may_ask();
   // Asks this, or, with nullptr, for the lock's remaining time; `refused` is what it was begun with.
-  void start_query(Question* question, Duration* remaining, Status refused, Completion& completion, AsyncHandle& handle);
+  void start_query(Question* question, Duration* remaining, Status refused, Completion& completion,
+                   AsyncHandle& handle);
   using AsyncHold::post_release;
   Status post_release() override;
   [[nodiscard]] Status forget_loss() override;
@@ -90,7 +93,7 @@ class AsyncRecord final : public AsyncHold {
   std::uint8_t awaited_place_ = 0;
   bool automatic_lease_ = false;
   bool to_be_kept_ = false;  // From the next grant on, for the rest of the hold.
-  bool cancelled_ = false;  // The operation is being ended.
+  bool cancelled_ = false;   // The operation is being ended.
   bool push_refused_ = false;
   std::shared_ptr<AsyncClientCore> core_;
   RenewalSchedule::Place* place_ = nullptr;  // While the hold is kept.

@@ -151,7 +151,7 @@ class BlockingLock {
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return refused() ? 0 : record_->machine().fence(); }
 
  private:
-  friend class LockSet;
+  friend class LockSetBase;
 
   static constexpr Token no_token = Token::none();
 

@@ -77,6 +77,7 @@ class QuorumLock {
     return !orphaned() && read_clock() < machine_.vote(node).counts_until;
   }
   [[nodiscard]] Key key() const noexcept { return machine_.key(); }
+  [[nodiscard]] const LockKind& kind() const noexcept { return machine_.kind(); }
   [[nodiscard]] const Token& token() const noexcept { return machine_.token(); }
   [[nodiscard]] QuorumClient& quorum() const noexcept { return *quorum_; }
 

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+//
+// The life of a set's call: what comes next, what is undone, and the one order of all sets.
+#include "unity_style.hpp"
+
+#include <string>
+#include <vector>
+
+#include "holdfast/core/lock_set_task.hpp"
+#include "holdfast/core/multi_kind.hpp"
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/name_list.hpp"
+#include "printers.hpp"
+
+using namespace holdfast;
+
+using Act = LockSetTask::Act;
+using Call = LockSetTask::Call;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
+
+// Three locks, of which each is held until then.
+struct Desk {
+  Instant now = start;
+  std::vector<Instant> ends{3};
+  std::vector<Instant> due = {Instant::max(), Instant::max(), Instant::max()};
+  static constexpr LockSetTask::Host host = {
+      [](const void* self, std::size_t place) noexcept { return static_cast<const Desk*>(self)->ends[place]; },
+      [](const void* self, std::size_t place) noexcept { return static_cast<const Desk*>(self)->due[place]; }};
+  LockSetTask task{host, this, 3};
+
+  void acquire(Duration wait = 2s) { TEST_ASSERT_EQUAL(Status::ok, task.begin_acquire(now, wait)); }
+  void expect(Act act, std::size_t place) {
+    TEST_ASSERT_TRUE(task.step(now) == act);
+    TEST_ASSERT_EQUAL(place, task.place());
+  }
+  void expect_over(Status status) {
+    TEST_ASSERT_TRUE(task.step(now) == Act::over);
+    TEST_ASSERT_TRUE(task.over());
+    TEST_ASSERT_EQUAL(status, task.status());
+  }
+  void grant(std::size_t place, Duration lease = 10s) {
+    expect(Act::acquire, place);
+    ends[place] = now + lease;
+    task.handle(Status::ok);
+  }
+  void undo(std::size_t from) {
+    for (std::size_t place = from; place-- != 0;) {
+      expect(Act::post_release, place);
+      task.handle(Status::ok);
+    }
+  }
+  void hold() {
+    acquire();
+    for (const std::size_t place : {0U, 1U, 2U}) grant(place);
+    expect_over(Status::ok);
+  }
+};
+
+ClientConfig at(const char* host, std::uint16_t port = 6379, int database = 0) {
+  ClientConfig config;
+  config.host.assign(ByteView(host, std::strlen(host)));
+  config.port = port;
+  config.database = database;
+  return config;
+}
+
+LockPlace place_of(const std::vector<const ClientConfig*>& nodes, const char* name, const LockKind& kind = mutex_kind) {
+  LockPlace place;
+  for (const ClientConfig* const node : nodes) place.nodes[place.node_count++] = node;
+  place.kind = &kind;
+  place.key = Key(ByteView(name, std::strlen(name)));
+  place.sort();
+  return place;
+}
+
+}  // namespace
+
+// ---- Acquire -----------------------------------------------------------------------------------------------------
+
+TEST(test_locks_should_be_taken_one_after_the_other_within_one_deadline) {
+  Desk desk;
+  desk.acquire(2s);
+  desk.expect(Act::acquire, 0);
+  TEST_ASSERT_TRUE(desk.task.wait() == 2s);
+  desk.ends[0] = desk.now + 10s;
+  desk.task.handle(Status::ok);
+  desk.now = desk.now + 500ms;
+  desk.expect(Act::acquire, 1);
+  TEST_ASSERT_TRUE(desk.task.wait() == 1500ms);
+  desk.ends[1] = desk.now + 10s;
+  desk.task.handle(Status::ok);
+  desk.now = desk.now + 5s;  // Each has an attempt.
+  desk.expect(Act::acquire, 2);
+  TEST_ASSERT_TRUE(desk.task.wait() == 0s);
+  desk.ends[2] = desk.now + 10s;
+  desk.task.handle(Status::ok);
+  desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL(std::size_t{3}, desk.task.taken());
+  TEST_ASSERT_EQUAL(LockSetTask::no_place, desk.task.blocker());
+  TEST_ASSERT_EQUAL(start + 10s, desk.task.valid_until());
+}
+
+TEST(test_what_was_taken_should_be_let_go_of_in_reverse_where_one_is_not_to_be_had) {
+  Desk desk;
+  desk.acquire(0s);
+  desk.grant(0);
+  desk.grant(1);
+  desk.expect(Act::acquire, 2);
+  desk.task.handle(Status::lock_busy);
+  desk.undo(2);
+  desk.expect_over(Status::lock_busy);
+  TEST_ASSERT_EQUAL(std::size_t{0}, desk.task.taken());
+  TEST_ASSERT_EQUAL(std::size_t{2}, desk.task.blocker());
+}
+
+TEST(test_refusal_that_is_not_waited_out_should_end_the_wait) {
+  Desk desk;
+  desk.acquire(2s);
+  desk.grant(0);
+  desk.due[0] = desk.now + 100ms;  // So it is no question of time.
+  desk.expect(Act::acquire, 1);
+  desk.task.handle(Status::no_permission);
+  desk.undo(1);
+  desk.expect_over(Status::no_permission);
+}
+
+TEST(test_what_is_taken_should_be_renewed_while_the_next_is_waited_for) {
+  Desk desk;
+  desk.acquire(20s);
+  desk.grant(0);
+  desk.due[0] = desk.now + 3s;
+  desk.grant(1);
+  desk.due[1] = desk.now + 4s;
+  desk.expect(Act::acquire, 2);
+  TEST_ASSERT_TRUE(desk.task.wait() == 3s);
+  desk.now = desk.now + 3s;
+  desk.task.handle(Status::lock_busy);
+  desk.expect(Act::renew, 0);
+  desk.due[0] = desk.now + 3s;
+  desk.task.handle(Status::timed_out);  // What it came to is seen by the end of the hold.
+  desk.expect(Act::acquire, 2);
+  TEST_ASSERT_TRUE(desk.task.wait() == 1s);
+  desk.due[1] = desk.now;  // Due at once, and a renewal fails at once: no wait is shorter than that.
+  desk.task.handle(Status::lock_busy);
+  desk.expect(Act::renew, 1);
+  desk.task.handle(Status::not_connected);
+  desk.expect(Act::acquire, 2);
+  TEST_ASSERT_TRUE(desk.task.wait() == 10ms);
+}
+
+TEST(test_loss_of_one_that_is_taken_should_end_the_call) {
+  for (const bool waits : {true, false}) {
+    Desk desk;
+    desk.acquire(20s);
+    desk.grant(0, 2s);
+    desk.grant(1);
+    desk.due[0] = desk.now + 1s;
+    desk.expect(Act::acquire, 2);
+    desk.now = desk.now + 2s;
+    if (waits) {
+      desk.task.handle(Status::lock_busy);
+      desk.expect(Act::renew, 0);
+      desk.task.handle(Status::lock_lost);
+      desk.undo(2);
+    } else {
+      desk.ends[2] = desk.now + 10s;
+      desk.task.handle(Status::ok);
+      desk.undo(3);
+    }
+    desk.expect_over(Status::lock_lost);
+    TEST_ASSERT_EQUAL(std::size_t{0}, desk.task.blocker());
+  }
+}
+
+TEST(test_cancelled_acquire_should_let_go_of_what_was_taken_and_ask_for_nothing_more) {
+  Desk desk;
+  desk.acquire();
+  desk.grant(0);
+  desk.expect(Act::acquire, 1);
+  desk.task.cancel();
+  desk.ends[1] = desk.now + 10s;
+  desk.task.handle(Status::ok);  // It was granted meanwhile.
+  desk.undo(2);
+  desk.expect_over(Status::cancelled);
+  desk.hold();  // And is forgotten.
+}
+
+TEST(test_cancelled_release_should_wait_for_nobody_and_leave_nothing) {
+  Desk desk;
+  desk.hold();
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.begin(Call::release));
+  desk.expect(Act::release, 2);
+  desk.task.cancel();
+  desk.task.handle(Status::ok);
+  desk.undo(2);
+  desk.expect_over(Status::cancelled);
+  TEST_ASSERT_EQUAL(std::size_t{0}, desk.task.taken());
+}
+
+TEST(test_cancelled_renewal_should_ask_nobody_more_and_leave_the_holds) {
+  Desk desk;
+  desk.hold();
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.begin(Call::renew));
+  desk.expect(Act::renew, 0);
+  desk.task.cancel();
+  desk.task.handle(Status::ok);
+  desk.expect_over(Status::cancelled);
+  TEST_ASSERT_EQUAL(std::size_t{3}, desk.task.taken());
+}
+
+TEST(test_commands_should_be_refused_where_they_make_no_sense) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Status::invalid_argument, desk.task.begin_acquire(desk.now, -1ns));
+  TEST_ASSERT_EQUAL(Status::not_held, desk.task.begin(Call::renew));
+  TEST_ASSERT_EQUAL(Status::not_held, desk.task.begin(Call::release));
+  desk.hold();
+  TEST_ASSERT_EQUAL(Status::already_held, desk.task.begin_acquire(desk.now, 1s));
+  TEST_ASSERT_TRUE(desk.task.over());
+}
+
+// ---- Renew and release -------------------------------------------------------------------------------------------
+
+TEST(test_all_should_be_renewed_whatever_the_first_ones_say) {
+  Desk desk;
+  desk.hold();
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.begin(Call::renew));
+  for (const std::size_t place : {0U, 1U, 2U}) {
+    desk.expect(Act::renew, place);
+    desk.task.handle(place == 1 ? Status::timed_out : place == 2 ? Status::lock_lost : Status::ok);
+  }
+  desk.expect_over(Status::timed_out);
+  TEST_ASSERT_EQUAL(std::size_t{3}, desk.task.taken());
+}
+
+TEST(test_all_should_be_released_the_last_one_first_whatever_they_say) {
+  Desk desk;
+  desk.hold();
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.begin(Call::release));
+  for (const std::size_t place : {2U, 1U, 0U}) {
+    desk.expect(Act::release, place);
+    desk.task.handle(place == 1 ? Status::lock_lost : Status::ok);
+  }
+  desk.expect_over(Status::lock_lost);
+  TEST_ASSERT_EQUAL(std::size_t{0}, desk.task.taken());
+  TEST_ASSERT_EQUAL(Instant::max(), desk.task.renewal_due());
+}
+
+// ---- The order ---------------------------------------------------------------------------------------------------
+
+TEST(test_order_should_be_by_address_then_database_then_name) {
+  const ClientConfig a = at("a");
+  const ClientConfig a_later = at("a", 6380);
+  const ClientConfig a_database = at("a", 6379, 1);
+  const ClientConfig b = at("b");
+  ClientConfig local;
+  local.socket_path.assign(ByteView("/run/redis"));
+  const LockPlace places[] = {place_of({&a}, "x"),       place_of({&a}, "y"),     place_of({&a_database}, "a"),
+                              place_of({&b, &a}, "a"),   place_of({&b, &a}, "b"), place_of({&a_later, &a, &b}, "a"),
+                              place_of({&a_later}, "a"), place_of({&b}, "a"),     place_of({&local}, "a")};
+  // A quorum comes after what is on its first node alone, and before what is on a later one.
+  const std::size_t order[] = {0, 1, 2, 5, 3, 4, 6, 7, 8};
+  for (std::size_t left = 0; left < 9; ++left)
+    for (std::size_t right = 0; right < 9; ++right) {
+      const int expected = left < right ? -1 : left > right ? 1 : 0;
+      const int found = compare(places[order[left]], places[order[right]]);
+      TEST_ASSERT_EQUAL(expected, found < 0 ? -1 : found > 0 ? 1 : 0);
+    }
+}
+
+TEST(test_quorum_should_have_one_place_whatever_order_its_nodes_are_named_in) {
+  const ClientConfig nodes[] = {at("a"), at("b"), at("c")};
+  TEST_ASSERT_EQUAL(
+      0, compare(place_of({&nodes[0], &nodes[1], &nodes[2]}, "k"), place_of({&nodes[2], &nodes[0], &nodes[1]}, "k")));
+}
+
+TEST(test_locks_that_can_never_be_had_together_should_be_found) {
+  const ClientConfig nodes[] = {at("a"), at("b"), at("c"), at("d")};
+  const LockPlace one = place_of({&nodes[0]}, "k");
+  const LockPlace quorum = place_of({&nodes[0], &nodes[1], &nodes[2]}, "k");
+  const LockPlace overlapping = place_of({&nodes[1], &nodes[2], &nodes[3]}, "k");
+  TEST_ASSERT_TRUE(excludes(one, one));
+  TEST_ASSERT_TRUE(excludes(quorum, quorum));
+  TEST_ASSERT_TRUE(excludes(quorum, overlapping));
+  TEST_ASSERT_FALSE(excludes(one, quorum));  // Two nodes are left to it.
+  TEST_ASSERT_TRUE(excludes(quorum, one));
+  TEST_ASSERT_FALSE(excludes(one, place_of({&nodes[0]}, "l")));
+  TEST_ASSERT_FALSE(excludes(one, place_of({&nodes[1]}, "k")));
+  const ByteView names[] = {"j", "k"};
+  const NameList list(names, 2);
+  LockPlace multi = place_of({&nodes[0]}, "", multi_kind);
+  multi.key = list.key();
+  TEST_ASSERT_TRUE(excludes(one, multi) && excludes(multi, one));
+}
