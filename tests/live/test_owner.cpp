@@ -3,6 +3,7 @@
 // An owner's storage on real servers: how many holds it has places for, and what its handles leave behind, whatever the order
 // in which they acquire, release and go. An order of destruction that is wrong is an assertion. What only an event loop can do,
 // an operation through each of two handles at the same time, is in test_asio_owner.cpp.
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -253,6 +254,29 @@ TEST_ON_SERVER(test_inner_lock_with_a_longer_lease_should_raise_that_of_the_hold
   TEST_ASSERT_EQUAL(Status::ok, outer.post_release());
   TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());
   expect_lease(5s);
+}
+
+TEST_ON_SERVER(test_inner_lock_with_the_automatic_lease_should_have_the_hold_kept_until_its_end) {
+  constexpr Duration lease = 900ms;
+  Client client;
+  Owner owner(connected(client, server));
+  ReentrantLock outer(owner, "k", {.lease = lease});
+  ReentrantLock inner(owner, "k", {.lease = lease, .kept = true});
+  const auto lives = [&](Duration duration) {
+    for (const Instant until = Client::now() + duration; Client::now() < until; ::poll(nullptr, 0, 5)) {
+      (void)client.tend();
+      if (!outer.held()) return false;
+    }
+    return true;
+  };
+  TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, inner.try_acquire());
+  TEST_ASSERT_TRUE(lives(2 * lease));
+  TEST_ASSERT_EQUAL(Status::ok, inner.release());
+  TEST_ASSERT_TRUE(lives(2 * lease));
+  TEST_ASSERT_EQUAL(Status::ok, outer.release());
+  TEST_ASSERT_EQUAL(Status::ok, outer.try_acquire());
+  TEST_ASSERT_FALSE(lives(2 * lease));
 }
 
 TEST_ON_SERVER(test_owner_that_goes_before_its_locks_should_be_an_assertion) {

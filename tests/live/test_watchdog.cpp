@@ -100,7 +100,7 @@ TEST_ON_SERVER(test_explicit_lease_should_run_out_and_the_automatic_one_be_kept)
   TEST_ASSERT_TRUE(comes([&] { return of_that_length.valid_until() > first_end; }));
 }
 
-#ifndef HOLDFAST_TEST_ASIO  // Each lock object of the Asio client is an owner of its own.
+#ifndef HOLDFAST_TEST_ASIO  // The loop keeps what it holds without a watchdog: test_owner.cpp looks.
 TEST_ON_SERVER(test_inner_automatic_lease_should_have_the_hold_kept_from_then_on) {
   for (const bool watched : {true, false}) {
     Guarded guarded(server);
