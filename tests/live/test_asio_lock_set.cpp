@@ -33,7 +33,8 @@ TEST_ON_SERVER(test_set_should_hold_all_or_nothing_on_two_nodes) {
   AsyncClient there(world.loop.get_executor());
   TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, there, AsioWorld::patient_config(far.unix_url())));
   AsyncMutex first(world.client, "k", {.lease = 60s});
-  AsyncReentrantLock second(there, "k", {.lease = 60s});
+  AsyncOwner owner(there);
+  AsyncReentrantLock second(owner, "k", {.lease = 60s});
   AsyncMutex third(there, "x", {.lease = 30s});
   AsyncHandle* locks[] = {&third, &second, &first};
   AsyncLockSet set(locks, 3);
