@@ -16,7 +16,7 @@ constinit const LockSetTask::Host AsyncLockSet::host = {
     }};
 
 AsyncLockSet::AsyncLockSet(AsyncHandle** locks, std::size_t count)
-    : locks_(locks), task_(host, this, count), link_(std::make_shared<Link>(this)) {
+    : locks_(locks), task_(host, this, count), link_(std::make_shared<Link>(Link{this})) {
   HOLDFAST_ASSERT(count != 0);
   configuration_ = arrange(
       count, locks,
