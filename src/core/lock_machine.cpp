@@ -15,6 +15,14 @@ constexpr std::chrono::milliseconds whole_milliseconds(Duration duration) noexce
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
 }
 
+[[gnu::noinline]] Duration validity_of(const LockTiming& timing) noexcept {
+  return timing.effective_lease() - timing.effective_drift();
+}
+
+[[gnu::noinline]] std::uint32_t lease_milliseconds(const LockTiming& timing) noexcept {
+  return static_cast<std::uint32_t>(whole_milliseconds(timing.effective_lease()).count());
+}
+
 // The reply was given up by the session, which compensates what may have run.
 bool given_up(Status outcome) noexcept {
   return outcome == Status::timed_out || outcome == Status::transport_closed || outcome == Status::cancelled;
@@ -80,22 +88,22 @@ Status LockMachine::configure(Key key, const LockTiming& timing) noexcept {
 }
 
 void LockMachine::set_timing(const LockTiming& timing) noexcept {
-  const Duration length = timing.effective_lease();
-  validity_ = length - timing.effective_drift();
-  compensation_.lease_milliseconds = static_cast<std::uint32_t>(whole_milliseconds(length).count());
+  validity_ = validity_of(timing);
+  compensation_.lease_milliseconds = lease_milliseconds(timing);
 }
 
 // What extends the hold asks for this, or for what it has.
-inline void LockMachine::ask_for(const LockTiming* timing) noexcept {
+[[gnu::noinline]] void LockMachine::ask_for(const LockTiming* timing) noexcept {
   raised_milliseconds_ = 0;
   if (timing == nullptr || timing->effective_lease() <= lease()) return;
-  const LockTiming raised = this->timing().raised_by(*timing);
-  raised_milliseconds_ = static_cast<std::uint32_t>(whole_milliseconds(raised.lease).count());
-  raised_validity_ = raised.lease - raised.drift;
+  // As LockTiming::raised_by() says, in fewer bytes.
+  const Duration validity = validity_of(*timing);
+  raised_milliseconds_ = lease_milliseconds(*timing);
+  raised_validity_ = validity > validity_ ? validity : validity_;
 }
 
 // It was confirmed.
-inline void LockMachine::take_raised() noexcept {
+[[gnu::noinline]] void LockMachine::take_raised() noexcept {
   if (raised_milliseconds_ == 0) return;
   compensation_.lease_milliseconds = raised_milliseconds_;
   validity_ = raised_validity_;
