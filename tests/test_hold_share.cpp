@@ -108,9 +108,9 @@ TEST(test_handles_that_are_all_gone_should_leave_nothing) {
   for (int round = 0; round < 20'000; ++round) {
     setUp();
     shares = {};
-    for (unsigned steps = random() % 12; steps != 0; --steps) {
+    for (auto steps = random() % 12; steps != 0; --steps) {
       HoldShare& share = shares[random() % shares.size()];
-      const unsigned deed = random() % 5;
+      const auto deed = random() % 5;
       if (deed < 3)
         acquire(share);
       else if (deed == 3 && count != 0)

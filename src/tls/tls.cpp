@@ -256,7 +256,10 @@ bool Tls::set_up(Place& place, int socket, const char* host) noexcept {
   const char* const name = config_.server_name.empty() ? host : config_.server_name.c_str();
   if (is_address(name)) return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(place.session), name) == 1;
   SSL_set_hostflags(place.session, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  return SSL_set_tlsext_host_name(place.session, name) == 1 && SSL_set1_host(place.session, name) == 1;
+  // What SSL_set_tlsext_host_name() is, without its cast.
+  const long named =
+      SSL_ctrl(place.session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(name));
+  return named == 1 && SSL_set1_host(place.session, name) == 1;
 }
 
 StreamLayer* Tls::open_layer(StreamSecurity& security, int socket, const char* host) noexcept {
