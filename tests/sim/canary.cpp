@@ -289,8 +289,8 @@ Status draw_one_for_all(HoldRecord&, Token& token) noexcept {
 
 Status wait_without_floor(HoldRecord& record, NodeTask& task) noexcept {
   const Instant deadline = task.life().deadline();
-  Status outcome = record.try_acquire();
-  while (outcome == Status::lock_busy && Client::now() < deadline) outcome = record.try_acquire();
+  Status outcome = record.try_acquire(nullptr);
+  while (outcome == Status::lock_busy && Client::now() < deadline) outcome = record.try_acquire(nullptr);
   return outcome;
 }
 
@@ -298,28 +298,28 @@ void sleep_of(Duration length) { World::current()->sleep(length.count()); }
 
 Status wait_asleep(HoldRecord& record, NodeTask& task) noexcept {
   const Instant deadline = task.life().deadline();
-  if (const Status outcome = record.try_acquire(); outcome != Status::lock_busy) return outcome;
+  if (const Status outcome = record.try_acquire(nullptr); outcome != Status::lock_busy) return outcome;
   while (Client::now() < deadline) sleep_of(deadline - Client::now());
-  return record.try_acquire();
+  return record.try_acquire(nullptr);
 }
 
 Status wait_too_long(HoldRecord& record, NodeTask& task) noexcept {
   const Instant deadline = task.life().deadline();
-  Status outcome = record.try_acquire();
+  Status outcome = record.try_acquire(nullptr);
   const Instant late = deadline + std::chrono::seconds(60);
   while (outcome == Status::lock_busy && Client::now() < late) {
     sleep_of(std::chrono::milliseconds(50));
-    outcome = record.try_acquire();
+    outcome = record.try_acquire(nullptr);
   }
   return outcome;
 }
 
 Status wait_without_tending(HoldRecord& record, NodeTask& task) noexcept {
   const Instant deadline = task.life().deadline();
-  Status outcome = record.try_acquire();
+  Status outcome = record.try_acquire(nullptr);
   while (outcome == Status::lock_busy && Client::now() < deadline) {
     sleep_of(std::min<Duration>(std::chrono::seconds(2), deadline - Client::now()));
-    outcome = record.try_acquire();
+    outcome = record.try_acquire(nullptr);
   }
   return outcome;
 }
@@ -327,7 +327,7 @@ Status wait_without_tending(HoldRecord& record, NodeTask& task) noexcept {
 // As one does whose subscription is refused.
 Status wait_and_dial(HoldRecord& record, NodeTask& task) noexcept {
   const Instant deadline = task.life().deadline();
-  Status outcome = record.try_acquire();
+  Status outcome = record.try_acquire(nullptr);
   while (outcome == Status::lock_busy && Client::now() < deadline) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -337,13 +337,13 @@ Status wait_and_dial(HoldRecord& record, NodeTask& task) noexcept {
     (void)::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
     sleep_of(std::chrono::milliseconds(10));
     (void)::close(socket);
-    outcome = record.try_acquire();
+    outcome = record.try_acquire(nullptr);
   }
   return outcome;
 }
 
 Status wait_for_wake(HoldRecord& record, NodeTask& task) noexcept {
-  if (const Status outcome = record.try_acquire(); outcome != Status::lock_busy) return outcome;
+  if (const Status outcome = record.try_acquire(nullptr); outcome != Status::lock_busy) return outcome;
   const Instant deadline = task.life().deadline();
   const Instant now = Client::now();
   sleep_of((deadline - now) / 2);
