@@ -19,9 +19,11 @@ end
 end
 if answer == 1 and reads == 1 then
 local own = (string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}') .. ':' .. token .. ':rwlock_timeout:1'
-local set = call('PEXPIRE', own, lease)
-if set == 0 then
+local set = call('PTTL', own)
+if set == -2 then
 set = call('SET', own, '1', 'PX', lease)
+elseif type(set) == 'number' and set < tonumber(lease) then
+set = call('PEXPIRE', own, lease)
 end
 answer = type(set) == 'table' and set.err and set or 1
 end

@@ -15,8 +15,13 @@ if left == -1 then
 left = own and redis.call('HGET', lock, 'mode') == 'write' and 86400000 or 30000
 end
 redis.call('PEXPIRE', lock, math.max(left, lease))
-if own and redis.call('PEXPIRE', own, lease) == 0 then
+if own then
+left = redis.call('PTTL', own)
+if left == -2 then
 redis.call('SET', own, '1', 'PX', lease)
+elseif left < lease then
+redis.call('PEXPIRE', own, lease)
+end
 end
 redis.call('HSET', lock, field, ARGV[2])
 return 1
