@@ -12,6 +12,7 @@
 #include "checkers.hpp"
 #include "holdfast/fenced_set.hpp"
 #include "holdfast/semaphore.hpp"
+#include "loop_program.hpp"
 #include "pace.hpp"
 #include "world.hpp"
 
@@ -117,6 +118,9 @@ Application::Application(World& world, Process& process)
       connections_(process.plan->connections.size()),
       watchdogs_(world.nodes().size()),
       anew_random_(world.plan().seed * 7919 + process.index * 31 + process.life) {
+#ifdef HOLDFAST_SIM_ASIO
+  if (process.plan->loop) program_ = make_loop_program(*this, world, process);
+#endif
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     workers_[index].application = this;
     workers_[index].index = index;
@@ -151,7 +155,21 @@ void* Application::body_of_worker(void* worker) {
 
 // ---- Life --------------------------------------------------------------------------------------------------------
 
+bool Application::may_ask(const Slot& slot) const noexcept {
+  if (slot.redlock != nullptr) return false;
+  if (program_ != nullptr) return program_->may_ask(slot);
+  const Client& client = *connections_[slot.plan->connection].client;
+  return client.connected() && client.compensations_pending() < compensations_max;
+}
+
+void Application::hurry() noexcept {
+  if (program_ != nullptr) program_->hurry();
+}
+
+void Application::stop_loop() noexcept { program_->stop(); }
+
 void Application::run() {
+  if (program_ != nullptr) return program_->run();
   set_up();
   for (Worker& worker : workers_)
     if (worker.index != 0) (void)::pthread_create(&worker.id, nullptr, body_of_worker, &worker);
@@ -597,6 +615,12 @@ Application::Started Application::start() const noexcept {
   return {.at = world_.now(), .imposed = process_.imposed, .resolving = world_.thread().resolving};
 }
 
+SimTime Application::bound_of_span(SimTime span) noexcept { return late(span) + slack; }
+
+SimTime Application::longest_turn() const noexcept {
+  return world_.plan().lease_max + 70 * second + turn * world_.threads_in_all();
+}
+
 // A wait that may end in one request, however the server and the way to it are.
 SimTime Application::bound(const Slot& slot, SimTime wait) const noexcept {
   return late(wait + connections_[slot.plan->connection].timeouts.request) + slack;
@@ -785,7 +809,7 @@ void Application::renew(Slot& slot) {
   slot.renewing = true;
   Status status = Status::ok;
   const SimTime most =
-      slot.redlock == nullptr ? late(timeout.count()) + slack : bound_of_request() + 2 * slot.redlock_timeout;
+      slot.redlock == nullptr ? bound_of_span(timeout.count()) : bound_of_request() + 2 * slot.redlock_timeout;
   {
     Call call(*this, slot, "renew");
     status = slot.redlock != nullptr ? slot.redlock->renew() : slot.lock()->renew(timeout);
@@ -817,7 +841,8 @@ void Application::granted(Slot& slot) {
   if (slot.redlock != nullptr && sin == Sin::fence_of_one_node) slot.own_fence = fence_as_canary(process_.index);
   if (slot.redlock != nullptr && sin == Sin::quorum_validity_from_reply)
     slot.own_belief = now + (lease - drift_of(lease));
-  if (sin == Sin::validity_from_reply) slot.own_belief = now + (lease - drift_of(lease));
+  const bool from_turn = sin == Sin::validity_from_turn && slot.on_loop();
+  if (sin == Sin::validity_from_reply || from_turn) slot.own_belief = now + (lease - drift_of(lease));
   if (sin == Sin::drift_added) slot.own_belief = slot.valid_until() + drift_of(lease) * 2;
   if (sin == Sin::no_drift) slot.own_belief = slot.valid_until() + drift_of(lease);
   if (sin == Sin::held_is_a_flag) slot.own_belief = Instant::max();
@@ -1027,7 +1052,7 @@ void Application::wind_down(Worker& worker) {
   const SimTime imposed = process_.imposed;
   // A restarted node has no vote for a while.
   const SimTime guarded = slot.redlock == nullptr ? 0 : world_.plan().lease_max * 51 / 50 + 2 * second;
-  const SimTime most = world_.plan().lease_max + 70 * second + guarded + turn * world_.threads_in_all();
+  const SimTime most = longest_turn() + guarded;
   while (true) {
     const std::uint64_t commands = world_.thread().commands;
     Status status = Status::ok;

@@ -7,6 +7,8 @@
 //                 thread 1 --- Client --- node     Slot: a lock object over one of the clients
 //
 //     of a quorum:  thread 0 --- Quorum --- all nodes
+//
+//     on a loop (asio_program.cpp):  thread 0 --- io_context --- AsyncClient --- node
 #pragma once
 
 #include <pthread.h>
@@ -33,6 +35,7 @@
 
 namespace holdfast::sim {
 
+class LoopProgram;
 class World;
 struct Process;
 struct Thread;
@@ -79,6 +82,18 @@ class SimRedlock : private QuorumVotes<quorum_nodes_max>, public QuorumLock {
   static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .run_listening = run_listening};
 };
 
+// What the checkers see of a lock of a program on a loop.
+class LoopLock {
+ public:
+  [[nodiscard]] virtual const Token& token() const noexcept = 0;
+  [[nodiscard]] virtual Instant valid_until() const noexcept = 0;
+  [[nodiscard]] virtual bool held() const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t fence() const noexcept = 0;
+
+ protected:
+  ~LoopLock() = default;
+};
+
 // As a client is configured now.
 struct Timeouts {
   SimTime connect = 0;
@@ -112,10 +127,11 @@ class Application {
     bool moved = false;         // Its client went elsewhere and left it held.
     bool watched = false;       // Its last hold was given to a watchdog.
     std::size_t domain = 0;     // Those of one domain exclude each other, or share its permits: a name on a node.
-    SimMutex* mutex = nullptr;  // One of the four, while there is a lock.
+    SimMutex* mutex = nullptr;  // One of the five, while there is a lock.
     SimOwned* owned = nullptr;
     ReadWriteLock::Side* side = nullptr;
     SimRedlock* redlock = nullptr;
+    LoopLock* loop = nullptr;
     std::uint32_t depth = 0;  // Grants that were not released.
     bool told_lost = false;
     bool releasing = false;
@@ -151,21 +167,28 @@ class Application {
     };
     std::unique_ptr<ReadWritePlace> read_write_place;  // Of the reader's slot.
 
-    [[nodiscard]] bool exists() const noexcept { return redlock != nullptr || lock() != nullptr; }
-    // nullptr: there is none, or it is a quorum's.
+    [[nodiscard]] bool exists() const noexcept { return redlock != nullptr || on_one_node(); }
+    [[nodiscard]] bool on_one_node() const noexcept { return loop != nullptr || lock() != nullptr; }
+    // nullptr: there is none, or it is a quorum's or a loop's.
     [[nodiscard]] BlockingLock* lock() const noexcept {
       if (side != nullptr) return side;
       return mutex != nullptr ? static_cast<BlockingLock*>(mutex) : owned;
     }
     [[nodiscard]] const Token& token() const noexcept {
+      if (loop != nullptr) return loop->token();
       return redlock != nullptr ? redlock->token() : lock()->token();
     }
     [[nodiscard]] Instant valid_until() const noexcept {
+      if (loop != nullptr) return loop->valid_until();
       return redlock != nullptr ? redlock->valid_until() : lock()->valid_until();
     }
-    [[nodiscard]] bool held() const noexcept { return redlock != nullptr ? redlock->held() : lock()->held(); }
+    [[nodiscard]] bool held() const noexcept {
+      if (loop != nullptr) return loop->held();
+      return redlock != nullptr ? redlock->held() : lock()->held();
+    }
     [[nodiscard]] std::uint64_t fence() const noexcept {
       if (own_fence != 0) return own_fence;
+      if (loop != nullptr) return loop->fence();
       if (redlock != nullptr) return redlock->fence();
       return mutex != nullptr ? mutex->fence() : owned->fence();
     }
@@ -190,9 +213,14 @@ class Application {
     [[nodiscard]] bool of_semaphore() const noexcept { return plan->kind == KindOfLock::semaphore; }
     // Two objects of one owner, of its process, that mean the same lock: a hold of theirs is one, or one a side.
     [[nodiscard]] bool same_owner(const Slot& other) const noexcept {
+      // On a loop each lock is an owner, and the sides of one are another.
+      if (on_loop()) return of_two_sides() && other.of_two_sides() && &application->slots_[plan->other_side] == &other;
       return reentrant() && other.reentrant() && other.plan->connection == plan->connection &&
              other.plan->owner == plan->owner && other.name == name;
     }
+    [[nodiscard]] bool on_loop() const noexcept { return application->program_ != nullptr; }
+    // With other objects of its owner.
+    [[nodiscard]] bool shares_hold() const noexcept { return reentrant() && !on_loop(); }
     [[nodiscard]] bool announced() const noexcept {
       return plan->kind != KindOfLock::mutex && plan->kind != KindOfLock::fenced_mutex;
     }
@@ -212,11 +240,11 @@ class Application {
   [[nodiscard]] Instant believes(const Slot& slot) const noexcept;
   [[nodiscard]] const std::vector<Worker>& workers() const noexcept { return workers_; }
   // It is connected, and has a place for the compensation without which nothing is asked.
-  [[nodiscard]] bool may_ask(const Slot& slot) const noexcept {
-    if (slot.redlock != nullptr) return false;
-    const Client& client = *connections_[slot.plan->connection].client;
-    return client.connected() && client.compensations_pending() < compensations_max;
-  }
+  [[nodiscard]] bool may_ask(const Slot& slot) const noexcept;
+  // The time of faults is over: who sleeps on a loop is woken. From outside of its threads.
+  void hurry() noexcept;
+  // Its process was killed. From within its loop.
+  void stop_loop() noexcept;
   // Of its quorum, as it was told last.
   [[nodiscard]] Duration max_lease() const noexcept { return max_lease_; }
   // A client's call in progress, or its next one. From outside of its threads.
@@ -241,6 +269,7 @@ class Application {
   }
 
  private:
+  friend class AsioProgram;
   struct alignas(Client) ClientPlace {
     unsigned char bytes[sizeof(Client)];
   };
@@ -338,6 +367,9 @@ class Application {
   void pause(SimTime most);
   [[nodiscard]] Started start() const noexcept;
   [[nodiscard]] Timeouts timeouts_of_connection(std::size_t connection) const noexcept;
+  [[nodiscard]] static SimTime bound_of_span(SimTime span) noexcept;
+  // In which everybody gets a free name, at the end.
+  [[nodiscard]] SimTime longest_turn() const noexcept;
   [[nodiscard]] SimTime bound(const Slot& slot, SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_with_connect(std::size_t connection, SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_of_release(std::size_t connection) const noexcept;
@@ -369,6 +401,7 @@ class Application {
   std::vector<ClientConfig> configs_;
   bool ending_ = false;
   bool locked_out_ = false;  // Its password is wrong.
+  std::unique_ptr<LoopProgram> program_;
 };
 
 }  // namespace holdfast::sim

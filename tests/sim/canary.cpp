@@ -107,6 +107,16 @@ constexpr Canary all[] = {
     {"promotion_unseen", "does not ask whether a server was promoted", Sin::promotion_unseen, "exclusion"},
     {"post_dropped", "drops a posted release for which there is no place, and says ok", Sin::post_dropped,
      "compensated"},
+    {"validity_from_turn", "counts its validity from the turn of its loop in which the reply came",
+     Sin::validity_from_turn, "validity,exclusion", WorldKind::loops},
+    {"cancelled_is_forgotten", "forgets an acquire that was cancelled, and so what it is granted",
+     Sin::cancelled_is_forgotten, "compensated", WorldKind::loops},
+    {"debts_forgotten_on_close", "closes its client, and forgets what is to be taken back",
+     Sin::debts_forgotten_on_close, "compensated", WorldKind::loops},
+    {"edge_lost", "misses now and then that something came to its loop's socket", Sin::edge_lost,
+     "woken,kept,bounded waits", WorldKind::loops},
+    {"timers_without_bytes", "looks at its loop's timers only when bytes have come", Sin::timers_without_bytes,
+     "bounded waits,loss told,cancel", WorldKind::loops},
     {"deadline_ignored", "waits longer than it was asked", Sin::deadline_ignored, "bounded waits"},
     {"timeout_too_much", "waits for two requests more than it was asked", Sin::timeout_too_much, "bounded waits",
      WorldKind::connecting},
@@ -504,6 +514,14 @@ void drop_nodes_as_canary(Sin sin, Random& random, std::vector<ClientConfig>& no
 
 std::uint64_t fence_as_canary(std::size_t process) {
   return process < offered_fences.size() ? offered_fences[process] : 0;
+}
+
+bool edge_lost_as_canary(World& world) {
+  return sin_of(world) == Sin::edge_lost && world.phase() == Phase::faults && world.random().chance(20'000);
+}
+
+bool timer_overslept_as_canary(const World& world, const Epoll& epoll) noexcept {
+  return sin_of(world) == Sin::timers_without_bytes && world.phase() == Phase::faults && epoll.queue.empty();
 }
 
 bool overlooked(const World& world, const Link& link) { return sin_of(world) == Sin::look_forgotten && link.unasked; }

@@ -19,6 +19,7 @@ namespace holdfast::sim {
 
 class Random;
 class World;
+struct Epoll;
 struct Link;
 
 enum class Sin : std::uint8_t {
@@ -81,6 +82,12 @@ enum class Sin : std::uint8_t {
   deaf_after_reconnect,
   // Its resource.
   fence_not_compared,
+  // Its loop.
+  validity_from_turn,
+  cancelled_is_forgotten,
+  debts_forgotten_on_close,
+  edge_lost,
+  timers_without_bytes,
   // Its readers.
   reader_not_counted,
   writer_beside_reader,
@@ -139,6 +146,10 @@ void drop_nodes_as_canary(Sin sin, Random& random, std::vector<ClientConfig>& no
 [[nodiscard]] bool cancel_lost_as_canary(const World& world) noexcept;
 // True if what was received is left to be received again.
 [[nodiscard]] bool reads_twice(World& world);
+// True if what has come to a socket is not told to who waits for it on a loop,
+[[nodiscard]] bool edge_lost_as_canary(World& world);
+// and if a loop's timer does not wake it by itself.
+[[nodiscard]] bool timer_overslept_as_canary(const World& world, const Epoll& epoll) noexcept;
 // True if what lies in the socket is not seen by who does not wait for it.
 [[nodiscard]] bool overlooked(const World& world, const Link& link);
 

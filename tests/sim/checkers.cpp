@@ -1024,7 +1024,7 @@ void Checkers::check_permits(const Application::Slot& slot, std::uint32_t number
     if (!other.alive || other.lied_to) continue;
     const Instant theirs = Instant::from_nanoseconds(world_.local_time(other));
     for (const Application::Slot& peer : other.slots()) {
-      if (&peer == &slot || peer.domain != slot.domain || peer.lock() == nullptr) continue;
+      if (&peer == &slot || peer.domain != slot.domain || !peer.on_one_node()) continue;
       if (!(theirs < other.application->believes(peer))) continue;
       if (grants_[number_of(peer)].broken)
         ++figures_.overlaps_excused;
@@ -1043,7 +1043,7 @@ void Checkers::check_exclusion(Process& process, const Application::Slot& slot, 
     if (!other.alive || other.lied_to) continue;
     const Instant theirs = Instant::from_nanoseconds(world_.local_time(other));
     for (const Application::Slot& peer : other.slots()) {
-      if (&peer == &slot || peer.domain != slot.domain || peer.lock() == nullptr) continue;
+      if (&peer == &slot || peer.domain != slot.domain || !peer.on_one_node()) continue;
       if (!(theirs < other.application->believes(peer))) continue;
       const std::uint32_t second_number = number_of(peer);
       if (second_number == number && &other == &process) continue;  // One hold, two objects of its owner.
@@ -1236,9 +1236,11 @@ void Checkers::check_keeping(Process& process, const Application::Slot& slot, In
 // A hold with a watchdog that has run out or was lost must have been told soon after. Where several objects share a
 // hold one of them is told, so this looks at the others.
 void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at) {
-  if (!process.plan->watchdog || !slot.plan->kept || slot.reentrant() || slot.own_belief != Instant()) return;
+  // A loop tells of every hold.
+  const bool tells = slot.on_loop() || (process.plan->watchdog && slot.plan->kept);
+  if (!tells || slot.shares_hold() || slot.own_belief != Instant()) return;
   ++slot.expectation;
-  if (!process.application->watched(slot)) return;
+  if (!slot.on_loop() && !process.application->watched(slot)) return;
   world_.after(at - world_.now() + told_within, [this, index = process.index, life = process.life, chosen = &slot,
                                                  imposed = process.imposed, number = slot.expectation] {
     const Process& later = world_.processes()[index];
@@ -1281,6 +1283,7 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   const std::uint64_t nodes = slot.redlock == nullptr ? 1 : world_.nodes().size();
   const auto length = static_cast<std::uint64_t>(world_.now() - since);
   std::uint64_t most = (length / (2 * millisecond) * 5 + 60) * nodes;
+  if (slot.on_loop()) most *= 1 + process.plan->slots.size();  // All that its thread does at the same time.
   if (process.plan->crowd) {
     // Renewals, with their text where the script is not known, and what takes back what they found lost.
     most += 4 * process.plan->slots.size() * (1 + length / (200 * millisecond));

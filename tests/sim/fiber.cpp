@@ -69,6 +69,8 @@ void give_stack(void* stack) {
 // Other threads, a fuzzer's for one, are in none.
 constinit thread_local Fiber* running = nullptr;
 
+constinit Fiber::Own kept_apart{};
+
 }  // namespace
 
 // ---- Switching ---------------------------------------------------------------------------------------------------
@@ -103,6 +105,7 @@ extern "C" void holdfast_sim_switch(void** save, void* load);
 
 struct Fiber::Context {
   void* stack = nullptr;
+  void* kept_apart = nullptr;
 #ifdef HOLDFAST_SIM_SWITCH
   void* own = nullptr;
   void* caller = nullptr;
@@ -143,6 +146,15 @@ Fiber::~Fiber() {
 
 Fiber* Fiber::current() noexcept { return running; }
 
+void Fiber::keep_apart(const Own& own) noexcept { kept_apart = own; }
+
+void Fiber::exchange_own() noexcept {
+  if (kept_apart.get == nullptr) return;
+  void* const before = kept_apart.get();
+  kept_apart.set(context_->kept_apart);
+  context_->kept_apart = before;
+}
+
 void Fiber::enter() {
   Fiber* const self = running;
 #ifdef HOLDFAST_SIM_ASAN
@@ -156,6 +168,7 @@ void Fiber::enter() {
 
 void Fiber::resume() {
   running = this;
+  exchange_own();
 #ifdef HOLDFAST_SIM_ASAN
   __sanitizer_start_switch_fiber(&context_->caller_fake, static_cast<char*>(context_->stack) + guard_size,
                                  stack_size - guard_size);
@@ -168,6 +181,7 @@ void Fiber::resume() {
 #ifdef HOLDFAST_SIM_ASAN
   __sanitizer_finish_switch_fiber(context_->caller_fake, nullptr, nullptr);
 #endif
+  exchange_own();
   running = nullptr;
 }
 

@@ -25,9 +25,16 @@ class Fiber {
   static void suspend();
   // nullptr outside.
   [[nodiscard]] static Fiber* current() noexcept;
+  // A pointer that each thread has for itself: fibers share the thread, so it is exchanged with every switch.
+  struct Own {
+    void* (*get)() noexcept;
+    void (*set)(void* value) noexcept;
+  };
+  static void keep_apart(const Own& own) noexcept;
 
  private:
   struct Context;
+  void exchange_own() noexcept;
   [[noreturn]] static void enter();
 
   Body body_;

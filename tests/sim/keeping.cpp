@@ -32,7 +32,7 @@ bool Keeping::is_kept(const Process& process, const Application::Slot& slot) con
   const SlotPlan& plan = *slot.plan;
   if (!plan.kept || plan.max_hold != 0 || plan.liveness != 0 || slot.redlock != nullptr || !slot.exists()) return false;
   if (process.lied_to || slot.own_belief != Instant() || slot.moved) return false;
-  if (!slot.reentrant()) return true;
+  if (!slot.shares_hold()) return true;
   // Objects that share a hold have its options from one of them.
   const auto slots = std::span(process.application->slots());
   return std::none_of(slots.begin(), slots.end(), [&](const Application::Slot& other) {
@@ -122,7 +122,7 @@ void Keeping::judge(Process& process, const Application::Slot& slot, Instant unt
   }
   // A third of the lease is over, and whoever keeps it does nothing else.
   SimTime due = std::max(in_reach + again, confirmed + late(slot.plan->lease) / 3);
-  if (!process.application->watched(slot)) {
+  if (!slot.on_loop() && !process.application->watched(slot)) {
     if (slot.worker->tends_since < 0 || slot.worker->tends != slot.plan->connection) return;
     // Who begins to tend when a renewal is overdue reads what came to it meanwhile: it may have failed, and is put off.
     const SimTime overdue = slot.worker->tends_since > due ? late(slot.plan->lease) / 30 : 0;

@@ -114,8 +114,39 @@ void World::open_pipe(int* ends) {
   ends[1] = add_descriptor({Descriptor::Kind::pipe, pipes_.size() - 1});
 }
 
+int World::open_epoll() {
+  const std::size_t index = epolls_.size();
+  Epoll& epoll = epolls_.emplace_back();
+  epoll.number = add_descriptor({Descriptor::Kind::epoll, index});
+  process().epolls.push_back(index);
+  return epoll.number;
+}
+
+int World::open_timer() {
+  timers_.push_back(never);
+  return add_descriptor({Descriptor::Kind::timer, timers_.size() - 1});
+}
+
+int World::open_event() {
+  pipes_.emplace_back().process = process().index;
+  return add_descriptor({Descriptor::Kind::event, pipes_.size() - 1});
+}
+
+Interest* Epoll::find(int descriptor) noexcept {
+  const auto found = std::find_if(interests.begin(), interests.end(),
+                                  [&](const Interest& interest) { return interest.number == descriptor; });
+  return found == interests.end() ? nullptr : &*found;
+}
+
+void Epoll::add(Interest& interest) {
+  if (interest.queued) return;
+  interest.queued = true;
+  queue.push_back(interest.number);
+}
+
 void World::close(int number) {
   Descriptor* const open = descriptor(number);
+  if (process().leaving) return;  // It has no descriptor any more.
   if (open == nullptr || open->kind == Descriptor::Kind::closed) {
     fail("descriptors", "closed twice");
     return;
@@ -123,6 +154,10 @@ void World::close(int number) {
   if (open->kind == Descriptor::Kind::socket) close_link(links_[open->index], false);
   open->kind = Descriptor::Kind::closed;
   std::erase(process().descriptors, number);
+  for (const std::size_t index : process().epolls) {
+    std::erase_if(epolls_[index].interests, [&](const Interest& interest) { return interest.number == number; });
+    std::erase(epolls_[index].queue, number);
+  }
 }
 
 void World::note_link(const Link& link, bool open) {
@@ -204,7 +239,7 @@ Resolution* World::resolve(std::size_t number) {
   if (trace_.recorded()) trace_.items().push_back({lane, "resolver", now_, now_ + length, false});
   const SimTime until = now_ + length;
   self.resolving_since = since;
-  while (now_ < until) (void)block(until);
+  while (now_ < until && !asker.leaving) (void)block(until);
   self.resolving_since = -1;
   self.resolving += now_ - since;
   self.resolved_at = now_;

@@ -12,6 +12,7 @@ namespace {
 bool belongs(Fault fault, WorldKind kind) {
   switch (kind) {
     case WorldKind::any:
+    case WorldKind::loops:
     case WorldKind::quorum: return true;
     case WorldKind::calm: return false;
     case WorldKind::network:
@@ -394,6 +395,27 @@ void draw_fair(Plan& plan, WorldKind kind) {
   }
 }
 
+// Some programs run on a loop, with whatever locks they have. Drawn apart, and by a number that leaves the worlds of the older
+// seeds in seeds.txt what they were.
+void draw_loops(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x1dfff);
+  const bool wanted = kind == WorldKind::loops || random.chance(250'000);
+  if (!has_loops || !wanted) return;
+  const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
+  const auto cancels = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(2'000, 300'000));
+  const auto anew = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(500, 20'000));
+  for (ClientPlan& client : plan.clients) {
+    if (client.quorum || client.crowd || client.posts || !random.chance(often)) continue;
+    client.loop = true;
+    client.watchdog = false;
+    client.torn_cancels = 0;
+    client.cancels = cancels;
+    client.connects_anew = anew;
+    client.threads = 1;
+    for (ConnectionPlan& connection : client.connections) connection.thread = 0;
+  }
+}
+
 std::string tag_of(const std::string& name) { return name.find('{') == std::string::npos ? "{" + name + "}" : name; }
 
 }  // namespace
@@ -457,6 +479,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_read_write(plan, kind);
   draw_semaphores(plan, kind);
   draw_fair(plan, kind);
+  draw_loops(plan, kind);
   return plan;
 }
 

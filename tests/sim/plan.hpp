@@ -18,9 +18,10 @@
 namespace holdfast::sim {
 
 // Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
-enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, data, clocks, quorum, connecting };
-inline constexpr std::array<std::string_view, 9> world_kind_names = {
-    "any", "calm", "network", "servers", "processes", "data", "clocks", "quorum", "connecting"};
+// `loops` has programs on event loops, and is like `any` otherwise.
+enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, data, clocks, quorum, connecting, loops };
+inline constexpr std::array<std::string_view, 10> world_kind_names = {
+    "any", "calm", "network", "servers", "processes", "data", "clocks", "quorum", "connecting", "loops"};
 
 // `read` and `write` are the sides of one ReadWriteLock, `semaphore` is a permit, `fair` and `fair_fenced` have a queue.
 enum class KindOfLock : std::uint8_t {
@@ -63,6 +64,13 @@ struct ConnectionPlan {
   bool silent_addresses = false;   // They do not answer; else they refuse.
 };
 
+// Programs on loops are there, since there is Asio. Without it the seeds that have some are of other worlds.
+#ifdef HOLDFAST_SIM_ASIO
+inline constexpr bool has_loops = true;
+#else
+inline constexpr bool has_loops = false;
+#endif
+
 // A program. With a watchdog it has one a node, which its clients of that node share. One of a quorum has a single
 // connection here, which stands for those to all nodes.
 struct ClientPlan {
@@ -88,6 +96,7 @@ struct ClientPlan {
   bool crowd = false;             // It keeps all its locks, and is there for nothing else.
   std::uint32_t quorum_anew = 0;  // How often it connects its quorum anew, in a million: in another order, say.
   bool posts = false;             // It takes many locks, and lets go of all of them at once.
+  bool loop = false;              // It runs on an Asio loop, and does many things at the same time.
   std::size_t threads = 1;
   std::vector<ConnectionPlan> connections;
   std::vector<SlotPlan> slots;  // Each thread has one at least.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The system calls of a simulated process. The linker puts them in the place of libc's (--wrap) for all that is linked
-// statically, the blocking client first of all. Outside of a fiber, and for descriptors that are none of a world's,
+// statically: the blocking client, and Asio with the client for its loops. Outside of a fiber, and for descriptors that are none of a world's,
 // libc is called.
 #include <errno.h>
 #include <fcntl.h>
@@ -10,14 +10,18 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/types.h>
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdarg>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -28,7 +32,9 @@
 
 using holdfast::sim::Address;
 using holdfast::sim::Descriptor;
+using holdfast::sim::Epoll;
 using holdfast::sim::Fiber;
+using holdfast::sim::Interest;
 using holdfast::sim::Link;
 using holdfast::sim::never;
 using holdfast::sim::Pipe;
@@ -48,6 +54,9 @@ Descriptor* simulated_descriptor(int number) noexcept {
   return number >= holdfast::sim::descriptor_base && World::current() != nullptr ? world().descriptor(number) : nullptr;
 }
 
+// Its process was killed, and has nothing any more.
+bool leaving() noexcept { return simulated() && world().process().leaving; }
+
 // As long as one lives, a system call of a fiber is in progress.
 class SystemCall {
  public:
@@ -63,7 +72,9 @@ int refuse(int error) noexcept {
 }
 
 short ready_events(const Descriptor& open) noexcept {
-  if (open.kind == Descriptor::Kind::pipe) return world().pipe(open.index).count != 0 ? POLLIN : short{0};
+  if (open.kind == Descriptor::Kind::pipe || open.kind == Descriptor::Kind::event)
+    return world().pipe(open.index).count != 0 ? POLLIN : short{0};
+  if (open.kind == Descriptor::Kind::timer) return world().timer(open.index) <= world().now() ? POLLIN : short{0};
   if (open.kind != Descriptor::Kind::socket) return POLLNVAL;
   const Link& link = world().link(open.index);
   int events = 0;
@@ -72,6 +83,57 @@ short ready_events(const Descriptor& open) noexcept {
     events |= POLLOUT;
   if (link.state == Link::State::failed || link.error != 0) events |= POLLIN | POLLOUT | POLLERR;
   return static_cast<short>(events);
+}
+
+// When a socket that takes nothing for a while, which wakes nobody when it does again, is written to by who waits for that.
+SimTime full_until(const Interest& interest, const Descriptor& open) noexcept {
+  if (open.kind != Descriptor::Kind::socket || (interest.events & EPOLLOUT) == 0) return 0;
+  return world().link(open.index).full_until;
+}
+
+// What has come by itself, with time.
+void take_time(Epoll& epoll) {
+  if (holdfast::sim::timer_overslept_as_canary(world(), epoll)) return;
+  for (Interest& interest : epoll.interests) {
+    const Descriptor& open = *world().descriptor(interest.number);
+    if (open.kind == Descriptor::Kind::timer && world().timer(open.index) <= world().now()) epoll.add(interest);
+    const bool full = full_until(interest, open) > world().now();
+    if (interest.was_full && !full) epoll.add(interest);
+    interest.was_full = full;
+  }
+}
+
+SimTime next_time(const Epoll& epoll) noexcept {
+  SimTime next = never;
+  if (holdfast::sim::timer_overslept_as_canary(world(), epoll)) return next;
+  for (const Interest& interest : epoll.interests) {
+    const Descriptor& open = *world().descriptor(interest.number);
+    if (open.kind == Descriptor::Kind::timer) next = std::min(next, world().timer(open.index));
+    if (const SimTime full = full_until(interest, open); full > world().now()) next = std::min(next, full);
+  }
+  return next;
+}
+
+// In the order in which they came. An edge is told once, and what is not there any more is not told.
+int take_events(Epoll& epoll, epoll_event* events, int most) {
+  static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP);
+  take_time(epoll);
+  int count = 0;
+  for (std::size_t left = epoll.queue.size(); left != 0 && count < most; --left) {
+    const int number = epoll.queue.front();
+    epoll.queue.erase(epoll.queue.begin());
+    Interest& interest = *epoll.find(number);
+    interest.queued = false;
+    const auto ready =
+        static_cast<std::uint32_t>(ready_events(*world().descriptor(number))) & (interest.events | EPOLLERR | EPOLLHUP);
+    const bool socket = world().descriptor(number)->kind == Descriptor::Kind::socket;
+    if (ready == 0 || (socket && holdfast::sim::edge_lost_as_canary(world()))) continue;
+    events[count].events = ready;
+    events[count].data.u64 = interest.data;
+    ++count;
+    if ((interest.events & EPOLLET) == 0) epoll.add(interest);
+  }
+  return count;
 }
 
 // A mutex of a simulated process: locked or not, in its first word, as PTHREAD_MUTEX_INITIALIZER leaves it at zero.
@@ -108,9 +170,19 @@ int __real_pthread_mutex_lock(pthread_mutex_t*);
 int __real_pthread_mutex_unlock(pthread_mutex_t*);
 int __real_pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*);
 int __real_pthread_cond_broadcast(pthread_cond_t*);
+int __real_pthread_cond_signal(pthread_cond_t*);
+int __real_epoll_create1(int);
+int __real_epoll_ctl(int, int, int, epoll_event*);
+int __real_epoll_wait(int, epoll_event*, int, int);
+int __real_eventfd(unsigned, int);
+int __real_timerfd_create(int, int);
+int __real_timerfd_settime(int, int, const itimerspec*, itimerspec*);
+int __real_ioctl(int, unsigned long, ...);
+std::int64_t __real__ZNSt6chrono3_V212steady_clock3nowEv();
 
 int __wrap_socket(int domain, int type, int protocol) {
   if (!simulated()) return __real_socket(domain, type, protocol);
+  if (leaving()) return refuse(EMFILE);
   const SystemCall call("socket");
   return world().open_socket();
 }
@@ -118,6 +190,7 @@ int __wrap_socket(int domain, int type, int protocol) {
 int __wrap_connect(int number, const sockaddr* address, socklen_t size) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_connect(number, address, size);
+  if (leaving()) return refuse(ENETDOWN);
   const SystemCall call("connect");
   if (holdfast::sim::sin_of(world()) == holdfast::sim::Sin::resolves_in_line && !world().uses_locks(world().thread()))
     world().sleep(world().random().magnitude(second, 12 * second));
@@ -150,6 +223,7 @@ int __wrap_setsockopt(int number, int level, int name, const void* value, sockle
 ssize_t __wrap_send(int number, const void* bytes, size_t size, int flags) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_send(number, bytes, size, flags);
+  if (leaving()) return refuse(EPIPE);
   const SystemCall call("send");
   Link& link = world().link(open->index);
   if (link.error != 0) return refuse(link.error);
@@ -166,6 +240,7 @@ ssize_t __wrap_send(int number, const void* bytes, size_t size, int flags) {
 ssize_t __wrap_recv(int number, void* bytes, size_t size, int flags) {
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_recv(number, bytes, size, flags);
+  if (leaving()) return 0;
   const SystemCall call("recv");
   Link& link = world().link(open->index);
   const SimTime deadline = link.receive_timeout == 0 ? never : world().deadline_after(link.receive_timeout);
@@ -330,6 +405,105 @@ int __wrap_clock_gettime(clockid_t clock, timespec* time) {
   return 0;
 }
 
+// ---- Loops -------------------------------------------------------------------------------------------------------
+
+// std::chrono::steady_clock::now(), whose time point is one number.
+std::int64_t __wrap__ZNSt6chrono3_V212steady_clock3nowEv() {
+  static_assert(sizeof(std::chrono::steady_clock::time_point) == sizeof(std::int64_t) &&
+                std::is_trivially_copyable_v<std::chrono::steady_clock::time_point> &&
+                std::is_same_v<std::chrono::steady_clock::period, std::nano>);
+  if (!simulated()) return __real__ZNSt6chrono3_V212steady_clock3nowEv();
+  const SystemCall call("steady_clock::now");
+  return world().local_time(world().process());
+}
+
+int __wrap_ioctl(int number, unsigned long request, ...) {
+  va_list list;
+  va_start(list, request);
+  void* const argument = va_arg(list, void*);
+  va_end(list);
+  return simulated_descriptor(number) == nullptr ? __real_ioctl(number, request, argument) : 0;  // FIONBIO, of Asio.
+}
+
+int __wrap_eventfd(unsigned value, int flags) {
+  if (!simulated()) return __real_eventfd(value, flags);
+  return world().open_event();
+}
+
+int __wrap_timerfd_create(int clock, int flags) {
+  if (!simulated()) return __real_timerfd_create(clock, flags);
+  return world().open_timer();
+}
+
+int __wrap_timerfd_settime(int number, int flags, const itimerspec* at, itimerspec* before) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_timerfd_settime(number, flags, at, before);
+  if (leaving()) return 0;
+  const SystemCall call("timerfd_settime");
+  const SimTime length = at->it_value.tv_sec * second + at->it_value.tv_nsec;
+  // Asio's only instant is the one that has long passed.
+  world().timer(open->index) = length == 0                        ? never
+                               : (flags & TFD_TIMER_ABSTIME) != 0 ? world().now()
+                                                                  : world().deadline_after(length);
+  return 0;
+}
+
+int __wrap_epoll_create1(int flags) {
+  if (!simulated()) return __real_epoll_create1(flags);
+  return world().open_epoll();
+}
+
+int __wrap_epoll_ctl(int number, int operation, int watched, epoll_event* event) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_epoll_ctl(number, operation, watched, event);
+  if (leaving()) return 0;
+  const SystemCall call("epoll_ctl");
+  if (leaving()) return 0;
+  Epoll& epoll = world().epoll(open->index);
+  Interest* interest = epoll.find(watched);
+  if ((interest != nullptr) == (operation == EPOLL_CTL_ADD)) return refuse(interest != nullptr ? EEXIST : ENOENT);
+  if (operation == EPOLL_CTL_DEL) {
+    std::erase(epoll.queue, watched);
+    epoll.interests.erase(epoll.interests.begin() + (interest - epoll.interests.data()));
+    return 0;
+  }
+  if (interest == nullptr) interest = &epoll.interests.emplace_back(Interest{.number = watched});
+  interest->events = event->events;
+  interest->data = event->data.u64;
+  // What is there already is told as if it came now.
+  epoll.add(*interest);
+  world().wake_waiters(world().process(), number);
+  return 0;
+}
+
+int __wrap_epoll_wait(int number, epoll_event* events, int most, int timeout) {
+  Descriptor* const open = simulated_descriptor(number);
+  if (open == nullptr) return __real_epoll_wait(number, events, most, timeout);
+  const SystemCall call("epoll_wait");
+  Thread& self = world().thread();
+  const SimTime deadline = timeout < 0    ? never
+                           : timeout == 0 ? world().now()
+                                          : world().deadline_after(timeout * holdfast::sim::millisecond);
+  self.interrupted = false;
+  for (;;) {
+    if (leaving()) {
+      world().process().application->stop_loop();
+      return refuse(EINTR);
+    }
+    Epoll& epoll = world().epoll(open->index);
+    if (const int count = take_events(epoll, events, most); count != 0) return count;
+    if (world().now() >= deadline) return 0;
+    self.descriptors[0] = number;
+    self.descriptor_count = 1;
+    (void)world().block(std::min(deadline, std::max(next_time(epoll), world().now() + 1)));
+    self.descriptor_count = 0;
+    if (self.interrupted) {
+      self.interrupted = false;
+      return refuse(EINTR);
+    }
+  }
+}
+
 // ---- Names -------------------------------------------------------------------------------------------------------
 
 int __wrap_getaddrinfo(const char* name, const char* service, const addrinfo* hints, addrinfo** found) {
@@ -348,6 +522,7 @@ int __wrap_getaddrinfo(const char* name, const char* service, const addrinfo* hi
     place = {};
     place.sin_family = AF_INET;
     place.sin_addr.s_addr = htonl(holdfast::sim::address_of(address));
+    if (service != nullptr) place.sin_port = htons(static_cast<std::uint16_t>(std::atoi(service)));
     addrinfo& entry = resolution->entries[index];
     entry = {};
     entry.ai_family = AF_INET;
@@ -419,6 +594,13 @@ int __wrap_pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) 
   (void)world().block(never);
   self.object = nullptr;
   return __wrap_pthread_mutex_lock(mutex);
+}
+
+// Whoever is woken in vain waits on.
+int __wrap_pthread_cond_signal(pthread_cond_t* condition) {
+  if (!simulated()) return __real_pthread_cond_signal(condition);
+  world().wake_object(world().process(), condition);
+  return 0;
 }
 
 int __wrap_pthread_cond_broadcast(pthread_cond_t* condition) {

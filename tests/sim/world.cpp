@@ -93,6 +93,9 @@ World::World(const Plan& plan, const WorldOptions& options)
 }
 
 World::~World() {
+  the_world = this;  // Another one may have been there meanwhile.
+  for (Process& process : processes_)
+    if (process.application != nullptr && process.plan->loop) leave(process);
   for (Process& process : processes_) process.application.reset();
   threads_.clear();
   the_world = nullptr;
@@ -223,6 +226,8 @@ void World::begin_liveness() {
   for (const std::unique_ptr<Thread>& thread : threads_)
     if (thread != nullptr && thread->sleeping) wake(*thread);
   for (Process& process : processes_)
+    if (process.alive) process.application->hurry();
+  for (Process& process : processes_)
     if (!process.alive) after(millisecond, [this, index = process.index] { start(processes_[index]); });
   // Whoever hangs now hangs for ever.
   after(3600 * second, [this] {
@@ -318,7 +323,9 @@ void World::end(Process& process, End how) {
     if (open->kind == Descriptor::Kind::socket) close_link(links_[open->index], how == End::power_loss);
     open->kind = Descriptor::Kind::closed;
   }
+  if (process.plan->loop) leave(process);
   process.descriptors.clear();
+  process.epolls.clear();
   for (const std::size_t id : process.threads) threads_[id].reset();
   process.threads.clear();
   process.application.reset();
@@ -331,6 +338,25 @@ void World::end(Process& process, End how) {
   }
   const SimTime delay = random_.magnitude(millisecond, 5 * second);
   after(delay, [this, index = process.index] { start(processes_[index]); });
+}
+
+// What it has opened is closed by now, and whatever it calls fails at once.
+void World::leave(Process& process) {
+  constexpr int rounds_max = 10'000;
+  process.leaving = true;
+  bool left = true;
+  for (int round = 0; left && round < rounds_max; ++round) {
+    left = false;
+    for (std::size_t place = 0; place < process.threads.size(); ++place) {
+      Thread* const thread = threads_[process.threads[place]].get();
+      if (thread == nullptr || thread->fiber->done()) continue;
+      left = true;
+      current_ = thread->id;
+      thread->fiber->resume();
+    }
+  }
+  if (left && !failed()) fail("assertion", "a program that was killed finds no end");
+  process.leaving = false;
 }
 
 void World::stop(Process& process, SimTime length) {
@@ -373,7 +399,7 @@ void World::starve_thread(Process& process, SimTime length) {
 }
 
 void World::wake(Thread& thread) {
-  if (!thread.blocked || thread.woken) return;
+  if (!thread.blocked || thread.woken || processes_[thread.process].leaving) return;
   thread.woken = true;
   // The scheduler's own time: who runs first of two that are woken together is open.
   const SimTime delay = random_.between(200, 30 * microsecond);
@@ -415,9 +441,11 @@ void World::run_thread(Thread& thread) {
 }
 
 void World::enter_call(const char* name) {
-  if (failed())
-    for (;;) Fiber::suspend();
   Thread& self = thread();
+  const Process& caller = processes_[self.process];
+  if (caller.leaving) return;
+  while (failed() && !caller.leaving) Fiber::suspend();
+  if (caller.leaving) return;
   self.recent[self.recent_at++ % self.recent.size()] = name;
   if (self.called_at != now_) {
     self.called_at = now_;
@@ -425,7 +453,7 @@ void World::enter_call(const char* name) {
   }
   if (++self.calls > calls_at_once_max) {
     fail("no spinning", "client " + std::to_string(self.process) + " makes system calls and no time passes");
-    for (;;) Fiber::suspend();
+    while (failed() && !caller.leaving) Fiber::suspend();
   }
   if (!pace_->note_call(self)) {
     std::string calls;
@@ -433,7 +461,7 @@ void World::enter_call(const char* name) {
       if (const char* const call = self.recent[(self.recent_at + index) % self.recent.size()]; call != nullptr)
         calls += (calls.empty() ? "" : ", ") + std::string(call);
     fail("no spinning", "client " + std::to_string(self.process) + " has no reason to call " + calls);
-    while (failed()) Fiber::suspend();
+    while (failed() && !caller.leaving) Fiber::suspend();
     pace_->begin(self);
   }
   take_signal();
@@ -446,7 +474,9 @@ void World::enter_call(const char* name) {
   (void)block(now_ + length);
 }
 
-void World::leave_call() { take_signal(); }
+void World::leave_call() {
+  if (!process().leaving) take_signal();
+}
 
 // One that cancels, if it is due now.
 void World::take_signal() {
@@ -457,6 +487,10 @@ void World::take_signal() {
 
 bool World::block(SimTime deadline) {
   Thread& self = thread();
+  if (processes_[self.process].leaving) {  // The others are to have their turn.
+    Fiber::suspend();
+    return false;
+  }
   ++self.blocks;
   self.blocked = true;
   self.woken = false;
@@ -471,7 +505,7 @@ void World::sleep(SimTime local) {
   enter_call("sleep");
   const Phase began = phase_;
   thread().sleeping = true;
-  while (now_ < deadline && phase_ == began) (void)block(deadline);
+  while (now_ < deadline && phase_ == began && !process().leaving) (void)block(deadline);
   thread().sleeping = false;
 }
 
@@ -483,6 +517,13 @@ void World::wake_object(Process& process, const void* object) {
 }
 
 void World::wake_waiters(const Process& process, int number) {
+  for (const std::size_t index : process.epolls) {
+    Epoll& epoll = epolls_[index];
+    Interest* const interest = epoll.find(number);
+    if (interest == nullptr) continue;
+    epoll.add(*interest);
+    wake_waiters(process, epoll.number);
+  }
   for (const std::size_t id : process.threads) {
     Thread& thread = *threads_[id];
     if (!thread.blocked) continue;

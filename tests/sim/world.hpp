@@ -3,7 +3,7 @@
 // World is one simulated world: its nodes, the clients' processes with their threads and sockets, the network between
 // them, true time, and a queue of what happens next. One thread, one seed; the same seed gives the same trace.
 //
-//     process: fibers that run the blocking client ---- system calls ----> World ---- bytes, late ----> Node
+//     process: fibers that run a client, or a loop ---- system calls ----> World ---- bytes, late ----> Node
 //
 // The client's objects are those that ship, sockets and threads included: the linker replaces the system calls
 // (system_calls.cpp).
@@ -169,9 +169,26 @@ struct Pipe {
 };
 
 struct Descriptor {
-  enum class Kind : std::uint8_t { closed, socket, pipe };
+  enum class Kind : std::uint8_t { closed, socket, pipe, epoll, timer, event };
   Kind kind = Kind::closed;
   std::size_t index = 0;
+};
+// A descriptor that an epoll watches.
+struct Interest {
+  int number = -1;
+  std::uint32_t events = 0;  // EPOLLIN and the like, with EPOLLET where an edge is meant.
+  std::uint64_t data = 0;
+  bool queued = false;
+  bool was_full = false;  // It was looked at while it took nothing.
+};
+
+struct Epoll {
+  int number = -1;  // Its own descriptor.
+  std::vector<Interest> interests;
+  std::vector<int> queue;  // Descriptors, in the order in which something came for them.
+
+  [[nodiscard]] Interest* find(int descriptor) noexcept;
+  void add(Interest& interest);
 };
 inline constexpr std::uint16_t port_base = 7000;  // Node k listens at this and k.
 inline constexpr std::size_t no_thread = SIZE_MAX;
@@ -244,6 +261,8 @@ struct Process {
   SimTime hindered_until = 0;  // As disturbed_until, but for what leaves its servers in reach.
   std::vector<std::size_t> threads;
   std::vector<int> descriptors;
+  std::vector<std::size_t> epolls;
+  bool leaving = false;  // It was killed, and returns from all that it was in: nobody sees what it does.
   std::deque<std::array<std::uint64_t, 128>> pages;
   std::deque<Resolution> resolutions;
   std::unique_ptr<Application> application;
@@ -390,6 +409,12 @@ class World {
   [[nodiscard]] Descriptor* descriptor(int number) noexcept;
   int open_socket();
   void open_pipe(int* ends);
+  int open_epoll();
+  int open_timer();
+  int open_event();
+  [[nodiscard]] Epoll& epoll(std::size_t index) noexcept { return epolls_[index]; }
+  // When a timer fires; `never`: it is not armed.
+  [[nodiscard]] SimTime& timer(std::size_t index) noexcept { return timers_[index]; }
   [[nodiscard]] Link& link(std::size_t index) noexcept { return links_[index]; }
   [[nodiscard]] Pipe& pipe(std::size_t index) noexcept { return pipes_[index]; }
   void connect(std::size_t link, std::size_t node, Address address);
@@ -400,6 +425,8 @@ class World {
   void note_unlooked(Link& link, std::string_view bytes);
   void close(int number);
   void wake_waiters(const Process& process, int descriptor);
+  // Its program returns from all that it is in, as one that has an end of its own. Not from within a fiber.
+  void leave(Process& process);
   void wake_object(Process& process, const void* object);
   std::size_t add_thread(Process& process, void* (*body)(void*), void* argument);
   [[nodiscard]] bool thread_done(std::size_t id) const noexcept;
@@ -462,6 +489,8 @@ class World {
   std::deque<Link> links_;
   std::vector<std::size_t> open_links_;
   std::deque<Pipe> pipes_;
+  std::deque<Epoll> epolls_;
+  std::deque<SimTime> timers_;
   std::deque<Descriptor> descriptors_;  // Calls that were stopped know theirs still.
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t current_ = 0;

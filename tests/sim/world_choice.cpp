@@ -134,9 +134,10 @@ Plan plan_of(const WorldChoice& choice) {
   for (std::size_t fault = 0; fault < fault_count; ++fault)
     if (choice.narrowing.without.test(fault)) plan.weights[fault] = 0;
   for (ClientPlan& client : plan.clients) {
-    if (!plan.enabled(Fault::cancel_at_call)) client.cancels = 0;
+    const bool loop = client.loop;  // It cancels and connects anew by itself.
+    if (!plan.enabled(Fault::cancel_at_call) && !loop) client.cancels = 0;
     if (!plan.enabled(Fault::torn_cancel)) client.torn_cancels = 0;
-    if (!plan.enabled(Fault::connect_anew)) client.connects_anew = 0;
+    if (!plan.enabled(Fault::connect_anew) && !loop) client.connects_anew = 0;
     for (ConnectionPlan& connection : client.connections)
       if (!plan.enabled(Fault::dead_address)) connection.dead_addresses = 0;
   }

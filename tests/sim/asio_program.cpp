@@ -1,0 +1,976 @@
+// SPDX-License-Identifier: MIT
+//
+// The program of a simulated client on an Asio loop: one io_context, an AsyncClient for each of its connections, and many
+// operations in progress at the same time. Each lock has a life of its own, in the handlers of what it asked for; in
+// between, the program cancels, closes and destroys what it likes.
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/cancellation_signal.hpp>
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "canary.hpp"
+#include "checkers.hpp"
+#include "holdfast/asio.hpp"
+#include "loop_program.hpp"
+#include "pace.hpp"
+#include "world.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+// Asio keeps the frames of the loops that a thread is in, and who is in one is told by them.
+using LoopStack = asio::detail::call_stack<asio::detail::thread_context, asio::detail::thread_info_base>;
+using LoopFrames = asio::detail::tss_ptr<LoopStack::context>;
+template <LoopFrames* frames>
+struct LoopFramesOf {
+  friend LoopFrames& loop_frames() noexcept { return *frames; }
+};
+LoopFrames& loop_frames() noexcept;
+template struct LoopFramesOf<&LoopStack::top_>;  // An explicit instantiation may name what is private.
+
+constexpr Fiber::Own frames_apart = {
+    .get = []() noexcept -> void* { return static_cast<LoopStack::context*>(loop_frames()); },
+    .set = [](void* value) noexcept { loop_frames() = static_cast<LoopStack::context*>(value); },
+};
+
+Status status_of(const std::error_code& error) noexcept {
+  return error ? static_cast<Status>(error.value()) : Status::ok;
+}
+
+// From a cancel() to the handler: the next turn.
+constexpr SimTime cancelled_within = 100 * millisecond;
+
+}  // namespace
+
+class AsioProgram final : public LoopProgram {
+ public:
+  AsioProgram(Application& application, World& world, Process& process)
+      : application_(application), world_(world), process_(process) {
+    Fiber::keep_apart(frames_apart);
+  }
+
+  void run() override;
+  void stop() noexcept override {
+    if (loop_ != nullptr) loop_->stop();
+  }
+  void hurry() noexcept override {
+    if (hurry_pipe_[1] >= 0) (void)::write(hurry_pipe_[1], "", 1);
+  }
+  [[nodiscard]] bool may_ask(const Application::Slot& slot) const noexcept override {
+    const Connection& connection = connections_[slot.plan->connection];
+    // Where it waits behind others for a place, or was not given one to listen, it does not have to.
+    return connection.client && connection.client->connected() && connection.client->compensations_pending() == 0 &&
+           connection.waiters > application_.slots_.size();
+  }
+
+ private:
+  using Slot = Application::Slot;
+  using Started = Application::Started;
+
+  struct Connection {
+    std::unique_ptr<AsyncClient> client;
+    std::optional<asio::steady_timer> again;  // Until it is connected anew.
+    std::size_t waiters = 0;
+    bool connecting = false;
+    bool closed = false;   // By the program,
+    bool closing = false;  // or soon.
+    bool over = false;     // For good.
+  };
+  enum class Doing : std::uint8_t { nothing, acquiring, renewing, releasing, asking };
+  // A slot's life.
+  struct Session final : public LoopLock {
+    [[nodiscard]] const Token& token() const noexcept override { return lock->token(); }
+    [[nodiscard]] Instant valid_until() const noexcept override { return lock->valid_until(); }
+    [[nodiscard]] bool held() const noexcept override { return lock->held(); }
+    [[nodiscard]] std::uint64_t fence() const noexcept override { return fence_of != nullptr ? fence_of(*lock) : 0; }
+
+    AsioProgram* program = nullptr;
+    Slot* slot = nullptr;
+    AsyncLock* lock = nullptr;
+    std::unique_ptr<AsyncOwner> owner;  // Each lock of a kind with owners has one of its own.
+    std::shared_ptr<AsyncLock> own;
+    std::shared_ptr<AsyncReadWriteLock> sides;  // Of the reader's and the writer's.
+    std::uint64_t (*fence_of)(const AsyncLock& lock) = nullptr;
+    std::optional<asio::steady_timer> pause;
+    std::optional<asio::steady_timer> cancel;  // Until what it does is cancelled.
+    asio::cancellation_signal signal;
+    std::uint64_t serial = 0;  // Of what it does: what an earlier lock of the slot did tells nothing.
+    Doing doing = Doing::nothing;
+    bool waits_for_loss = false;
+    bool over = false;
+    Duration remaining{};
+    // Of what it does.
+    Started started;
+    SimTime wait = 0;
+    std::uint64_t commands = 0;
+    Token before;  // The lock's, when it was asked for.
+    bool tries = false;
+    Token read_by;
+    bool read_at_first = false;
+    bool last = false;
+    std::uint32_t number = 0;
+    SimTime cancelled_at = -1;
+    SimTime cancelled_imposed = 0;
+    std::uint64_t cancelled_blocks = 0;
+  };
+
+  // What is called at the end of an operation, once.
+  struct Done {
+    using cancellation_slot_type = asio::cancellation_slot;
+    AsioProgram* program;
+    Session* session;
+    std::uint64_t serial;
+    void (AsioProgram::*then)(Session& session, Status status);
+    cancellation_slot_type slot;
+    [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return slot; }
+    void operator()(const std::error_code& error) const {
+      --program->outstanding_;
+      if (program->gone()) return;
+      program->world_.pace().begin(program->world_.thread());
+      if (session->serial == serial) (program->*then)(*session, status_of(error));
+    }
+  };
+
+  [[nodiscard]] bool gone() noexcept {
+    if (process_.leaving) stop();
+    return process_.leaving;
+  }
+  [[nodiscard]] Random& random() noexcept { return process_.random; }
+  [[nodiscard]] Sin sin() const noexcept { return sin_of(world_); }
+  [[nodiscard]] bool faults() const noexcept { return world_.phase() == Phase::faults; }
+  [[nodiscard]] bool ending() const noexcept { return application_.ending_ || !faults(); }
+  [[nodiscard]] Connection& connection_of(const Session& session) noexcept {
+    return connections_[session.slot->plan->connection];
+  }
+  [[nodiscard]] Session& other_side(const Session& session) noexcept {
+    return *sessions_[session.slot->plan->other_side];
+  }
+
+  void live();
+  void make_client(std::size_t index);
+  void connect(std::size_t index);
+  void disturb_client();
+  void leave_client(std::size_t index);
+  void come_back(std::size_t index);
+  void await_hurry();
+  void make(Session& session);
+  template <class Lock>
+  void own(Session& session, std::shared_ptr<Lock> lock);
+  void make_sides(Session& session);
+  [[nodiscard]] AsyncHoldOwner& owner_of(Session& session) {
+    session.owner = std::make_unique<AsyncOwner>(*connection_of(session).client);
+    return *session.owner;
+  }
+  void settle_lock(Session& session);
+  void keep(Session& session);
+  void drop(Session& session);
+  void drop_one(Session& session);
+
+  [[nodiscard]] Done done(Session& session, void (AsioProgram::*then)(Session&, Status));
+  void begin(Session& session, Doing doing, const char* what);
+  void finish(Session& session, Status status, const char* what, SimTime bound);
+  void step_after(Session& session, SimTime length);
+  void step_soon(Session& session, bool idle);
+  void step(Session& session);
+  void act(Session& session);
+  void act_held(Session& session);
+  void acquire(Session& session);
+  void acquired(Session& session, Status status);
+  void renew(Session& session);
+  void renewed(Session& session, Status status);
+  void release(Session& session);
+  void released(Session& session, Status status);
+  void post(Session& session);
+  void ask(Session& session);
+  void asked(Session& session, Status status);
+  void write(Session& session);
+  void await_loss(Session& session);
+  void forget_loss(Session& session);
+  void arm_cancel(Session& session);
+  void cancel(Session& session);
+  void forget_as_canary(Session& session);
+  void check_cancelled(Session& session, Status status, const char* what);
+  void tick();
+  void settle(Session& session);
+
+  void wind_down(Session& session);
+  void acquire_last();
+  void acquired_last(Session& session, Status status);
+  void released_last(Session& session, Status status);
+  void close_all();
+  void closed(std::size_t index, Status status);
+
+  Application& application_;
+  World& world_;
+  Process& process_;
+  asio::io_context* loop_ = nullptr;
+  int hurry_pipe_[2] = {-1, -1};
+  std::optional<asio::posix::stream_descriptor> hurry_;
+  std::vector<Connection> connections_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  struct Forgotten {
+    std::unique_ptr<AsyncOwner> owner;
+    std::shared_ptr<AsyncLock> lock;
+  };
+  std::vector<Forgotten> forgotten_;  // By a canary.
+  std::size_t outstanding_ = 0;       // Handlers that are to be called.
+  SimTime hangs_until_ = 0;
+  bool closing_ = false;
+  bool last_ = false;  // The last acquire is in progress.
+  SimTime last_since_ = 0;
+  SimTime last_imposed_ = 0;
+};
+
+std::unique_ptr<LoopProgram> make_loop_program(Application& application, World& world, Process& process) {
+  return std::make_unique<AsioProgram>(application, world, process);
+}
+
+// ---- Life --------------------------------------------------------------------------------------------------------
+
+void AsioProgram::run() {
+  asio::io_context loop;
+  loop_ = &loop;
+  if (!process_.leaving) live();
+  // In an order that a program may choose: what waits in the loop goes with it.
+  const bool clients_first = !process_.leaving && random().coin();
+  if (clients_first)
+    for (Connection& connection : connections_) connection.client.reset();
+  forgotten_.clear();
+  for (const auto& session : sessions_) drop_one(*session);
+  for (const auto& session : sessions_) session->pause.reset(), session->cancel.reset();
+  sessions_.clear();  // Owners keep what belongs to this process.
+  connections_.clear();
+  hurry_.reset();
+  if (hurry_pipe_[1] >= 0) ::close(hurry_pipe_[1]);
+  hurry_pipe_[1] = -1;
+  loop_ = nullptr;
+}
+
+void AsioProgram::live() {
+  application_.workers_[0].thread = world_.thread().id;
+  application_.locked_out_ = process_.plan->wrong_password && process_.life % 2 == 1 && faults();
+  if (application_.locked_out_) world_.count(Fault::wrong_password, "client " + std::to_string(process_.index));
+  await_hurry();
+  connections_.resize(process_.plan->connections.size());
+  for (std::size_t index = 0; index < connections_.size(); ++index) make_client(index);
+  for (Slot& slot : application_.slots_) {
+    Session& session = *sessions_.emplace_back(std::make_unique<Session>());
+    session.program = this;
+    session.slot = &slot;
+    session.pause.emplace(*loop_);
+    session.cancel.emplace(*loop_);
+  }
+  for (const auto& session : sessions_) make(*session);
+  for (const auto& session : sessions_) step_soon(*session, false);
+  loop_->run();
+  if (process_.leaving || world_.failed()) return;
+  if (outstanding_ != 0)
+    world_.fail("completed", "client " + std::to_string(process_.index) + " was not told the end of " +
+                                 std::to_string(outstanding_) + " operations");
+}
+
+// A byte from outside says that the faults are over: who sleeps is woken.
+void AsioProgram::await_hurry() {
+  if (::pipe2(hurry_pipe_, 0) != 0) return;
+  hurry_.emplace(*loop_, hurry_pipe_[0]);
+  hurry_->async_wait(asio::posix::stream_descriptor::wait_read, [this](const std::error_code& error) {
+    if (error || gone()) return;
+    world_.trace().add(world_.now(), "hurries", process_.index);
+    for (const auto& session : sessions_)
+      if (session->doing == Doing::nothing && !session->over) step(*session);
+    for (std::size_t index = 0; index < connections_.size(); ++index)
+      if (connections_[index].closed && !connections_[index].over) come_back(index);
+  });
+}
+
+// ---- Clients -----------------------------------------------------------------------------------------------------
+
+void AsioProgram::make_client(std::size_t index) {
+  Connection& connection = connections_[index];
+  const std::size_t slots = sessions_.empty() ? process_.plan->slots.size() : sessions_.size();
+  AsyncLimits limits;
+  // In some programs there is no room for all that it does at once.
+  limits.waiters = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
+  limits.kept = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
+  limits.operations = 2 + 2 * slots;
+  connection.waiters = limits.waiters;
+  connection.client = std::make_unique<AsyncClient>(loop_->get_executor(), limits);
+  Application::Connection& known = application_.connections_[index];
+  known.node = application_.plan_of_connection(index).node;
+  known.timeouts = application_.timeouts_of_connection(index);
+  known.timeouts_at_first = known.timeouts;
+  if (!connection.again) connection.again.emplace(*loop_);
+  connect(index);
+}
+
+void AsioProgram::connect(std::size_t index) {
+  Connection& connection = connections_[index];
+  connection.closed = false;
+  connection.connecting = true;
+  world_.pace().note_connect_call(process_);
+  ++outstanding_;
+  const SimTime since = world_.now();
+  connection.client->async_connect(
+      application_.config_of(index, application_.connections_[index].node),
+      [this, index, since, started = application_.start(), client = connection.client.get()](std::error_code error) {
+        --outstanding_;
+        if (gone()) return;
+        const Status status = status_of(error);
+        world_.trace().add(world_.now(), "connected()", process_.index, static_cast<std::uint64_t>(status),
+                           to_string(status));
+        if (connections_[index].client.get() == client) connections_[index].connecting = false;
+        // Asio's resolver takes its own time.
+        if (!application_.plan_of_connection(index).named)
+          application_.check_bound("async_connect", started, application_.bound_with_connect(index, 0));
+      });
+}
+
+// Something is done to a whole client.
+void AsioProgram::disturb_client() {
+  const std::size_t index = random().index(connections_.size());
+  Connection& connection = connections_[index];
+  if (connection.closed || connection.connecting || connection.over) return;
+  world_.count(Fault::connect_anew, "client " + std::to_string(process_.index));
+  switch (random().below(4)) {
+    case 0: {  // With other timeouts, no longer than the plan's, which the checkers go by.
+      Timeouts& timeouts = application_.connections_[index].timeouts;
+      const Timeouts most = application_.timeouts_of_connection(index);
+      timeouts.connect = random().magnitude(most.connect / 4, most.connect);
+      timeouts.request = most.request;
+      timeouts.stall = random().magnitude(most.stall / 4, most.stall);
+      world_.trace().add(world_.now(), "connects anew", process_.index, index);
+      return connect(index);
+    }
+    case 1:
+      world_.trace().add(world_.now(), "cancels all", process_.index, index);
+      for (const auto& session : sessions_)
+        if (session->slot->plan->connection == index && session->doing != Doing::nothing && session->cancelled_at < 0) {
+          session->cancelled_at = world_.now();
+          session->cancelled_imposed = process_.imposed;
+          session->cancelled_blocks = world_.thread().blocks;
+        }
+      return connection.client->cancel();
+    case 2: {
+      world_.trace().add(world_.now(), "closes()", process_.index, index);
+      connection.closed = true;
+      // What is held there runs out, since nobody renews it.
+      for (Slot& slot : application_.slots_)
+        if (slot.plan->connection == index && slot.loop != nullptr) slot.moved = true;
+      if (random().coin()) {
+        connection.client->close();
+        return leave_client(index);
+      }
+      ++outstanding_;
+      connection.closing = true;
+      return connection.client->async_close(
+          [this, index, client = connection.client.get(), started = application_.start()](std::error_code error) {
+            --outstanding_;
+            if (gone() || connections_[index].client.get() != client) return;
+            connections_[index].closing = false;
+            application_.check_bound("async_close", started, application_.bound_of_release(index));
+            closed(index, status_of(error));
+            leave_client(index);
+          });
+    }
+    default: {
+      world_.trace().add(world_.now(), "destroys", process_.index, index);
+      connection.closed = true;
+      for (const auto& session : sessions_)
+        if (session->slot->plan->connection == index && session->lock != nullptr) {
+          Slot& slot = *session->slot;
+          slot.moved = true;
+          slot.releasing = true;  // It is let go of.
+        }
+      connection.client.reset();
+      for (const auto& session : sessions_)
+        if (session->slot->plan->connection == index) drop(*session);
+      return leave_client(index);
+    }
+  }
+}
+
+// It comes back in a while.
+void AsioProgram::leave_client(std::size_t index) {
+  Connection& connection = connections_[index];
+  if (connection.over) return;
+  if (!faults()) return come_back(index);
+  connection.again->expires_after(std::chrono::nanoseconds(random().magnitude(10 * microsecond, process_.plan->think)));
+  connection.again->async_wait([this, index](const std::error_code& error) {
+    if (!error && !gone()) come_back(index);
+  });
+}
+
+void AsioProgram::come_back(std::size_t index) {
+  Connection& connection = connections_[index];
+  if (!connection.closed || connection.closing || connection.connecting || connection.over) return;
+  (void)connection.again->cancel();
+  if (sin() == Sin::debts_forgotten_on_close) {
+    for (const auto& session : sessions_)
+      if (session->slot->plan->connection == index) drop(*session);
+    connection.client.reset();
+  }
+  if (connection.client == nullptr) {
+    make_client(index);
+    for (const auto& session : sessions_)
+      if (session->slot->plan->connection == index && !session->over && session->lock == nullptr) {
+        make(*session);
+        step_soon(*session, false);
+      }
+    return;
+  }
+  connect(index);
+}
+
+// ---- Locks -------------------------------------------------------------------------------------------------------
+
+template <class Lock>
+void AsioProgram::own(Session& session, std::shared_ptr<Lock> lock) {
+  session.lock = lock.get();
+  if constexpr (requires { lock->fence(); })
+    session.fence_of = [](const AsyncLock& held) { return static_cast<const Lock&>(held).fence(); };
+  session.own = std::move(lock);
+}
+
+void AsioProgram::make(Session& session) {
+  if (session.lock != nullptr || connection_of(session).client == nullptr) return;
+  if (session.slot->of_two_sides()) {
+    Session& other = other_side(session);
+    make_sides(session);
+    settle_lock(other);
+  } else {
+    const SlotPlan& plan = *session.slot->plan;
+    AsyncClient& client = *connection_of(session).client;
+    const ByteView key = application_.write_name(*session.slot);
+    const LockTiming timing = {.lease = Duration(plan.lease)};
+    switch (plan.kind) {
+      case KindOfLock::mutex:
+      case KindOfLock::announced:
+      case KindOfLock::fenced_mutex:
+      case KindOfLock::announced_fenced:
+        own(session, std::make_shared<AsyncMutex>(
+                         client, key, timing,
+                         MutexOptions{.announce = session.slot->announced(), .fence = session.slot->fenced()}));
+        break;
+      case KindOfLock::reentrant:
+        own(session, std::make_shared<AsyncReentrantLock>(owner_of(session), key, timing));
+        break;
+      case KindOfLock::fenced: own(session, std::make_shared<AsyncFencedLock>(owner_of(session), key, timing)); break;
+      case KindOfLock::semaphore:
+        own(session, std::make_shared<AsyncSemaphore>(client, key, plan.permits, timing));
+        break;
+      case KindOfLock::fair:
+      case KindOfLock::fair_fenced:
+        own(session, std::make_shared<AsyncFairLock>(owner_of(session), key, timing,
+                                                     FairOptions{.fence = session.slot->fenced()}));
+        break;
+      case KindOfLock::read:
+      case KindOfLock::write: break;
+    }
+  }
+  settle_lock(session);
+}
+
+void AsioProgram::make_sides(Session& session) {
+  Session& reader = session.slot->reads() ? session : other_side(session);
+  Session& writer = other_side(reader);
+  const ByteView key = application_.write_name(*session.slot);
+  reader.sides = writer.sides =
+      std::make_shared<AsyncReadWriteLock>(owner_of(reader), key,
+                                           ReadWriteTiming{.read = {.lease = Duration(reader.slot->plan->lease)},
+                                                           .write = {.lease = Duration(writer.slot->plan->lease)}});
+  reader.lock = &reader.sides->read();
+  writer.lock = &writer.sides->write();
+}
+
+void AsioProgram::settle_lock(Session& session) {
+  Slot& slot = *session.slot;
+  slot.loop = &session;
+  slot.moved = false;
+  slot.depth = 0;
+  session.fence_of = slot.of_two_sides() ? nullptr : session.fence_of;
+  if (session.lock->configuration() != Status::ok) world_.fail("configuration", "a lock of the plan was refused");
+  keep(session);
+}
+
+void AsioProgram::keep(Session& session) {
+  const SlotPlan& plan = *session.slot->plan;
+  KeepOptions keep;
+  keep.keep = plan.kept ? Keep::always : Keep::never;
+  if (plan.max_hold != 0 && sin() != Sin::max_hold_ignored) keep.max_hold = Duration(plan.max_hold);
+  if (plan.liveness != 0 && sin() != Sin::feed_ignored) keep.liveness = Duration(plan.liveness);
+  keep.on_lost = [](void* context) noexcept {
+    auto& told = *static_cast<Session*>(context);
+    if (!told.program->process_.leaving) Application::note_lost(told.slot);
+  };
+  keep.context = &session;
+  (void)session.lock->keep(keep);
+}
+
+// With what it does: both sides of a lock are one object.
+void AsioProgram::drop(Session& session) {
+  if (session.slot->of_two_sides() && other_side(session).lock != nullptr) {
+    other_side(session).slot->releasing = true;
+    other_side(session).slot->loop = session.slot->loop = nullptr;  // The last of the two takes the object with it.
+    session.sides.reset();
+    drop_one(other_side(session));
+  }
+  drop_one(session);
+}
+
+void AsioProgram::drop_one(Session& session) {
+  Slot& slot = *session.slot;
+  slot.releasing = true;
+  // What it holds is let go of, and so is what it was asking for, where there is a place for that.
+  const Connection& connection = connection_of(session);
+  const bool known = session.own != nullptr && connection.client != nullptr && !connection.closed &&
+                     connection.client->compensations_pending() < 4;
+  const bool asks = session.doing == Doing::acquiring && session.lock != nullptr &&
+                    session.lock->token().bytes() != session.before.bytes();
+  if (known && (asks || slot.depth != 0) && session.doing != Doing::releasing)
+    world_.checkers().after_post(process_, slot, session.lock->token(), Status::ok);
+  slot.loop = nullptr;  // The checkers may look before it is destroyed.
+  session.lock = nullptr;
+  session.sides.reset();
+  session.own.reset();
+  session.fence_of = nullptr;
+  ++session.serial;
+  session.doing = Doing::nothing;
+  session.waits_for_loss = false;
+  session.cancelled_at = -1;
+  if (session.cancel) (void)session.cancel->cancel();
+  slot.depth = 0;
+  slot.own_belief = Instant();
+  slot.own_fence = 0;
+  slot.releasing = slot.waiting = slot.renewing = false;
+}
+
+// ---- Operations --------------------------------------------------------------------------------------------------
+
+AsioProgram::Done AsioProgram::done(Session& session, void (AsioProgram::*then)(Session&, Status)) {
+  ++outstanding_;
+  return {this, &session, session.serial, then, session.signal.slot()};
+}
+
+void AsioProgram::begin(Session& session, Doing doing, const char* what) {
+  session.doing = doing;
+  session.started = application_.start();
+  session.commands = world_.thread().commands;
+  session.before = session.lock->token();
+  session.cancelled_at = -1;
+  world_.trace().add(world_.now(), "begins", process_.index, session.slot->plan->connection, what);
+  world_.pace().begin(world_.thread());
+  arm_cancel(session);
+}
+
+void AsioProgram::finish(Session& session, Status status, const char* what, SimTime bound) {
+  session.doing = Doing::nothing;
+  (void)session.cancel->cancel();
+  world_.trace().add(world_.now(), what, process_.index, static_cast<std::uint64_t>(status), to_string(status));
+  application_.check_bound(what, session.started, bound);
+  check_cancelled(session, status, what);
+  session.cancelled_at = -1;
+}
+
+void AsioProgram::arm_cancel(Session& session) {
+  if (!faults() || process_.plan->cancels == 0 || !random().chance(process_.plan->cancels)) return;
+  const SimTime most = std::max<SimTime>(process_.plan->wait, 10 * millisecond);
+  session.cancel->expires_after(std::chrono::nanoseconds(random().magnitude(microsecond, most)));
+  session.cancel->async_wait([this, chosen = &session, serial = session.serial](const std::error_code& error) {
+    if (error || gone() || chosen->serial != serial || chosen->doing == Doing::nothing) return;
+    cancel(*chosen);
+  });
+}
+
+// By the lock or by the slot of its handler.
+void AsioProgram::cancel(Session& session) {
+  if (sin() == Sin::cancelled_is_forgotten && session.doing == Doing::acquiring && session.own != nullptr)
+    return forget_as_canary(session);
+  const bool by_slot = random().coin();
+  world_.count(Fault::cancel_at_call, "client " + std::to_string(process_.index));
+  world_.trace().add(world_.now(), "cancel()", process_.index, by_slot ? 1 : 0);
+  session.cancelled_at = world_.now();
+  session.cancelled_imposed = process_.imposed;
+  session.cancelled_blocks = world_.thread().blocks;
+  if (by_slot)
+    session.signal.emit(random().coin() ? asio::cancellation_type::terminal : asio::cancellation_type::total);
+  else
+    session.lock->cancel();
+}
+
+// Its handler is not called, and nobody sees to what it was asking for.
+void AsioProgram::forget_as_canary(Session& session) {
+  Slot& slot = *session.slot;
+  world_.checkers().after_acquire(process_, slot, Status::cancelled, session.started.at, session.commands);
+  slot.loop = nullptr;
+  slot.waiting = false;
+  ++session.serial;
+  session.doing = Doing::nothing;
+  session.lock = nullptr;
+  forgotten_.push_back({std::move(session.owner), std::move(session.own)});
+  make(session);
+  step_soon(session, true);
+}
+
+void AsioProgram::check_cancelled(Session& session, Status status, const char* what) {
+  if (session.cancelled_at < 0 || process_.imposed != session.cancelled_imposed) return;
+  const std::string who = std::string(what) + " of client " + std::to_string(process_.index);
+  if (world_.now() - session.cancelled_at > cancelled_within)
+    world_.fail("cancel",
+                who + " ended " + time_text(world_.now() - session.cancelled_at) + " s after it was cancelled");
+  if (status != Status::cancelled && world_.thread().blocks > session.cancelled_blocks)
+    world_.fail("cancel", who + " was cancelled, and said " + to_string(status));
+}
+
+// ---- What it does ------------------------------------------------------------------------------------------------
+
+void AsioProgram::step_after(Session& session, SimTime length) {
+  session.pause->expires_after(std::chrono::nanoseconds(length));
+  session.pause->async_wait([this, chosen = &session, serial = session.serial](const std::error_code& error) {
+    if (error || gone() || chosen->serial != serial || chosen->doing != Doing::nothing) return;
+    step(*chosen);
+  });
+}
+
+// `idle`: nothing came of the last step, and the next is not to follow at once.
+void AsioProgram::step_soon(Session& session, bool idle) {
+  if (session.over) return;
+  const bool pauses = idle || random().coin();
+  if (!pauses) return step_after(session, 0);
+  step_after(session, ending() ? 20 * millisecond : random().magnitude(10 * microsecond, process_.plan->think));
+}
+
+void AsioProgram::step(Session& session) {
+  if (session.over || session.doing != Doing::nothing || closing_) return;
+  settle(session);
+  if (ending()) return wind_down(session);
+  if (session.lock == nullptr) return;  // Until its client comes back.
+  if (world_.now() < hangs_until_) return step_after(session, hangs_until_ - world_.now());
+  if (process_.plan->hangs != 0 && random().chance(process_.plan->hangs))
+    hangs_until_ = world_.now() + random().magnitude(10 * microsecond, 4 * world_.plan().lease_max);
+  tick();
+  if (random().chance(2'000)) {
+    application_.ending_ = true;
+    for (const auto& other : sessions_)
+      if (other->doing == Doing::nothing) step_after(*other, 0);
+    return;
+  }
+  if (process_.plan->connects_anew != 0 && random().chance(process_.plan->connects_anew)) {
+    disturb_client();
+    if (session.lock == nullptr) return;
+  }
+  act(session);
+}
+
+void AsioProgram::tick() {
+  for (const auto& session : sessions_) {
+    Slot& slot = *session->slot;
+    if (session->lock == nullptr || slot.plan->liveness == 0 || slot.depth == 0) continue;
+    session->lock->tick();
+    slot.ticked = Instant::from_nanoseconds(world_.local_time(process_));
+  }
+}
+
+// What was given up is gone when the client waits for no compensation any more.
+void AsioProgram::settle(Session& session) {
+  const Connection& connection = connection_of(session);
+  if (session.slot->unclear.empty() || connection.client == nullptr || !connection.client->connected()) return;
+  world_.checkers().check_compensated(process_, *session.slot, connection.client->compensations_pending());
+}
+
+void AsioProgram::act(Session& session) {
+  Slot& slot = *session.slot;
+  if (random().chance(process_.plan->careless)) {  // It forgets what it holds.
+    drop(session);
+    make(session);
+    if (slot.of_two_sides()) step_soon(other_side(session), true);
+    return step_soon(session, true);
+  }
+  if (slot.depth == 0 || (slot.reentrant() && random().chance(200'000)))
+    acquire(session);
+  else
+    act_held(session);
+}
+
+void AsioProgram::act_held(Session& session) {
+  switch (random().below(9)) {
+    case 0: return renew(session);
+    case 1: return write(session);
+    case 2: return ask(session);
+    case 3:
+    case 4: return step_after(session, random().magnitude(10 * microsecond, process_.plan->hold));
+    case 5: return await_loss(session);
+    case 6: return post(session);
+    case 7: return session.lock->held() ? release(session) : forget_loss(session);
+    default: return release(session);
+  }
+}
+
+void AsioProgram::acquire(Session& session) {
+  Slot& slot = *session.slot;
+  begin(session, Doing::acquiring, "acquire");
+  session.tries = random().chance(300'000);
+  session.wait = session.tries ? 0 : random().magnitude(100 * microsecond, process_.plan->wait);
+  slot.queued = !session.tries && slot.queues();
+  session.read_by = Token();
+  session.read_at_first = false;
+  if (application_.asks_as_reader(slot)) {
+    session.read_by = other_side(session).lock->token();
+    session.read_at_first = true;
+  }
+  slot.waiting = !session.tries;
+  ++slot.waits;
+  const SimTime more = sin() == Sin::timeout_too_much ? 2 * process_.plan->request_timeout + 200 * millisecond : 0;
+  if (session.tries)
+    session.lock->async_try_acquire(done(session, &AsioProgram::acquired));
+  else
+    session.lock->async_acquire(Duration(session.wait + more), done(session, &AsioProgram::acquired));
+}
+
+void AsioProgram::acquired(Session& session, Status status) {
+  Slot& slot = *session.slot;
+  slot.waiting = false;
+  const std::size_t connection = slot.plan->connection;
+  finish(session, status, session.tries ? "try_acquire" : "acquire",
+         session.tries ? application_.bound_with_connect(connection, 0) : application_.bound(slot, session.wait));
+  world_.checkers().after_acquire(process_, slot, status, session.started.at, session.commands);
+  if (slot.plan->kind == KindOfLock::write) {
+    const bool reads = application_.asks_as_reader(slot);
+    const bool reads_on = reads && session.read_at_first && !session.read_by.empty() &&
+                          other_side(session).lock->token().bytes() == session.read_by.bytes();
+    // The other side may have come and gone meanwhile.
+    if (status != Status::upgrade_refused || reads_on)
+      world_.checkers().after_asking_to_write(process_, slot, status, session.read_at_first, reads_on);
+  }
+  if (status == Status::ok) {
+    application_.granted(slot);
+  }
+  step_soon(session, status != Status::ok && world_.now() - session.started.at < millisecond);
+}
+
+void AsioProgram::renew(Session& session) {
+  begin(session, Doing::renewing, "renew");
+  session.slot->renewing = true;
+  session.wait = random().magnitude(millisecond, 2 * second);
+  session.lock->async_renew(Duration(session.wait), done(session, &AsioProgram::renewed));
+}
+
+void AsioProgram::renewed(Session& session, Status status) {
+  session.slot->renewing = false;
+  session.slot->renewed = Instant::from_nanoseconds(world_.local_time(process_));
+  finish(session, status, "renew", Application::bound_of_span(session.wait));
+  if (session.slot->own_belief != Instant() && status == Status::ok) {
+    --session.slot->depth;
+    application_.granted(*session.slot);
+  }
+  step_soon(session, status != Status::ok);
+}
+
+void AsioProgram::release(Session& session) {
+  Slot& slot = *session.slot;
+  begin(session, Doing::releasing, "release");
+  slot.releasing = true;
+  slot.own_belief = Instant();
+  session.last = session.lock->hold_count() <= 1;
+  session.number = world_.checkers().number_of(slot);
+  session.lock->async_release(done(session, &AsioProgram::released));
+}
+
+void AsioProgram::released(Session& session, Status status) {
+  Slot& slot = *session.slot;
+  slot.releasing = false;
+  slot.own_belief = Instant();
+  if (slot.depth != 0) --slot.depth;
+  finish(session, status, "release", application_.bound_of_release(slot.plan->connection));
+  world_.checkers().after_release(process_, session.number, status, session.last);
+  step_soon(session, status != Status::ok);
+}
+
+void AsioProgram::post(Session& session) {
+  Slot& slot = *session.slot;
+  const SimTime since = world_.now();
+  const SimTime imposed = process_.imposed;
+  slot.releasing = true;
+  slot.own_belief = Instant();
+  const bool last = session.lock->hold_count() <= 1;
+  const Token token = session.lock->token();
+  const Status status = session.lock->post_release();
+  slot.releasing = false;
+  if (slot.depth != 0) --slot.depth;
+  world_.trace().add(world_.now(), "post release", process_.index, static_cast<std::uint64_t>(status),
+                     to_string(status));
+  if (world_.now() - since != process_.imposed - imposed)
+    world_.fail("bounded waits", "post_release() of client " + std::to_string(process_.index) + " has waited");
+  if (last) world_.checkers().after_post(process_, slot, token, status);
+  step_soon(session, status != Status::ok);
+}
+
+void AsioProgram::ask(Session& session) {
+  begin(session, Doing::asking, "remaining_on_server");
+  session.lock->async_remaining_on_server(session.remaining, done(session, &AsioProgram::asked));
+}
+
+void AsioProgram::asked(Session& session, Status status) {
+  finish(session, status, "remaining_on_server", application_.bound_with_connect(session.slot->plan->connection, 0));
+  step_soon(session, status != Status::ok);
+}
+
+// Checks, and then writes: what comes between the two is what the fence is for.
+void AsioProgram::write(Session& session) {
+  Slot& slot = *session.slot;
+  const std::uint64_t fence = slot.fenced() ? slot.fence() : 0;
+  const std::uint32_t number = world_.checkers().number_of(slot);
+  if (fence == 0 || slot.moved || !session.lock->held()) return step_soon(session, true);
+  session.pause->expires_after(std::chrono::nanoseconds(random().magnitude(10 * microsecond, process_.plan->hold)));
+  session.pause->async_wait(
+      [this, chosen = &session, serial = session.serial, fence, number](const std::error_code& error) {
+        if (error || gone() || chosen->serial != serial || chosen->doing != Doing::nothing) return;
+        world_.checkers().resource_written(process_, *chosen->slot, number, fence);
+        step(*chosen);
+      });
+}
+
+// Beside whatever else it does.
+void AsioProgram::await_loss(Session& session) {
+  if (!session.waits_for_loss) {
+    session.waits_for_loss = true;
+    ++outstanding_;
+    session.lock->async_wait_lost([this, chosen = &session, serial = session.serial,
+                                   token = session.lock->token()](const std::error_code& error) {
+      --outstanding_;
+      if (gone() || chosen->serial != serial) return;
+      chosen->waits_for_loss = false;
+      const Status status = status_of(error);
+      world_.trace().add(world_.now(), "wait lost", process_.index, static_cast<std::uint64_t>(status),
+                         to_string(status));
+      const bool same = chosen->lock->token().bytes() == token.bytes();
+      if ((status == Status::lock_lost || status == Status::ok) && same && chosen->lock->held())
+        world_.fail("loss told", "client " + std::to_string(process_.index) +
+                                     " was told the end of what it holds: " + world_.plan().names[chosen->slot->name]);
+    });
+  }
+  step_soon(session, true);
+}
+
+void AsioProgram::forget_loss(Session& session) {
+  const Status status = session.lock->forget_loss();
+  world_.trace().add(world_.now(), "forget loss", process_.index, static_cast<std::uint64_t>(status),
+                     to_string(status));
+  if (status == Status::ok) session.slot->depth = 0;
+  step_soon(session, status != Status::ok);
+}
+
+// ---- The end -----------------------------------------------------------------------------------------------------
+
+// Releases what it has, and is over when that is done.
+void AsioProgram::wind_down(Session& session) {
+  if (session.slot->depth != 0 && session.lock != nullptr) return release(session);
+  // The other side is in use, and one object with it.
+  if (session.slot->of_two_sides()) {
+    Session& other = other_side(session);
+    if (other.lock != nullptr && (other.doing != Doing::nothing || other.slot->depth != 0)) {
+      return step_after(session, 20 * millisecond);
+    }
+    drop(session);
+    other.over = true;
+  } else {
+    drop(session);
+  }
+  session.over = true;
+  for (const auto& other : sessions_)
+    if (!other->over) return;
+  if (faults() || application_.locked_out_) return close_all();
+  for (std::size_t index = 0; index < connections_.size(); ++index) come_back(index);
+  last_since_ = world_.now();
+  last_imposed_ = process_.imposed;
+  acquire_last();
+}
+
+// All of them want the same name.
+void AsioProgram::acquire_last() {
+  Session& session = *sessions_[0];
+  if (connection_of(session).client == nullptr) {
+    connection_of(session).closed = true;
+    come_back(0);
+  }
+  make(session);
+  session.slot->queued = session.slot->queues();
+  begin(session, Doing::acquiring, "last acquire");
+  session.lock->async_acquire(Duration(2 * application_.longest_turn()), done(session, &AsioProgram::acquired_last));
+}
+
+void AsioProgram::acquired_last(Session& session, Status status) {
+  session.doing = Doing::nothing;
+  const SimTime most = application_.longest_turn();
+  world_.trace().add(world_.now(), "last acquire", process_.index, static_cast<std::uint64_t>(status),
+                     to_string(status));
+  world_.checkers().after_acquire(process_, *session.slot, status, last_since_, session.commands);
+  const SimTime took = world_.now() - last_since_ - (process_.imposed - last_imposed_);
+  if (took > most || (status != Status::ok && took > most / 2))
+    return world_.fail("liveness", std::string("a free lock was not to be had: ") + to_string(status) + " after " +
+                                       time_text(took) + " s");
+  if (status == Status::ok) {
+    application_.granted(*session.slot);
+    begin(session, Doing::releasing, "release");
+    session.slot->releasing = true;
+    session.slot->own_belief = Instant();
+    session.last = session.lock->hold_count() <= 1;
+    session.number = world_.checkers().number_of(*session.slot);
+    return session.lock->async_release(done(session, &AsioProgram::released_last));
+  }
+  session.pause->expires_after(std::chrono::milliseconds(20));
+  session.pause->async_wait([this](const std::error_code& error) {
+    if (!error && !gone()) acquire_last();
+  });
+}
+
+void AsioProgram::released_last(Session& session, Status status) {
+  Slot& slot = *session.slot;
+  slot.releasing = false;
+  if (slot.depth != 0) --slot.depth;
+  finish(session, status, "release", application_.bound_of_release(slot.plan->connection));
+  world_.checkers().after_release(process_, session.number, status, session.last);
+  world_.checkers().note_quiet(process_);
+  close_all();
+}
+
+void AsioProgram::close_all() {
+  closing_ = true;
+  for (std::size_t index = 0; index < connections_.size(); ++index) {
+    Connection& connection = connections_[index];
+    connection.over = true;
+    (void)connection.again->cancel();
+    if (connection.client == nullptr) continue;
+    if (random().chance(200'000)) {
+      connection.client->close();
+      continue;
+    }
+    ++outstanding_;
+    connection.client->async_close([this, index, started = application_.start()](std::error_code error) {
+      --outstanding_;
+      if (gone()) return;
+      application_.check_bound("async_close", started, application_.bound_of_release(index));
+      closed(index, status_of(error));
+    });
+  }
+  hurry_->cancel();
+}
+
+// Where it says ok, all that was given up before is gone.
+void AsioProgram::closed(std::size_t index, Status status) {
+  world_.trace().add(world_.now(), "closed()", process_.index, static_cast<std::uint64_t>(status), to_string(status));
+  if (status != Status::ok) return;
+  for (Slot& slot : application_.slots_)
+    if (slot.plan->connection == index && slot.depth == 0) world_.checkers().check_compensated(process_, slot, 0);
+}
+
+}  // namespace holdfast::sim
