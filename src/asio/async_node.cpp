@@ -296,8 +296,9 @@ void AsyncNode::transmit() {
 
 bool AsyncNode::make_room(bool compensated) {
   if (!ready()) return false;
-  connection_.transmit();                          // As much as goes without a look: replies cannot be told here.
-  if (session().wants_look()) loop_.turn_again();  // The end of this one makes room.
+  connection_.transmit();  // As much as goes without a look: replies cannot be told here.
+  // The end of this turn makes room, or, where the socket is full, the one that follows when it takes bytes again.
+  if (session().wants_look() && !wire_.awaits_writable()) loop_.turn_again();
   return session().has_room(compensated, request_size_max);
 }
 

@@ -37,6 +37,7 @@ class AsyncWire {
   void await_readable();
   // A turn follows when the socket takes bytes again.
   void await_writable();
+  [[nodiscard]] bool awaits_writable() const noexcept { return writing_; }
   // Nothing is told of what was in progress. In a forked child the connection stays the parent's.
   void close(bool forked = false) noexcept;
 
