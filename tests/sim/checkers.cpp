@@ -1299,13 +1299,12 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
                                names_[slot.name].lock);
   const bool denied = status == Status::lock_busy || status == Status::upgrade_refused;
   slot.denied = denied && slot.depth == 0 && !slot.queues() ? slot.token() : Token();
-  // It is out of the queue when its compensation was answered. Until then it may be given the lock.
-  if (denied && slot.depth == 0 && slot.queued) slot.unclear = slot.token();
   // Refused for good, or not killed: no promise.
-  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
+  const bool promised = !world_.plan().enabled(Fault::no_permission) && !world_.plan().enabled(Fault::busy_script);
+  // It is out of the queue when its compensation was answered. Until then it may be given the lock.
+  if (denied && slot.depth == 0 && slot.queued && promised) slot.unclear = slot.token();
   if (status != Status::ok && !denied && slot.depth == 0 && !slot.token().empty() &&
-      (number == 0 || grants_[number].at >= since) && weight(Fault::no_permission) == 0 &&
-      weight(Fault::busy_script) == 0)
+      (number == 0 || grants_[number].at >= since) && promised)
     slot.unclear = slot.token();
   if (status == Status::ok && (number == 0 || grants_[number].process != process.index))
     world_.fail("ledger", "client " + std::to_string(process.index) + " was granted what the server did not set");
