@@ -113,7 +113,8 @@ class AsioProgram final : public LoopProgram {
     Started started;
     SimTime wait = 0;
     std::uint64_t commands = 0;
-    Token before;  // The lock's, when it was asked for.
+    SimTime held_for = 0;  // And where there may be no room for its release, it may wait so long for some.
+    Token before;          // The lock's, when it was asked for.
     bool tries = false;
     Token read_by;
     bool read_at_first = false;
@@ -199,6 +200,7 @@ class AsioProgram final : public LoopProgram {
   void arm_cancel(Session& session);
   void cancel(Session& session);
   void forget_as_canary(Session& session);
+  [[nodiscard]] SimTime bound_of_release(const Session& session) const noexcept;
   void check_cancelled(Session& session, Status status, const char* what);
   void tick();
   void settle(Session& session);
@@ -341,7 +343,7 @@ void AsioProgram::disturb_client() {
   Connection& connection = connections_[index];
   if (connection.closed || connection.connecting || connection.over) return;
   world_.count(Fault::connect_anew, "client " + std::to_string(process_.index));
-  switch (random().below(4)) {
+  switch (sin() == Sin::debts_forgotten_on_close ? 2 : random().below(4)) {
     case 0: {  // With other timeouts, no longer than the plan's, which the checkers go by.
       Timeouts& timeouts = application_.connections_[index].timeouts;
       const Timeouts most = application_.timeouts_of_connection(index);
@@ -366,6 +368,9 @@ void AsioProgram::disturb_client() {
       // What is held there runs out, since nobody renews it.
       for (Slot& slot : application_.slots_)
         if (slot.plan->connection == index && slot.loop != nullptr) slot.moved = true;
+      if (sin() == Sin::debts_forgotten_on_close)  // What it should say at the end it does not say.
+        for (const std::size_t link : world_.open_links())
+          if (world_.link(link).process == process_.index) world_.link(link).up_swallowed = true;
       if (random().coin()) {
         connection.client->close();
         return leave_client(index);
@@ -664,7 +669,8 @@ void AsioProgram::step(Session& session) {
       if (other->doing == Doing::nothing) step_after(*other, 0);
     return;
   }
-  if (process_.plan->connects_anew != 0 && random().chance(process_.plan->connects_anew)) {
+  const std::uint32_t often = sin() == Sin::debts_forgotten_on_close ? 30'000 : process_.plan->connects_anew;
+  if (often != 0 && random().chance(often)) {
     disturb_client();
     if (session.lock == nullptr) return;
   }
@@ -775,9 +781,18 @@ void AsioProgram::renewed(Session& session, Status status) {
   step_soon(session, status != Status::ok);
 }
 
+// A release for which there is no room waits for some as long as there is something to release.
+SimTime AsioProgram::bound_of_release(const Session& session) const noexcept {
+  return application_.bound_of_release(session.slot->plan->connection) + Application::bound_of_span(session.held_for);
+}
+
 void AsioProgram::release(Session& session) {
   Slot& slot = *session.slot;
   begin(session, Doing::releasing, "release");
+  const AsyncClient* const client = connection_of(session).client.get();
+  session.held_for = client != nullptr && client->compensations_pending() > compensations_max / 3
+                         ? session.lock->remaining().count()
+                         : 0;
   slot.releasing = true;
   slot.own_belief = Instant();
   session.last = session.lock->hold_count() <= 1;
@@ -790,7 +805,7 @@ void AsioProgram::released(Session& session, Status status) {
   slot.releasing = false;
   slot.own_belief = Instant();
   if (slot.depth != 0) --slot.depth;
-  finish(session, status, "release", application_.bound_of_release(slot.plan->connection));
+  finish(session, status, "release", bound_of_release(session));
   world_.checkers().after_release(process_, session.number, status, session.last);
   step_soon(session, status != Status::ok);
 }

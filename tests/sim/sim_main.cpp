@@ -302,7 +302,8 @@ int main(int argc, char** argv) {
     (void)complain("there is no canary " + choices.canary + "; --list-canaries names them");
     return exit_usage;
   }
-  if (!has_loops) std::fprintf(stderr, "built without Asio: no program runs on a loop, and some seeds are of other worlds\n");
+  if (!has_loops)
+    std::fprintf(stderr, "built without Asio: no program runs on a loop, and some seeds are of other worlds\n");
   SittingPlan plan;
   if (!choose_worlds(choices, plan)) return exit_usage;
   if (plan.listed.empty() && !choices.hashes) {
