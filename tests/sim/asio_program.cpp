@@ -397,8 +397,11 @@ void AsioProgram::disturb_client() {
           slot.releasing = true;  // It is let go of.
         }
       connection.client.reset();
-      for (const auto& session : sessions_)
-        if (session->slot->plan->connection == index) drop(*session);
+      for (const auto& session : sessions_) {
+        if (session->slot->plan->connection != index) continue;
+        drop(*session);
+        session->slot->unclear = Token();  // What is owed goes with the client, and leases end it.
+      }
       return leave_client(index);
     }
   }
