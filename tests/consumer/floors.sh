@@ -12,7 +12,7 @@ cd "${1:?usage: floors.sh SOURCE-ROOT}"
 values='holdfast/(instant|key|limits|status)\.hpp'
 settings='holdfast/(client_config|quorum_config)\.hpp'
 # What a driver asks the system for, and nobody waits for.
-system='holdfast/(clock|detail/(connection|keeping|linked_place|random_source|shared_tick|shared_value|split_value))\.hpp'
+system='holdfast/(clock|detail/(connection|hold_places|keeping|linked_place|random_source|shared_tick|shared_value|split_value|stream))\.hpp'
 
 # Written over a lock that is yet to be named, so over that of any driver.
 guards='holdfast/scoped_lock\.hpp'
@@ -46,7 +46,7 @@ check "$asio" include/holdfast/asio include/holdfast/asio.hpp src/asio
 check "$posix" include/holdfast/detail src/posix
 
 top=$(find include/holdfast -maxdepth 1 -name '*.hpp' | wc -l)
-((top <= 26)) || { echo "FAILED: $top headers at the top of include/holdfast; what a user does not include stands below" >&2; failed=1; }
+((top <= 30)) || { echo "FAILED: $top headers at the top of include/holdfast; what a user does not include stands below" >&2; failed=1; }
 ((files > 300)) || { echo "FAILED: only $files includes were read" >&2; failed=1; }
 ((failed == 0)) || exit 1
 echo "ok: $files includes, $top headers at the top"

@@ -931,7 +931,7 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"run", "--url=127.0.0.1:6379/2", "lock", "--", "true"}, "written redis://HOST:PORT"},
       {{"info", "--url", "/run/redis.sock", "lock"}, "written unix:///PATH"},
       {{"info", "--url", "unix:/run/redis.sock", "lock"}, "written unix:///PATH"},
-      {{"run", "--url", "rediss://host", "lock", "--", "true"}, "TLS is not supported"},
+      {{"run", "--url", "rediss:host", "lock", "--", "true"}, "a URL begins with"},
       {{"run", "--url", "redis://:hid/den@host", "lock", "--", "true"}, "'/', '?' and '#' in a password are %2F"},
       {{"run", "--url", "redis://:hid#den@host", "lock", "--", "true"}, "'/', '?' and '#' in a password are %2F"},
       {{"run", "--url", "redis://:hid?den@host", "lock", "--", "true"}, "'/', '?' and '#' in a password are %2F"},
