@@ -28,4 +28,15 @@ Token Token::from_random(const unsigned char (&random)[token_random_size]) noexc
   return token;
 }
 
+Token Token::negative() const noexcept {
+  const std::size_t head = client().size() + 1;
+  HOLDFAST_ASSERT(head < size_ && size_ < token_size_max);
+  Token token;
+  std::memcpy(token.bytes_, bytes_, head);
+  token.bytes_[head] = '-';
+  std::memcpy(token.bytes_ + head + 1, bytes_ + head, size_ - head);
+  token.size_ = static_cast<std::uint8_t>(size_ + 1);
+  return token;
+}
+
 }  // namespace holdfast

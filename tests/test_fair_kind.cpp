@@ -20,7 +20,7 @@ static void tearDown() {}
 
 namespace {
 
-constexpr const LockKind* kinds[] = {&fair_kind, &fair_fenced_kind};
+constexpr const LockKind* kinds[] = {&fair_kind, &fair_fenced_kind, &fair_lingering_kind, &fair_lingering_fenced_kind};
 constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
 
 // The server put it into the queue.
@@ -118,9 +118,10 @@ TEST(test_renewal_step_and_release_should_take_what_the_reentrant_kinds_take) {
 TEST(test_a_fair_lock_should_say_what_it_is) {
   for (const LockKind* const kind : kinds) {
     TEST_ASSERT_TRUE(kind->reentrant && !kind->native_release && kind->tells_remaining && kind->queues);
-    TEST_ASSERT_TRUE(kind->renew_batch == &scripts::reentrant_renew && kind->token == TokenSource::client_ordinal);
+    TEST_ASSERT_TRUE(kind->renew_batch == &scripts::reentrant_renew);
+    TEST_ASSERT_TRUE(kind->token == (kind->lingers ? TokenSource::negative_ordinal : TokenSource::client_ordinal));
     TEST_ASSERT_TRUE(kind->announcement->addressed);
-    TEST_ASSERT_TRUE(kind == &kind_of(FairOptions{.fence = kind->fenced}));
+    TEST_ASSERT_TRUE(kind == &kind_of(FairOptions{.fence = kind->fenced, .linger = kind->lingers ? 1s : linger_off}));
     expect_to_do_what_it_says(*kind);
   }
 }

@@ -44,6 +44,8 @@ class Token {
 
   [[nodiscard]] ByteView bytes() const noexcept { return {bytes_, size_}; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  // Of `uuid:ordinal`: `uuid:-ordinal`. REQUIRES: such a token, not negative yet.
+  [[nodiscard]] Token negative() const noexcept;
   // Of `uuid:ordinal`: whose it is. Of another: all of it.
   [[nodiscard]] ByteView client() const noexcept {
     const void* const colon = std::memchr(bytes_, ':', size_);

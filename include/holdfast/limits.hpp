@@ -28,7 +28,7 @@ inline constexpr std::size_t token_random_size = 16;
 inline constexpr std::size_t token_text_size = 2 * token_random_size;
 // `uuid:ordinal` of the hash kinds: 36 + 1 + 20 digits of an unsigned 64-bit ordinal, rounded up.
 inline constexpr std::size_t token_size_max = 64;
-static_assert(token_size_max >= 36 + 1 + 20, "uuid:ordinal must fit");
+static_assert(token_size_max >= 36 + 1 + 1 + 20, "uuid:-ordinal must fit");
 static_assert(token_size_max >= token_text_size, "a random token must fit");
 // What stands beside a key: `redisson_lock__channel:{key}`, rounded up.
 inline constexpr std::size_t name_prefix_size_max = 28;
@@ -169,6 +169,17 @@ inline constexpr std::size_t message_elements_max = 8;
 inline constexpr std::size_t subscriber_transmit_size_max = 1536;
 static_assert(subscriber_transmit_size_max >=
               user_size_max + password_size_max + client_name_size_max + derived_name_size_max + 256);
+// How long a hold that nobody wants may stay where it was used last. Who waits without being able to recall it, by Redisson or
+// by another kind, waits for so long: no longer than some will.
+inline constexpr Duration linger_min = 1ms;
+inline constexpr Duration linger_max = 1min;
+// A hold does not stay where nobody has listened for recalls for so long; a waiter repeats its recall within that time.
+inline constexpr Duration linger_unheard_max = 1s;
+// A blocking client wants to listen so often while it has a hold that may stay.
+inline constexpr Duration linger_look = 10ms;
+static_assert(linger_look < linger_unheard_max);
+// Of how many holds of one blocking client: each has a place of waiters_max, and one is left for who waits.
+inline constexpr std::size_t lingering_max = waiters_max - 1;
 // Timers stand still in suspend while leases run on: no sleep is longer than this.
 inline constexpr Duration sleep_max = 1s;
 

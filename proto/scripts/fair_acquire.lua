@@ -4,50 +4,54 @@
 -- with a fence, as of fenced_acquire.lua. Returns OK or the fence, also where another has given us the lock; or in how many
 -- milliseconds we are to ask again.
 -- Beside the lock: `holdfast_queue`, who waits by when he came, and `holdfast_beat` of each. Who is given the lock is told over
--- the channel of his client, by his field. He has 3 s to confirm it.
+-- the channel of his client, by his field. He has 3 s to confirm it. So is he whose field has a negative ordinal and who is in
+-- our way: his hold may be one that nobody uses.
 local call, lock, me = redis.call, KEYS[1], ARGV[1]
-local tag = lock:find('{', 1, true) and lock or '{' .. lock .. '}'
-local queue, beat, left, time, head = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':', call('PTTL', lock), call('TIME')
-local ours = left ~= -2 and redis.pcall('HEXISTS', lock, me) == 1
+local tag = lock:find('{') and lock or '{' .. lock .. '}'
+local row, beat, left, time = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':', call('PTTL', lock), call('TIME')
+local head = left ~= -2 and redis.pcall('HKEYS', lock)[1]
+local ours = head == me
 while left == -2 and not head do
-head = call('ZPOPMIN', queue)[1] or me
+head = call('ZPOPMIN', row)[1] or me
 ours = head == me
 head = (call('DEL', beat .. head) == 1 or ours) and head
 end
-local answer, now = {ok = 'OK'}, time[1] * 1e6 + time[2]
+local out, now = {ok='OK'}, time[1] * 1e6 + time[2]
 if ours and ARGV[4] == '1' then
-local counter = 'redisson_lock_token:' .. tag
-call('INCR', counter)
-answer = call('GET', counter)
-if tonumber(answer) < now then
-answer = string.format('%.0f', now)
-call('SET', counter, answer)
+local count = 'redisson_lock_token:' .. tag
+call('INCR', count)
+out = call('GET', count)
+if out - now < 0 then
+out = ('%.0f'):format(now)
+call('SET', count, out)
 end
 end
-if head then
+if left == -2 then
 -- Where PEXPIRE is refused, nothing has been created yet that would stay for ever.
 left = ours and ARGV[2] or 3000
 call('PEXPIRE', lock, left)
 call('HSET', lock, head, '1')
 call('PEXPIRE', lock, left)
-if not ours then
-redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:gsub(':.*', '') .. '}', head)
-end
+elseif head then
+head = head:find(':%-') and head
 end
 if ours then
 if ARGV[2] - left > 0 then
 call('PEXPIRE', lock, ARGV[2])
 end
-return answer
+return out
+end
+if head then
+redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:gsub(':.*', '') .. '}', head)
 end
 if ARGV[3] == '1' then
 -- Where PEXPIRE is refused, nothing has been created yet. It is a write that needs no memory: what follows passes behind it.
 call('PEXPIRE', beat .. me, 3000)
 call('SET', beat .. me, '', 'PX', 3000)
 -- Where the clock was put back we have come now.
-if call('ZADD', queue, 'NX', now, me) == 0 and call('ZSCORE', queue, me) - now > 0 then
-call('ZADD', queue, now, me)
+if call('ZADD', row, 'NX', now, me) == 0 and call('ZSCORE', row, me) - now > 0 then
+call('ZADD', row, now, me)
 end
-call('PEXPIRE', queue, 60000)
+call('PEXPIRE', row, 60000)
 end
 return left < 0 and 1000 or math.min(left, 1000)

@@ -80,7 +80,10 @@ class AsyncNode final : private AsyncWire::Host {
   // Hands on what is answered.
   void dispatch();
   [[nodiscard]] Status draw_token(TokenSource source, Token& token) noexcept {
-    return source == TokenSource::client_ordinal ? random_.draw_ordinal(token) : random_.draw_token(token);
+    if (source == TokenSource::random) return random_.draw_token(token);
+    const Status status = random_.draw_ordinal(token);
+    if (status == Status::ok && source == TokenSource::negative_ordinal) token = token.negative();
+    return status;
   }
   [[nodiscard]] std::uint16_t random() noexcept { return random_.number(); }
 

@@ -50,23 +50,26 @@ template <std::size_t script_size>
 constexpr bool fits = script_size + key_size_max + token_size_max + 80 <= transmit_size_max;
 static_assert(fits<scripts::fair_acquire.text.size()> && fits<scripts::fair_release.text.size()>);
 
-consteval LockKind make_kind(const char* name, bool fenced) noexcept {
+consteval LockKind make_kind(const char* name, bool fenced, bool lingers) noexcept {
   return {.name = name,
           .fill = fill,
           .decode = decode,
           .renew_batch = &scripts::reentrant_renew,
           .announcement = &announcement,
-          .token = TokenSource::client_ordinal,
+          .token = lingers ? TokenSource::negative_ordinal : TokenSource::client_ordinal,
           .native_release = false,
           .reentrant = true,
           .fenced = fenced,
           .tells_remaining = true,
-          .queues = true};
+          .queues = true,
+          .lingers = lingers};
 }
 
 }  // namespace
 
-constinit const LockKind fair_kind = make_kind("fair", false);
-constinit const LockKind fair_fenced_kind = make_kind("fair fenced", true);
+constinit const LockKind fair_kind = make_kind("fair", false, false);
+constinit const LockKind fair_fenced_kind = make_kind("fair fenced", true, false);
+constinit const LockKind fair_lingering_kind = make_kind("fair", false, true);
+constinit const LockKind fair_lingering_fenced_kind = make_kind("fair fenced", true, true);
 
 }  // namespace holdfast

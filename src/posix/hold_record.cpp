@@ -171,8 +171,8 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
   Token token;
   Status status = Status::ok;
   if (task.wants_token(client_->now_)) [[likely]] {
-    status = machine_.kind().token == TokenSource::client_ordinal ? ways_->draw_ordinal(*this, token)
-                                                                  : client_->random_source_.draw_token(token);
+    status = machine_.kind().token != TokenSource::random ? ways_->draw_ordinal(*this, token)
+                                                          : client_->random_source_.draw_token(token);
     if (status != Status::ok) client_->error_number_ = errno;
   }
   if (status == Status::ok) status = task.ask(token, client_->now_);

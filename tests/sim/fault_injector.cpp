@@ -245,7 +245,7 @@ void FaultInjector::on_server(Fault fault, Node& node) {
       static constexpr const char* of_semaphores[] = {"incrby", "zadd", "zrem",  "zremrangebyscore", "zscore", "zcard",
                                                       "zrange", "time", "exists"};
       std::vector<std::string>& forbidden = node.redis.faults().forbidden_commands;
-      static constexpr const char* of_queues[] = {"zpopmin", "zadd", "zscore", "zrem", "time", "exists"};
+      static constexpr const char* of_queues[] = {"zpopmin", "zadd", "zscore", "zrem", "time", "exists", "hkeys"};
       const auto is_of_semaphores = [](const std::string& command) {
         return std::find(std::begin(of_semaphores), std::end(of_semaphores), command) != std::end(of_semaphores);
       };

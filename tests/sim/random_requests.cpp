@@ -595,7 +595,7 @@ RandomRequest RandomRequests::fair_request() {
   const std::string name = "{q" + std::to_string(++fair_requests_ / 25) + "}";
   const std::string queue = "holdfast_queue:" + name;
   const std::string token = random_.one_in(30) ? random_.pick<std::string>({"", "x"})
-                                               : random_.pick<std::string>({"a:1", "a:2", "b:1", "c:9"});
+                                               : random_.pick<std::string>({"a:1", "a:-2", "b:1", "c:9"});
   const auto script = [&](const Script& asked) -> std::vector<std::string> {
     if (random_.one_in(3)) return {"evalsha", sha_of(asked), "1", name, token};
     return {"eval", text_of(asked), "1", name, token};

@@ -100,8 +100,9 @@ struct LockFacts {
 
 // Where the token of an outermost acquisition comes from. Both are the driver's to draw.
 enum class TokenSource : std::uint8_t {
-  random,          // token_random_size fresh random bytes.
-  client_ordinal,  // `uuid:ordinal`: the client's id, and an ordinal that it uses once.
+  random,            // token_random_size fresh random bytes.
+  client_ordinal,    // `uuid:ordinal`: the client's id, and an ordinal that it uses once.
+  negative_ordinal,  // `uuid:-ordinal`, the same otherwise.
 };
 
 // PTTL of the key.
@@ -130,6 +131,8 @@ struct LockKind {
   // Who waits stands in a queue on the server: its token is the same from attempt to attempt, and who gives up leaves the queue
   // by a release. Between LockMachine::join_queue() and leave_queue(), whose argument() says so.
   bool queues = false;
+  // Its holds may stay where they are used: see Linger. Who asks for such a hold recalls it, over the channel of its announcement.
+  bool lingers = false;
   // Of a kind of several names, whose key never goes to a server: the name at `index`, empty behind the last one. nullptr:
   // the key is the name.
   ByteView (*name_at)(Key key, std::size_t index) noexcept = nullptr;

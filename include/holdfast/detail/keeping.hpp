@@ -66,24 +66,35 @@ class Keeping {
   }
   // A release has begun: the hold is over for whoever asks, is renewed no more, and nobody is told anything of it.
   void begin_release() noexcept {
-    letting_go_ = true;
+    hidden_ |= hidden_by_release;
     news_ = News::none;
     valid_until_.store(0);
   }
   // Asked for, or refused: what is published counts again.
-  void end_release() noexcept { letting_go_ = false; }
-  [[nodiscard]] bool letting_go() const noexcept { return letting_go_; }
+  void end_release() noexcept { hidden_ &= hidden_as_idle; }
+  [[nodiscard]] bool letting_go() const noexcept { return (hidden_ & hidden_by_release) != 0; }
+  // The hold is nobody's for a while: not held for whoever asks, renewed as before, and nobody is told anything of it. REQUIRES,
+  // of both: nobody else keeps it now.
+  void begin_idle() noexcept {
+    hidden_ |= hidden_as_idle;
+    news_ = News::none;
+    risk_told_.store(true);
+    loss_told_.store(true);
+    valid_until_.store(0);
+  }
+  // What is published counts again. Somebody has it, from then on; or it is over.
+  void end_idle() noexcept { hidden_ &= hidden_by_release; }
   // What the machine says.
   void publish(Instant valid_until, Instant risky_from) noexcept {
     risky_from_.store(risky_from.nanoseconds());
-    valid_until_.store(letting_go_ ? 0 : valid_until.nanoseconds());
+    valid_until_.store(hidden_ != 0 ? 0 : valid_until.nanoseconds());
   }
   // Nothing is held, whatever was published.
   void withdraw() noexcept { valid_until_.store(0); }
 
   // A loss is the last news of a hold.
   void note(News news) noexcept {
-    if (letting_go_ || (news == News::at_risk && news_ != News::none)) return;
+    if (hidden_ != 0 || (news == News::at_risk && news_ != News::none)) return;
     news_ = news;
   }
   void doubt_is_over() noexcept {
@@ -101,7 +112,7 @@ class Keeping {
 
   // C. Who keeps the hold.
   // May it be renewed: not beyond max_hold, nor after more than `liveness` without a tick?
-  [[nodiscard]] bool may_renew(Instant now) const noexcept { return !letting_go_ && !too_old(now) && alive(now); }
+  [[nodiscard]] bool may_renew(Instant now) const noexcept { return !letting_go() && !too_old(now) && alive(now); }
   [[nodiscard]] bool too_old(Instant now) const noexcept {
     return options_.max_hold != max_hold_unlimited && now - granted_at_ >= options_.max_hold;
   }
@@ -124,7 +135,9 @@ class Keeping {
   SharedValue<bool> risk_told_;
   SharedValue<bool> loss_told_;
   News news_ = News::none;
-  bool letting_go_ = false;
+  static constexpr std::uint8_t hidden_by_release = 1;
+  static constexpr std::uint8_t hidden_as_idle = 2;
+  std::uint8_t hidden_ = 0;  // Both, one or none of them.
 };
 
 }  // namespace holdfast
