@@ -33,8 +33,8 @@
         "The output does not fit into its buffer.",\
         "Pass a larger one.") \
   ENTRY(too_many_requests,\
-        "Every place is taken: for requests, for the holds of a watchdog, or for the names of an owner.",\
-        "Wait for replies or for a connection, or make the watchdog or the owner with more places.") \
+        "Every place is taken: for requests, for the holds of a watchdog, for the names of an owner, or for what may linger.",\
+        "Wait for replies or for a connection, or make the watchdog or the owner with more places. Only a client with a Lingering lingers.") \
   ENTRY(cancelled,\
         "cancel() ended the call.",\
         "Nothing to do: what it may have acquired is released.") \

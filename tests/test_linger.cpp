@@ -17,6 +17,7 @@ namespace {
 
 constexpr Instant start = Instant::from_nanoseconds(1'000'000'000'000);
 constexpr Duration most = 3s;
+constexpr LockTiming timing = {.lease = Desk::lease};
 
 // A hold since `start`, of a lease of ten seconds, that nobody has recalled and for which somebody listens.
 struct Stay {
@@ -34,12 +35,12 @@ struct Stay {
 TEST(test_a_release_should_leave_it_idle_and_the_next_acquire_take_it) {
   Stay stay;
   TEST_ASSERT_FALSE(stay.linger.idle());
-  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, start));  // Somebody has it.
+  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, timing, true, start));  // Somebody has it.
   TEST_ASSERT_TRUE(stay.linger.stay(stay.desk.machine, start + 10ms));
   TEST_ASSERT_TRUE(stay.linger.idle());
   TEST_ASSERT_FALSE(stay.linger.stay(stay.desk.machine, start + 10ms));  // Nobody has it.
   TEST_ASSERT_FALSE(stay.linger.due(stay.desk.machine, start + 10ms));
-  TEST_ASSERT_TRUE(stay.linger.take(stay.desk.machine, start + 20ms));
+  TEST_ASSERT_TRUE(stay.linger.take(stay.desk.machine, timing, true, start + 20ms));
   TEST_ASSERT_FALSE(stay.linger.idle());
   TEST_ASSERT_FALSE(stay.desk.machine.has_output());
   TEST_ASSERT_EQUAL(1U, stay.desk.machine.count());
@@ -64,8 +65,8 @@ TEST(test_an_idle_hold_should_go_after_its_time) {
   stay.linger.hear(end - 1ns);
   TEST_ASSERT_FALSE(stay.linger.due(stay.desk.machine, end - 1ns));
   TEST_ASSERT_TRUE(stay.linger.due(stay.desk.machine, end));
-  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, end));
-  TEST_ASSERT_TRUE(stay.linger.take(stay.desk.machine, end - 1ns));
+  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, timing, true, end));
+  TEST_ASSERT_TRUE(stay.linger.take(stay.desk.machine, timing, true, end - 1ns));
   // However often it was taken meanwhile.
   TEST_ASSERT_FALSE(stay.linger.stay(stay.desk.machine, end));
   TEST_ASSERT_FALSE(stay.linger.idle());
@@ -79,7 +80,7 @@ TEST(test_a_recall_should_end_an_idle_hold_and_be_remembered_while_it_is_in_use)
   TEST_ASSERT_TRUE(idle.linger.stay(idle.desk.machine, start + 1ms));
   idle.linger.recall();
   TEST_ASSERT_TRUE(idle.linger.due(idle.desk.machine, start + 2ms));
-  TEST_ASSERT_FALSE(idle.linger.take(idle.desk.machine, start + 2ms));
+  TEST_ASSERT_FALSE(idle.linger.take(idle.desk.machine, timing, true, start + 2ms));
 
   Stay used;
   used.linger.recall();
@@ -101,7 +102,7 @@ TEST(test_a_hold_in_doubt_should_neither_stay_nor_be_taken) {
   TEST_ASSERT_TRUE(stay.linger.poll_timeout(stay.desk.machine) == start + risk);
   TEST_ASSERT_FALSE(stay.linger.due(stay.desk.machine, start + risk - 1ms));
   TEST_ASSERT_TRUE(stay.linger.due(stay.desk.machine, start + risk));
-  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, start + risk));
+  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, timing, true, start + risk));
 
   Stay failed;
   failed.desk.renew(start + 10ms);
@@ -118,9 +119,9 @@ TEST(test_a_hold_that_is_over_should_not_be_taken) {
   patient.hear(start);
   TEST_ASSERT_TRUE(patient.stay(stay.desk.machine, start + 1ms));
   patient.hear(end);
-  TEST_ASSERT_FALSE(patient.take(stay.desk.machine, end));
+  TEST_ASSERT_FALSE(patient.take(stay.desk.machine, timing, true, end));
   stay.desk.machine.disown(start + 2ms);
-  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, start + 3ms));
+  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, timing, true, start + 3ms));
   TEST_ASSERT_TRUE(stay.linger.due(stay.desk.machine, start + 3ms));
   stay.linger.end();
   TEST_ASSERT_FALSE(stay.linger.due(stay.desk.machine, start + 3ms));
@@ -135,10 +136,10 @@ TEST(test_nothing_should_stay_or_be_taken_where_nobody_listens) {
   Stay stay;
   TEST_ASSERT_FALSE(stay.linger.stay(stay.desk.machine, start + linger_unheard_max));
   TEST_ASSERT_TRUE(stay.linger.stay(stay.desk.machine, start + linger_unheard_max - 1ns));
-  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, start + linger_unheard_max));
+  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, timing, true, start + linger_unheard_max));
   stay.linger.hear(start + 10ms);
   stay.linger.hear(start);  // Older news.
-  TEST_ASSERT_TRUE(stay.linger.take(stay.desk.machine, start + linger_unheard_max));
+  TEST_ASSERT_TRUE(stay.linger.take(stay.desk.machine, timing, true, start + linger_unheard_max));
 }
 
 TEST(test_only_the_outermost_release_should_leave_it_idle) {
@@ -150,4 +151,17 @@ TEST(test_only_the_outermost_release_should_leave_it_idle) {
   TEST_ASSERT_FALSE(linger.stay(desk.machine, start + 10ms));
   TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start + 10ms, start + 1s));
   TEST_ASSERT_TRUE(linger.stay(desk.machine, start + 10ms));
+}
+
+// Whoever takes it has what a new hold would give: not less of a lease, and renewed or not.
+TEST(test_an_idle_hold_should_be_taken_only_for_a_lease_that_it_has) {
+  constexpr LockTiming longer = {.lease = Desk::lease + 1ms};
+  constexpr LockTiming shorter = {.lease = Desk::lease - 1ms};
+  Stay stay;
+  TEST_ASSERT_TRUE(stay.linger.stay(stay.desk.machine, start + 1ms));
+  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, longer, true, start + 2ms));
+  TEST_ASSERT_FALSE(stay.linger.take(stay.desk.machine, timing, false, start + 2ms));
+  TEST_ASSERT_TRUE(stay.linger.idle());
+  TEST_ASSERT_TRUE(stay.linger.take(stay.desk.machine, shorter, true, start + 2ms));
+  TEST_ASSERT_FALSE(stay.linger.idle());
 }

@@ -23,6 +23,7 @@
 #include "holdfast/detail/cancel_signal.hpp"
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/keeper.hpp"
+#include "holdfast/detail/lingerer.hpp"
 #include "holdfast/detail/random_source.hpp"
 #include "holdfast/detail/subscription.hpp"
 #include "holdfast/detail/wake_pipe.hpp"
@@ -47,7 +48,8 @@ struct CallState {
   HoldRecord* tended_first_ = nullptr;  // Holds that tend() keeps.
   NodeTask* task_ = nullptr;            // A lock's call in progress,
   Ear* ear_ = nullptr;                  // and who hears of releases for it.
-  Instant tending_since_;               // The renewals that were due then are waited for; the epoch: none.
+  Lingerer* lingerer_ = nullptr;
+  Instant tending_since_;  // The renewals that were due then are waited for; the epoch: none.
   CancelSignal cancel_;
   bool query_waiting_ = false;
   RandomSource random_source_;
@@ -113,11 +115,15 @@ class Client : private CallState, private Connection {
   // and calls say system_error.
   [[nodiscard]] static Instant now() noexcept { return read_clock(); }
 
+  // Of locks that may stay where they are used; nullptr: there is none. See lingering.hpp.
+  [[nodiscard]] Lingerer* lingerer() const noexcept { return lingerer_; }
+
   // For a watchdog, whose own connection goes where this one goes.
   [[nodiscard]] Connection& connection() noexcept { return *this; }
 
  private:
   friend class HoldRecord;
+  friend class Lingering;
   friend class PushEar;
   friend class QueueEar;
   friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;
@@ -181,6 +187,10 @@ class Client : private CallState, private Connection {
   void tend_holds() noexcept;
   void tell_tended() noexcept;
   void work() noexcept;
+  // Who listens for recalls does. When to call it again.
+  Instant listen(bool closing = false) noexcept {
+    return lingerer_ != nullptr ? lingerer_->table().look(*lingerer_, closing) : Instant::max();
+  }
   [[nodiscard]] Instant next_timeout() const noexcept;
   // `renewals`: a renewal that is due is something to do; else only the ends of holds are.
   [[nodiscard]] Instant tend_next(bool renewals = true) const noexcept;

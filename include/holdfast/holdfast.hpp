@@ -8,6 +8,7 @@
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/fenced_set.hpp"
 #include "holdfast/inspection.hpp"
+#include "holdfast/lingering.hpp"
 #include "holdfast/lock_set.hpp"
 #include "holdfast/lockable.hpp"
 #include "holdfast/mixed_lock_set.hpp"

@@ -103,6 +103,7 @@ void AsyncClientCore::start_close(Completion& completion) {
   const Instant now = begin();
   if (close_ != nullptr) return complete(completion, Status::already_held);
   cancel_all();
+  end_idle();
   close_ = &completion;
   sleep(*this, now + node_.config().request_timeout);
   schedule_turn();
@@ -147,10 +148,17 @@ void AsyncClientCore::cancel_all() {
   for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();
 }
 
+// Holds that are nobody's end with the connection.
+void AsyncClientCore::end_idle() {
+  for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->end_idle();
+  node_.transmit();
+}
+
 void AsyncClientCore::close() {
   if (forked()) return leave_to_parent();
   (void)begin();
   cancel_all();
+  end_idle();
   node_.close();
   tell_connect(Status::cancelled);
   disarm_timer();
@@ -163,7 +171,7 @@ void AsyncClientCore::shut_down() {
   (void)begin();
   cancel_all();
   for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
-    while (lock->post_release() == Status::ok || (lock->owes() && lock->pay())) {}
+    while (lock->post_release_now() == Status::ok || (lock->owes() && lock->pay())) {}
   node_.transmit();
   node_.close();
   tell_connect(Status::cancelled);

@@ -64,6 +64,7 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void leave_connections() override { node_.close(); }
 
   void tell_connect(Status status);
+  void end_idle();
   void work_close();
   void serve_room();
   void renew_due();

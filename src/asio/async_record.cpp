@@ -21,7 +21,7 @@ AsyncRecord::~AsyncRecord() {
     cancel();
     if (machine_.held(core_->now()) || keeping_.letting_go()) {
       if (machine_.count() > 1) machine_.unwind(machine_.count());
-      (void)post_release();
+      (void)post_release_now();
     }
     if (!pay()) {
       core_->node().read_arrived();
@@ -55,6 +55,13 @@ void AsyncRecord::start_acquire(Duration wait, Completion& completion, AsyncHand
   const Instant now = core_->begin();
   Status refused = may_start();
   if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
+  if (refused == Status::ok && idle()) {
+    begin_operation(completion, handle);
+    const bool taken = pick_up(*timing_of(handle), now);
+    Completion& begun = end_operation(Call::acquire, taken ? Status::ok : Status::not_held);
+    if (taken) return core_->complete(begun, Status::ok);
+    end_idle();
+  }
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
   const LockTiming* const timing = timing_of(handle);
@@ -72,6 +79,7 @@ void AsyncRecord::start_renew(Duration timeout, Completion& completion, AsyncHan
   const Instant now = core_->begin();
   Status refused = may_start();
   if (refused == Status::ok && timeout < Duration::zero()) refused = Status::invalid_argument;
+  if (refused == Status::ok && idle()) refused = Status::not_held;
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
   const Duration bound = timeout == Duration::zero() ? core_->node().config().request_timeout : timeout;
@@ -99,8 +107,11 @@ void AsyncRecord::start_query(Question* question, Duration* remaining, Status re
 
 void AsyncRecord::start_release(Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
-  if (const Status refused = may_start(); refused != Status::ok) return core_->complete(completion, refused);
+  Status refused = may_start();
+  if (refused == Status::ok && idle()) refused = Status::not_held;
+  if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
+  if (let_lie(now)) return core_->complete(end_operation(Call::release, Status::ok), Status::ok);
   task_.begin(Call::release, now + core_->node().config().request_timeout, core_->settings());
   if (machine_.count() <= 1) {
     stop_keeping();
@@ -111,6 +122,13 @@ void AsyncRecord::start_release(Completion& completion, AsyncHandle& handle) {
 }
 
 Status AsyncRecord::post_release() {
+  const Instant now = core_->begin();
+  if (const Status refused = may_start(); refused != Status::ok) return refused;
+  if (idle()) return Status::not_held;
+  return let_lie(now) ? Status::ok : post_release_now();
+}
+
+Status AsyncRecord::post_release_now() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;
   AsyncNode& node = core_->node();
@@ -139,6 +157,7 @@ void AsyncRecord::locate(LockPlace& found) const noexcept {
 Status AsyncRecord::forget_loss() {
   const Instant now = core_->begin();
   if (const Status refused = may_start(); refused != Status::ok) return refused;
+  if (idle()) return Status::not_held;
   machine_.handle_timeout(now);
   const Status status = machine_.forget_loss();
   if (machine_.has_output()) settle();  // It was lost just now: who waits for that is told.
@@ -164,7 +183,7 @@ void AsyncRecord::post_due() {
   const std::uint32_t due = take_due();
   if (due == 0 || machine_.count() == 0) return;
   machine_.unwind(due);
-  (void)post_release();
+  (void)post_release_now();
 }
 
 // ---- What is in progress -----------------------------------------------------------------------------------------
@@ -191,12 +210,15 @@ void AsyncRecord::proceed() {
   if (life.over() || life.stage() == TaskStage::compensation) (void)pay();
   for (;;) switch (life.step(facts())) {
       case TaskAct::sleep: return rest();
-      case TaskAct::attempt: core_->node().subscriber().begin_try(*waiter_); break;
+      case TaskAct::attempt:
+        if (machine_.count() != 0) take_recall();
+        core_->node().subscriber().begin_try(*waiter_);
+        break;
       case TaskAct::ask: ask(); break;
       case TaskAct::listen: plan(); break;
       case TaskAct::keep: life.handle_kept(start_keeping()); break;
       case TaskAct::give_up: core_->node().give_up(this, life.why_given_up()); break;
-      case TaskAct::let_go: (void)post_release(); break;
+      case TaskAct::let_go: (void)post_release_now(); break;
       case TaskAct::over: return operating() ? finish() : rest();
     }
 }
@@ -221,7 +243,12 @@ void AsyncRecord::finish() {
   }
   const bool released = task_.life().call() == Call::release && machine_.count() == 0;
   if (machine_.kind().queues && machine_.leave_queue()) settle();
-  stop_listening(status == Status::ok);
+  if (linger_ == nullptr)
+    stop_listening(status == Status::ok);
+  else if (status == Status::ok && task_.life().call() == Call::acquire && machine_.count() == 1)
+    begin_lingering();
+  else if (machine_.count() != 0)
+    take_recall();
   // A renewal, an acquire once more and a step down extend the hold; anything else says nothing new.
   if (place_ != nullptr) core_->confirm(*place_, kept_hold(machine_, this));
   if (released) keeping_.forget_news();  // A loss that only the release found: its status says so.
@@ -229,6 +256,7 @@ void AsyncRecord::finish() {
     *remaining_out_ = task_.remaining();
   Completion& completion = end_operation(task_.life().call(), status);
   queued_.unlink();
+  let_go_if_due();
   publish();
   rest();
   if (released) tell_waiters(status == Status::lock_lost ? status : Status::ok);
@@ -257,12 +285,14 @@ void AsyncRecord::rest() {
   }
   Instant at = life.poll_timeout(woken(), confirmed());
   if (place_ == nullptr && watched()) at = earlier(at, machine_.poll_timeout());  // Else the schedule sees to it.
+  if (linger_ != nullptr && life.over()) at = earlier(at, linger_->poll_timeout(machine_));
   core_->sleep(*this, at);
 }
 
 void AsyncRecord::wake(Instant now) {
   machine_.handle_timeout(now);
   settle();
+  let_go_if_due();
   proceed();
 }
 
@@ -366,6 +396,7 @@ void AsyncRecord::listen(Key key) {
 // What is subscribed already tells of a grant that comes before this call has been refused.
 void AsyncRecord::enter_queue() {
   machine_.join_queue();
+  if (waiter_ != nullptr) return;
   Token token;
   if (core_->node().subscriber().stands() && core_->node().draw_token(machine_.kind().token, token) == Status::ok)
     listen(Key(token.client()));
@@ -385,7 +416,72 @@ void AsyncRecord::hear() {
     task_.plan_to_poll(core_->now(), core_->node().random());
   }
   if (confirmed() == 0) task_.life().forget(1);
-  if (task_.life().stage() == TaskStage::retry) proceed();
+  if (task_.life().stage() == TaskStage::retry) return proceed();
+  if (linger_ == nullptr || machine_.count() == 0) return;
+  take_recall();
+  let_go_if_due();
+  rest();
+}
+
+// ---- Staying where it is used ------------------------------------------------------------------------------------
+
+void AsyncRecord::linger(Duration most) {
+  if (linger_ == nullptr) linger_ = std::make_unique<Linger>(most);
+}
+
+// It was granted. Whoever had to wait for it is not alone.
+void AsyncRecord::begin_lingering() {
+  linger_->begin();
+  if (task_.life().was_woken()) linger_->recall();
+  if (waiter_ == nullptr) listen(Key(machine_.token().client()));
+  take_recall();
+}
+
+// Its user lets go of it. True: it is idle now.
+bool AsyncRecord::let_lie(Instant now) {
+  if (linger_ == nullptr) return false;
+  take_recall();
+  if (confirmed() != 0) linger_->hear(now);
+  if (keeping_.too_old(now) || !linger_->stay(machine_, now)) return false;
+  keeping_.begin_idle();
+  tell_waiters(Status::ok);
+  rest();
+  return true;
+}
+
+// Its user wants it again. True: it has it.
+bool AsyncRecord::pick_up(const LockTiming& timing, Instant now) {
+  take_recall();
+  if (confirmed() != 0) linger_->hear(now);
+  const bool kept_alike = (place_ != nullptr) == keeping_.kept(timing.automatic());
+  if (!linger_->take(machine_, timing, kept_alike, now)) return false;
+  keeping_.end_idle();
+  keeping_.begin_hold(now);
+  publish();
+  rest();
+  return true;
+}
+
+void AsyncRecord::take_recall() {
+  if (linger_ == nullptr || !woken()) return;
+  core_->node().subscriber().begin_try(*waiter_);
+  core_->node().subscriber().end_try(*waiter_);
+  linger_->recall();
+}
+
+// Not while something is in progress, whose end looks again.
+void AsyncRecord::let_go_if_due() {
+  if (idle() && task_.life().over() && !operating() && linger_->due(machine_, core_->now())) end_idle();
+}
+
+// For good.
+void AsyncRecord::end_idle() {
+  if (!idle()) return;
+  linger_->end();
+  (void)post_release_now();
+  (void)machine_.forget_loss();  // It was nobody's when it was lost.
+  keeping_.end_idle();
+  keeping_.withdraw();
 }
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------

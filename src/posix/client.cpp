@@ -81,6 +81,7 @@ bool Client::LookUp::ask(NameQuestion& self, const char* host, std::uint16_t por
 }
 
 void Client::close() noexcept {
+  (void)listen(true);
   push_.close(Subscription::State::closed);
   if (stream_.is_open()) {
     now_ = now();
@@ -161,6 +162,7 @@ Status Client::conclude(Status status) noexcept {
 void Client::work() noexcept {
   work_connection();
   (void)tend_due();
+  (void)listen();
   tell_tended();
 }
 
@@ -189,8 +191,10 @@ Instant Client::tend() noexcept {
   if (begin() != Status::ok) return Instant::max();
   cancel_.begin_spared();
   tend_holds();
+  const Instant look = listen();
   cancel_.end_spared();
-  const Instant next = compensations_pending() == 0 ? tend_next(renewals_leave()) : next_timeout();
+  Instant next = compensations_pending() == 0 ? tend_next(renewals_leave()) : next_timeout();
+  next = earlier(next, look);
   // A renewal that is on its way is due no more. Its answer is to be read in time.
   return tended_waiting(now_) ? earlier(next, now_ + retry_delay_min) : next;
 }

@@ -11,6 +11,7 @@
 
 #include "holdfast/asio/async_client.hpp"
 #include "holdfast/asio/async_hold.hpp"
+#include "holdfast/core/linger.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/node_task.hpp"
 #include "holdfast/core/renewal_schedule.hpp"
@@ -30,9 +31,11 @@ class AsyncRecord final : public AsyncHold {
   void set_argument(std::uint32_t argument) noexcept { machine_.set_argument(argument); }
   [[nodiscard]] const LockMachine& machine() const noexcept { return machine_; }
   [[nodiscard]] AsyncLoop& loop() const noexcept override;
-  [[nodiscard]] std::uint32_t count() const noexcept override { return machine_.count(); }
+  [[nodiscard]] std::uint32_t count() const noexcept override { return idle() ? 0 : machine_.count(); }
   [[nodiscard]] Instant renewal_due() const noexcept override { return machine_.renewal_due(); }
   void locate(LockPlace& found) const noexcept override;
+  // Of a kind that lingers: its holds may stay for so long, as was said first.
+  void linger(Duration most);
 
   void start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) override;
   void start_renew(Duration timeout, Completion& completion, AsyncHandle& handle) override;
@@ -69,6 +72,15 @@ class AsyncRecord final : public AsyncHold {
   void publish() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
   void lose();
   void doubt();
+  Status post_release_now();
+  // Of a hold that may stay where it is used.
+  [[nodiscard]] bool idle() const noexcept { return linger_ != nullptr && linger_->idle(); }
+  void begin_lingering();
+  [[nodiscard]] bool let_lie(Instant now);
+  [[nodiscard]] bool pick_up(const LockTiming& timing, Instant now);
+  void take_recall();
+  void let_go_if_due();
+  void end_idle();
   // The machine keeps what there is no place for: no acquire is asked for before.
   [[nodiscard]] bool owes() const noexcept { return machine_.wants_compensation(); }
   bool pay();
@@ -103,7 +115,8 @@ class AsyncRecord final : public AsyncHold {
   LinkedPlace<AsyncRecord> sibling_{this};  // and all holds of the client.
   NodeTask task_;
   Duration* remaining_out_ = nullptr;  // Of a question.
+  std::unique_ptr<Linger> linger_;     // Of one that may stay where it is used: few do.
 };
-static_assert(sizeof(AsyncRecord) <= 936, "promised: a hold of an Asio client");
+static_assert(sizeof(AsyncRecord) <= 944, "promised: a hold of an Asio client");
 
 }  // namespace holdfast

@@ -22,6 +22,8 @@ struct FairOptions {
   // linger_min to linger_max: a hold that its user has let go of stays for so long where nobody else asks for it, and to acquire
   // it again costs no word to the server, and gives the same fence. A waiter of a FairLock recalls it; one that waits by
   // Redisson or by another kind waits for so long at the longest.
+  // Through a lock object with a longer lease than the hold has, or whose hold would be renewed where this one is not or the other
+  // way round, it is released first, and the server is asked.
   Duration linger = linger_off;
 
   [[nodiscard]] constexpr bool valid() const noexcept { return valid_linger(linger); }

@@ -62,9 +62,12 @@ class Linger {
     idle_ = now < until_;
     return idle_;
   }
-  // Its user wants it again. True: it holds it. False: an idle hold is to be released first, and then the server is asked.
-  [[nodiscard]] bool take(const LockMachine& machine, Instant now) noexcept {
-    if (!idle_ || due(machine, now) || unheard(now)) return false;
+  // Its user wants it again, by this timing. True: it holds it. False: an idle hold is to be released first, and then the server
+  // is asked, as by any acquire. So it is where the hold's lease is shorter than the timing's, or where it is not `kept_alike`,
+  // renewed or not as a new hold of this timing would be: nobody has less than was asked for. A longer lease stays as it is.
+  [[nodiscard]] bool take(const LockMachine& machine, const LockTiming& timing, bool kept_alike, Instant now) noexcept {
+    if (!idle_ || !kept_alike || timing.effective_lease() > machine.timing().lease) return false;
+    if (due(machine, now) || unheard(now)) return false;
     idle_ = false;
     return true;
   }

@@ -44,8 +44,10 @@ class BlockingLock {
   // automatic one, the hold is kept alive from then on. Or lock_lost: until every acquisition of a lost hold has been released,
   // or forget_loss() was called. Cost when connected: one send, one receive.
   [[nodiscard]] Status try_acquire() noexcept {
-    if (refused()) return handle_->refusal;
-    return count_in(record_->try_acquire(timing()));
+    if (handle_ == nullptr) return record_->try_acquire(nullptr);
+    if (handle_->standing != Standing::plain) [[unlikely]]
+      return acquire_otherwise(Duration::zero(), true);
+    return count_in(record_->try_acquire(&handle_->timing));
   }
   // Attempts until the lock is granted or `wait` is over (wait_forever: no end). The last attempt is made when it is, and all
   // is over a request timeout after that, connecting included. Kinds whose release is announced are woken by it (Client,
@@ -54,22 +56,27 @@ class BlockingLock {
   // them), and tends the client's other holds meanwhile. Errors: as try_acquire(), the last attempt's; cancelled, and what was
   // granted meanwhile is let go of.
   [[nodiscard]] Status acquire(Duration wait) noexcept {
-    if (refused()) return handle_->refusal;
-    return count_in(record_->acquire(wait, timing()));
+    if (handle_ == nullptr) return record_->acquire(wait, nullptr);
+    if (handle_->standing != Standing::plain) [[unlikely]]
+      return acquire_otherwise(wait, false);
+    return count_in(record_->acquire(wait, &handle_->timing));
   }
   // Extends the lease, counted from now. A failure leaves the hold as it is until valid_until(): try again.
   // Errors: not_held, lock_lost (final); timed_out and the like: not extended as far as we know.
   [[nodiscard]] Status renew() noexcept { return renew(client().config().request_timeout); }
   // The same with a bound on how long it may block. Errors: as above.
   [[nodiscard]] Status renew(Duration timeout) noexcept {
-    return refused() ? handle_->refusal : record_->renew(timeout);
+    if (refused()) return handle_->refusal;
+    return idle() ? Status::not_held : record_->renew(timeout);
   }
   // Lets go and waits for the server's word. Whatever the outcome, this acquisition is over from the call on; where the
   // outcome is unknown, a compensation follows by itself. A lock that was acquired several times is held until it was
   // released as often.
   // Errors: not_held, lock_lost (there was nothing of ours to release), timed_out and the like.
   [[nodiscard]] Status release() noexcept {
-    if (refused()) return handle_->refusal;
+    if (handle_ == nullptr) return record_->release();
+    if (handle_->standing != Standing::plain) [[unlikely]]
+      return release_otherwise(false);
     const std::uint32_t count = record_->machine().count();
     return count_out(count, record_->release());
   }
@@ -79,7 +86,9 @@ class BlockingLock {
   // Errors: not_held, lock_lost; too_many_requests: compensations_max releases, or eight with the longest names, have not been
   // answered yet. The lock is not held any more, and the server is told by this lock's next call, or by its destructor.
   Status post_release() noexcept {
-    if (refused()) return handle_->refusal;
+    if (handle_ == nullptr) return record_->post_release();
+    if (handle_->standing != Standing::plain) [[unlikely]]
+      return release_otherwise(true);
     const std::uint32_t count = record_->machine().count();
     return count_out(count, record_->post_release());
   }
@@ -87,7 +96,10 @@ class BlockingLock {
   // begins a new hold. Without it a lost reentrant lock answers lock_lost until it was released as often as it was acquired,
   // through whichever object. Nothing is sent; on_lost is not called after it. on_lost may call it, where it runs at the end
   // of a call of the client. Errors: already_held (release it); not_held, where nothing was lost.
-  [[nodiscard]] Status forget_loss() noexcept { return refused() ? handle_->refusal : record_->forget_loss(); }
+  [[nodiscard]] Status forget_loss() noexcept {
+    if (refused()) return handle_->refusal;
+    return idle() ? Status::not_held : record_->forget_loss();
+  }
   // The outcome of the last post_release(): outcome_unknown as long as it has not come.
   [[nodiscard]] Status post_outcome() const noexcept { return refused() ? Status::ok : record_->post_outcome(); }
 
@@ -130,12 +142,19 @@ class BlockingLock {
   [[nodiscard]] Client& client() const noexcept { return refused() ? handle_->owner->client() : record_->client(); }
 
  protected:
+  enum class Standing : std::uint8_t {
+    plain,
+    refused,  // It has no hold.
+    lingers,  // Its hold may stay where it is used, and has a place of the client's Lingerer.
+  };
   // What an object has that is a handle of its owner's hold.
   struct Handle {
     HoldOwner* owner;
     LockTiming timing;
     HoldShare share = {};         // What it has acquired.
     Status refusal = Status::ok;  // Why it has no hold.
+    Standing standing = Standing::plain;
+    std::uint8_t place = 0;
   };
 
   // `record` is the object's own, and may be made after this.
@@ -148,26 +167,45 @@ class BlockingLock {
   void attach(OwnedHold* hold) noexcept { record_ = hold; }
   [[nodiscard]] OwnedHold& hold() const noexcept { return static_cast<OwnedHold&>(*record_); }
 
+  void note_refusal(Status why) noexcept {
+    handle_->refusal = why;
+    handle_->standing = Standing::refused;
+  }
+  // The hold is there, and nobody has it.
+  [[nodiscard]] bool idle() const noexcept {
+    return handle_ != nullptr && handle_->standing == Standing::lingers &&
+           lingerer().table().idle(lingerer(), handle_->place);
+  }
+  // Of a handle that lingers.
+  [[nodiscard]] Lingerer& lingerer() const noexcept { return *handle_->owner->client().lingerer(); }
+
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return refused() ? 0 : record_->machine().fence(); }
 
  private:
+  friend class Lingering;
   friend class LockSetBase;
 
   static constexpr Token no_token = Token::none();
 
   [[nodiscard]] bool refused() const noexcept { return record_ == nullptr; }
-  [[nodiscard]] const LockTiming* timing() const noexcept { return handle_ != nullptr ? &handle_->timing : nullptr; }
+  [[nodiscard]] Status acquire_otherwise(Duration wait, bool once) noexcept {
+    if (refused()) return handle_->refusal;
+    return lingerer().table().acquire(lingerer(), *this, wait, once);
+  }
+  [[nodiscard]] Status release_otherwise(bool posted) noexcept {
+    if (refused()) return handle_->refusal;
+    return lingerer().table().release(lingerer(), *this, posted);
+  }
   // The machine's count may be what a callback has left of it, at the end of the call.
   [[nodiscard]] Status count_in(Status status) noexcept {
-    if (handle_ == nullptr || status != Status::ok) return status;
-    handle_->share.count_in(hold().tally, record_->machine().count());
+    if (status == Status::ok) handle_->share.count_in(hold().tally, record_->machine().count());
     return status;
   }
   [[nodiscard]] Status count_out(std::uint32_t before, Status status) noexcept {
-    if (handle_ == nullptr || record_->machine().count() >= before) return status;
-    handle_->share.count_out(hold().tally);
+    if (record_->machine().count() < before) take_out();
     return status;
   }
+  void take_out() noexcept { handle_->share.count_out(hold().tally); }
 
   HoldRecord* record_ = nullptr;  // nullptr: a handle that was refused.
   Handle* handle_ = nullptr;      // nullptr: the hold is the object's own.

@@ -25,7 +25,7 @@ class HoldRecord {
   // pointers every program would link it all, and one with a plain Mutex would be larger than promised. The kind's table
   // cannot hold them, as it stands below the I/O line and knows no Client. nullptr: the kind does not need it.
   struct Ways {
-    // The token of a kind of TokenSource::client_ordinal.
+    // The token of a kind of TokenSource but random.
     Status (*draw_ordinal)(HoldRecord& record, Token& token) noexcept = nullptr;
     // How a call of a kind that announces its releases runs, if it may wait.
     Status (*run_listening)(HoldRecord& record, NodeTask& task) noexcept = nullptr;
@@ -70,6 +70,7 @@ class HoldRecord {
 
  private:
   friend class Client;
+  friend class Lingering;
   friend class Watchdog;
   friend class PushEar;
   friend class QueueEar;
@@ -113,6 +114,7 @@ class HoldRecord {
   static void take_owned_timing(HoldRecord& record, const LockTiming& timing) noexcept;
   // The token of an owner's hold, which is about to ask for the lock.
   static Status draw_ordinal(HoldRecord& record, Token& token) noexcept;
+  static Status draw_negative_ordinal(HoldRecord& record, Token& token) noexcept;
   // The same of one of two sides. What it asks for depends on the other's hold, of which a keeper may know better than its
   // machine does.
   static Status draw_ordinal_of_pair(HoldRecord& record, Token& token) noexcept;

@@ -11,15 +11,21 @@ namespace holdfast {
 
 class OwnedLock : public BlockingLock {
  protected:
-  static const HoldRecord::Ways alone;     // Of a lock with one side,
-  static const HoldRecord::Ways of_pair;   // and with two;
-  static const HoldRecord::Ways in_queue;  // and of one whose waiters stand in a queue.
+  static const HoldRecord::Ways alone;         // Of a lock with one side,
+  static const HoldRecord::Ways of_pair;       // and with two;
+  static const HoldRecord::Ways in_queue;      // and of one whose waiters stand in a queue;
+  static const HoldRecord::Ways that_lingers;  // and whose holds may stay, too.
 
   OwnedLock(HoldOwner& owner, const LockKind& kind, Key key, const LockTiming& timing,
             const HoldRecord::Ways& ways = alone) noexcept;
   // Posts the release of what was acquired through this object and is left; what the owner's other objects acquired stays
   // theirs. Does not block.
   ~OwnedLock();
+
+  // Its holds may stay for so long. Refused with too_many_requests where the client has no place for that. REQUIRES: of a kind
+  // that lingers; called by the constructor, and end_lingering() by the destructor.
+  void linger(Duration most) noexcept;
+  void end_lingering() noexcept;
 
   // The two sides of one lock, of one owner: what the one asks for tells the server of the other's hold. If one of them was
   // refused, both are: a hold that has another side has it for as long as it stands.
