@@ -69,3 +69,12 @@ TEST(test_random_tokens_should_differ_where_one_bit_does) {
     TEST_ASSERT_TRUE(texts.insert(std::string(Token::from_random(random).bytes().string_view())).second);
   }
 }
+
+TEST(test_a_negative_token_should_have_the_same_client_and_the_same_digits) {
+  const std::string uuid = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
+  for (const char* const ordinal : {"1", "17", "18446744073709551615"}) {
+    const Token token{ByteView(uuid + ":" + ordinal)};
+    TEST_ASSERT_EQUAL(ByteView(uuid + ":-" + ordinal), token.negative().bytes());
+    TEST_ASSERT_EQUAL(ByteView(uuid), token.negative().client());
+  }
+}

@@ -317,6 +317,7 @@ void Application::connect(std::size_t index) {
   connection.timeouts = timeouts_of_connection(index);
   connection.timeouts_at_first = connection.timeouts;
   connection.client = new (client_places_[index].bytes) Client;
+  connection.lingering = new (client_places_[index].lingering) Lingering(*connection.client);
   reconnect(index);
   for (int owner = 0; owner < 2; ++owner)
     connection.owners[owner] = std::make_unique<SimOwner>(*connection.client, slots_.size());
@@ -429,6 +430,7 @@ void Application::tear_down() {
   quorum_ = nullptr;
   for (Connection& connection : connections_) {
     if (connection.client == nullptr) continue;
+    connection.lingering->~Lingering();
     connection.client->~Client();
     connection.client = nullptr;
   }
@@ -459,6 +461,7 @@ void Application::keep(Slot& slot) {
   const Sin sin = sin_of(world_);
   KeepOptions keep;
   keep.keep = plan.kept ? Keep::always : Keep::never;
+  if (sin == Sin::idle_hold_not_renewed && plan.linger != 0) keep.keep = Keep::never;
   if (plan.max_hold != 0) keep.max_hold = Duration(plan.max_hold);
   if (plan.max_hold != 0 && sin == Sin::max_hold_ignored) keep.max_hold = max_hold_unlimited;
   if (plan.liveness != 0 && sin != Sin::feed_ignored) keep.liveness = Duration(plan.liveness);
@@ -496,10 +499,13 @@ void Application::make_lock(Slot& slot) {
   const ByteView key = write_name(slot);
   const LockTiming timing = {.lease = Duration(plan.lease)};
   const Sin sin = sin_of(world_);
-  const LockKind& kind =
-      slot.of_semaphore() || slot.queues() ? kind_of(plan.kind) : kind_as_canary(sin, kind_of(plan.kind));
+  const FairOptions fair = {.fence = plan.kind == KindOfLock::fair_fenced, .linger = Duration(plan.linger)};
+  const LockKind& kind = plan.linger != 0                       ? holdfast::kind_of(fair)
+                         : slot.of_semaphore() || slot.queues() ? kind_of(plan.kind)
+                                                                : kind_as_canary(sin, kind_of(plan.kind));
   if (slot.reentrant()) {
-    slot.owned = new (slot.place) SimOwned(*connections_[plan.connection].owners[plan.owner], kind, key, timing);
+    slot.owned =
+        new (slot.place) SimOwned(*connections_[plan.connection].owners[plan.owner], kind, key, timing, fair.linger);
   } else {
     // The table of ways must outlive the lock.
     static HoldRecord::Ways ways;
@@ -553,6 +559,7 @@ void Application::drop(Slot& slot) {
   slot.mutex = nullptr;
   slot.owned = nullptr;
   slot.depth = 0;
+  slot.idle = false;
   slot.own_belief = Instant();
   slot.own_fence = 0;
   slot.releasing = false;
@@ -742,6 +749,14 @@ void Application::acquire(Slot& slot) {
   SimTime wait = 0;
   Status status = Status::ok;
   slot.queued = !tries && slot.queues();
+  const bool idle = slot.idle;
+  slot.idle = false;
+  if (idle && sin_of(world_) == Sin::idle_hold_taken_late) {
+    const Duration lease{slot.plan->lease};
+    slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + (lease - drift_of(lease));
+    ++slot.depth;
+    return;
+  }
   if (tries) {
     Call call(*this, slot, "try_acquire");
     status = slot.redlock != nullptr ? slot.redlock->try_acquire() : slot.lock()->try_acquire();
@@ -775,6 +790,8 @@ void Application::acquire(Slot& slot) {
     world_.checkers().after_asking_to_write(process_, slot, status, !read_by.empty(), reads_on);
   }
   if (status == Status::ok) granted(slot);
+  if (status == Status::ok && idle && sin_of(world_) == Sin::idle_hold_not_renewed)
+    slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease);
   if (sin_of(world_) == Sin::no_quorum_is_yes && slot.redlock != nullptr && status == Status::no_quorum)
     slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease) / 2;
   if (sin_of(world_) == Sin::unknown_is_yes && (status == Status::timed_out || status == Status::transport_closed))
@@ -885,8 +902,11 @@ void Application::release(Slot& slot, bool posted) {
     if (slot.depth == 0) slot.moved = false;
     return;
   }
-  if (!posted) world_.checkers().after_release(process_, number, status, last);
-  if (posted && last) world_.checkers().after_post(process_, slot, token, status);
+  // What may stay is told to the server later, or not at all.
+  const bool stays = slot.plan->linger != 0 && connections_[slot.plan->connection].lingering->idle() != 0;
+  slot.idle = stays && last && status == Status::ok;
+  if (!posted && !stays) world_.checkers().after_release(process_, number, status, last);
+  if (posted && last && !stays) world_.checkers().after_post(process_, slot, token, status);
   settle_in(slot);
 }
 

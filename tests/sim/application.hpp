@@ -24,6 +24,7 @@
 #include "holdfast/client.hpp"
 #include "holdfast/core/fair_kind.hpp"
 #include "holdfast/fenced_lock.hpp"
+#include "holdfast/lingering.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/owner.hpp"
 #include "holdfast/read_write_lock.hpp"
@@ -66,8 +67,14 @@ class SimOwner : public HoldOwner {
 };
 class SimOwned : public OwnedLock {
  public:
-  SimOwned(SimOwner& owner, const LockKind& kind, ByteView key, const LockTiming& timing) noexcept
-      : OwnedLock(owner, kind, Key(key), timing, kind.queues ? in_queue : alone) {}
+  SimOwned(SimOwner& owner, const LockKind& kind, ByteView key, const LockTiming& timing, Duration most) noexcept
+      : OwnedLock(owner, kind, Key(key), timing,
+                  kind.lingers  ? that_lingers
+                  : kind.queues ? in_queue
+                                : alone) {
+    if (kind.lingers) linger(most);
+  }
+  ~SimOwned() { end_lingering(); }
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
 inline constexpr std::size_t quorum_nodes_max = 5;
@@ -153,6 +160,7 @@ class Application {
     Token told;                    // Of a quorum's last grant that was told,
     std::uint64_t told_fence = 0;  // and its fence.
     std::size_t item = SIZE_MAX;   // Its bar in the timeline.
+    bool idle = false;             // It was released last, and its server knows nothing of it.
     // For canaries: what it believes where that is not what the lock says.
     Instant own_belief;
     Application* application = nullptr;
@@ -272,6 +280,7 @@ class Application {
   friend class AsioProgram;
   struct alignas(Client) ClientPlace {
     unsigned char bytes[sizeof(Client)];
+    alignas(Lingering) unsigned char lingering[sizeof(Lingering)];
   };
   struct alignas(Watchdog) WatchdogPlace {
     unsigned char bytes[sizeof(Watchdog)];
@@ -294,6 +303,7 @@ class Application {
     Timeouts timeouts_at_first;  // Its watchdog has them for ever.
     bool watched = false;        // Holds from the next one on are given to a watchdog.
     CancelWatch cancels;
+    Lingering* lingering = nullptr;
     std::unique_ptr<SimOwner> owners[2];
   };
   // A thread that cancels, and is stopped in the middle of it.

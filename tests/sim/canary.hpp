@@ -103,6 +103,9 @@ enum class Sin : std::uint8_t {
   leaver_stays,
   gift_without_end,
   gift_too_long,
+  // Its idle holds.
+  idle_hold_taken_late,
+  idle_hold_not_renewed,
   // Its quorum.
   quorum_of_reachable,
   half_is_enough,

@@ -416,6 +416,22 @@ void draw_loops(Plan& plan, WorldKind kind) {
   }
 }
 
+// Some fair locks may stay where they are used, of programs that block. Drawn apart.
+void draw_linger(Plan& plan) {
+  Random random(plan.seed ^ 0x11d6e8);
+  if (!plan.fair || random.coin()) return;
+  const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
+  for (ClientPlan& client : plan.clients) {
+    if (client.loop) continue;
+    std::vector<std::size_t> places(client.connections.size(), lingering_max);
+    for (SlotPlan& slot : client.slots) {
+      if (slot.kind < KindOfLock::fair || !random.chance(often) || places[slot.connection] == 0) continue;
+      --places[slot.connection];
+      slot.linger = random.magnitude(5 * millisecond, 10 * second);
+    }
+  }
+}
+
 std::string tag_of(const std::string& name) { return name.find('{') == std::string::npos ? "{" + name + "}" : name; }
 
 }  // namespace
@@ -480,6 +496,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_semaphores(plan, kind);
   draw_fair(plan, kind);
   draw_loops(plan, kind);
+  draw_linger(plan);
   return plan;
 }
 

@@ -50,6 +50,7 @@ struct SlotPlan {
   bool kept = false;     // By the watchdog or tend().
   SimTime max_hold = 0;  // 0: none.
   SimTime liveness = 0;  // 0: it is not asked for.
+  SimTime linger = 0;    // Of a fair lock: how long it may stay where it is used; 0: it does not.
   // Of a quorum.
   SimTime node_timeout = 0;  // 0: automatic.
   SimTime min_validity = 0;
