@@ -56,6 +56,11 @@ bool looks_like_idle_semaphore(const LockInfo& found) {
          read_decimal(found.owner.view(), permits_max, permits) && permits != 0;
 }
 
+// Its owner field has a negative ordinal.
+bool may_linger(const LockInfo& found) noexcept {
+  return found.form == LockForm::reentrant && found.owner.view().string_view().find(":-") != std::string_view::npos;
+}
+
 // What one server says of it.
 void add_answer(std::string& text, const LockInfo& found) {
   add_line(text, "state", state_text(found));
@@ -73,6 +78,7 @@ void add_answer(std::string& text, const LockInfo& found) {
     add_line(text, "remaining", remaining_text(found));
     if (looks_like_idle_semaphore(found))
       add_line(text, "note", "or it is a semaphore, and all " + escaped(found.owner.view()) + " permits are free");
+    if (may_linger(found)) add_line(text, "note", "it may stay where nobody uses it; a waiter recalls it");
   }
   if (found.fence != 0) add_line(text, "fence", std::to_string(found.fence));
 }

@@ -232,6 +232,15 @@ TEST_ON_SERVER(test_as_many_as_there_are_permits_should_run_at_once) {
                             "\nnote: or it is a semaphore, and all 2 permits are free\n"));
 }
 
+TEST_ON_SERVER(test_info_should_say_that_a_lock_may_stay_where_nobody_uses_it) {
+  server.command("HSET lock 6ba7b810-9dad-41d1-80b4-00c04fd430c8:-17 1");
+  TEST_ASSERT_TRUE(contains(output_of(server.unix_url(), {"info", "lock"}, 0),
+                            "\nnote: it may stay where nobody uses it; a waiter recalls it\n"));
+  server.command("DEL lock");
+  server.command("HSET lock 6ba7b810-9dad-41d1-80b4-00c04fd430c8:17 1");
+  TEST_ASSERT_FALSE(contains(output_of(server.unix_url(), {"info", "lock"}, 0), "note"));
+}
+
 TEST_ON_SERVER(test_who_waits_for_a_fair_lock_should_come_in_order_and_be_listed) {
   const Words options = {"--kind", "fair", "--fence"};
   const std::string go_on = "echo $HOLDFAST_TOKEN; echo $HOLDFAST_FENCE; exec sleep 100";
