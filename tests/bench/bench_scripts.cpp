@@ -68,7 +68,7 @@ struct FencedMutexParty : bench::HoldfastParty {
 };
 struct FencedFairParty : bench::HoldfastParty {
   holdfast::Owner owner{client};
-  holdfast::FairLock lock{owner, bench::next_key(), {.lease = bench::party_lease}, {.fenced = true}};
+  holdfast::FairLock lock{owner, bench::next_key(), {.lease = bench::party_lease}, {.fence = true}};
 };
 struct TwoNamesParty : bench::HoldfastParty {
   holdfast::Owner owner{client};
