@@ -34,7 +34,7 @@ enum class Status : std::uint8_t {
   name_not_resolved,  // The resolver knows no address for the host.
   transport_closed,   // The connection ended before the reply.
   timed_out,          // No reply by the deadline. What was asked may have run.
-  tls_failed,         // The peer's certificate is not trusted, or the peer speaks TLS otherwise than we do, or not at all.
+  tls_failed,  // The peer's certificate is not trusted, or the peer speaks TLS otherwise than we do, or not at all.
 
   // The peer's.
   protocol_error,  // Bytes that are no RESP2, or a reply of a shape that was not asked for.

@@ -287,7 +287,8 @@ void Session::handle_closed() noexcept {
   if (state_ == SessionState::closed) return;
   if (failure_ == Status::ok) {
     failure_ = Status::transport_closed;
-    if (state_ == SessionState::handshaking) note_text("it ended before the handshake was over: does the server want TLS?");
+    if (state_ == SessionState::handshaking)
+      note_text("it ended before the handshake was over: does the server want TLS?");
   }
   state_ = SessionState::closed;
   const std::uint64_t transmitted = stream_end_ - (transmit_end_ - transmit_begin_);

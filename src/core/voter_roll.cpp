@@ -78,7 +78,8 @@ NodeSet VoterRoll::voters(Instant now) const noexcept {
 Electorate VoterRoll::repairers(Instant now) const noexcept {
   NodeSet nodes = voters(now);
   for (std::size_t index = 0; index < count_; ++index)
-    if (voters_[index].node->session().compensations_pending() != 0) nodes = static_cast<NodeSet>(nodes & ~node_bit(index));
+    if (voters_[index].node->session().compensations_pending() != 0)
+      nodes = static_cast<NodeSet>(nodes & ~node_bit(index));
   return {nodes, config_.max_lease};
 }
 
@@ -122,7 +123,8 @@ Instant VoterRoll::introduction_due(std::size_t index) const noexcept {
 
 std::size_t VoterRoll::compensations_pending() const noexcept {
   std::size_t pending = 0;
-  for (std::size_t index = 0; index < count_; ++index) pending += voters_[index].node->session().compensations_pending();
+  for (std::size_t index = 0; index < count_; ++index)
+    pending += voters_[index].node->session().compensations_pending();
   return pending;
 }
 

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "holdfast/proto/language.hpp"
+
 namespace holdfast {
 
 class HoldShare;
