@@ -1090,6 +1090,95 @@ TEST(test_a_repaired_vote_should_make_a_majority_with_what_is_left) {
   TEST_ASSERT_EQUAL(start + 3s + validity, council->valid_until());
 }
 
+// One renewal finds a node that forgot, and mends it. [redlock 7]
+TEST(test_a_node_that_says_not_yours_should_be_asked_anew_by_the_same_renewal) {
+  for (const LockKind* const kind : kinds) {
+    Council council(3, *kind);
+    council.hold(start);
+    const Instant end = council->valid_until();
+    TEST_ASSERT_EQUAL(7, council.renew(start + 1s, 7));
+    council.say(0, true, start + 1s);
+    council.say(2, false, start + 1s);
+    TEST_ASSERT_EQUAL(0, council.take());  // A majority first.
+    council.say(1, true, start + 1s);
+    TEST_ASSERT_EQUAL(4, council.take());
+    TEST_ASSERT_EQUAL(Operation::acquire == council.asked[2].request.tag.operation, true);
+    TEST_ASSERT_EQUAL(start + 1s + node_timeout, council.asked[2].request.deadline);
+    TEST_ASSERT_TRUE(council.asked[2].bytes.find(std::string(council->token().bytes().string_view())) !=
+                     std::string::npos);
+    TEST_ASSERT_TRUE(council->vote(2).repairing);
+    TEST_ASSERT_EQUAL(0, council.compensations[2]);  // It would delete what is asked for, were it repeated.
+    council.grant(2, start + 1s);
+    TEST_ASSERT_TRUE(end < council->valid_until());
+    TEST_ASSERT_EQUAL("renewed", council.events());
+    // It follows the end of the hold, which it has no part in.
+    TEST_ASSERT_EQUAL(start + 1s + validity, council->valid_until());
+    TEST_ASSERT_EQUAL(start + 1s + validity, council->vote(2).counts_until);
+    TEST_ASSERT_EQUAL(7, council.renew(start + 2s));
+  }
+}
+
+// Also where its answer comes after the majority's.
+TEST(test_a_late_not_yours_should_be_asked_anew_too) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s, 7);
+  council.say(0, true, start + 1s);
+  council.say(1, true, start + 1s);
+  council.say(2, false, start + 1s + 200ms);
+  TEST_ASSERT_EQUAL(4, council.take());
+  council.grant(2, start + 1s + 300ms);
+  TEST_ASSERT_EQUAL(start + 1s + validity, council->vote(2).counts_until);
+}
+
+TEST(test_a_node_that_says_not_yours_and_may_not_vote_should_be_taken_back_there) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s, 3);
+  council.say(2, false, start + 1s);
+  TEST_ASSERT_EQUAL(0, council.take());
+  TEST_ASSERT_EQUAL(1, council.compensations[2]);
+}
+
+// Nobody is asked anew for what is lost: a majority has said "not yours".
+TEST(test_a_not_yours_that_ends_the_hold_should_not_be_asked_anew) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s, 7);
+  council.say(1, false, start + 1s);
+  TEST_ASSERT_EQUAL(0, council.take());
+  council.say(2, false, start + 1s);
+  TEST_ASSERT_EQUAL(1, council.take());  // What is left is released.
+  TEST_ASSERT_EQUAL(1, council.compensations[1]);
+  TEST_ASSERT_EQUAL(1, council.compensations[2]);
+  TEST_ASSERT_EQUAL("at_risk lost", council.events());
+}
+
+// What a repaired node has promised never counts beyond what the others have, whatever becomes of them.
+TEST(test_a_repaired_vote_should_follow_the_end_of_the_hold_and_never_its_own) {
+  Council council(5);
+  council.hold(start);
+  (void)council.renew(start + 1s, 31);
+  council.say(0, true, start + 1s);
+  council.say(1, true, start + 1s);
+  council.say(4, false, start + 1s);
+  council.say(2, true, start + 1s);
+  TEST_ASSERT_EQUAL(16, council.take());
+  council.grant(4, start + 1s);
+  TEST_ASSERT_EQUAL(start + 1s + validity, council->valid_until());
+  council.say(3, false, start + 1s);
+  (void)council.take();
+  (void)council.renew(start + 2s, 0);
+  council.say(0, true, start + 2s);
+  council.say(1, true, start + 2s);
+  TEST_ASSERT_EQUAL(start + 1s + validity, council->valid_until());
+  TEST_ASSERT_EQUAL(start + 1s + validity, council->vote(4).counts_until);
+  council.say(2, false, start + 2s);
+  TEST_ASSERT_EQUAL(start + 1s + validity, council->valid_until());
+  council.say(4, true, start + 2s);
+  TEST_ASSERT_EQUAL(start + 2s + validity, council->valid_until());
+}
+
 TEST(test_a_repair_that_is_refused_should_change_nothing) {
   Council council(3);
   council.acquire(start, 'a', 3);
@@ -1675,6 +1764,22 @@ TEST(test_round_with_a_longer_lease_should_raise_that_of_the_hold_where_a_majori
   council.say(0, true, start + 21s);
   council.say(1, true, start + 21s);
   TEST_ASSERT_EQUAL(start + 21s + longer_validity, council->valid_until());
+}
+
+TEST(test_node_that_is_asked_anew_should_be_asked_for_the_lease_of_that_round) {
+  constexpr QuorumTiming longer = {.lease = 60s};
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 1s, start + 2s, NodeSet{7}, &longer));
+  (void)council.take();
+  council.say(0, true, start + 1s);
+  council.say(2, false, start + 1s);
+  council.say(1, true, start + 1s);
+  TEST_ASSERT_EQUAL(4, council.take());
+  TEST_ASSERT_EQUAL(Operation::acquire == council.asked[2].request.tag.operation, true);
+  TEST_ASSERT_TRUE(council.asked[2].bytes.find("60000") != std::string::npos);
+  council.grant(2, start + 1s);
+  TEST_ASSERT_EQUAL(start + 1s + (60s - drift_of(60s)), council->vote(2).counts_until);
 }
 
 TEST(test_round_with_a_longer_lease_that_fails_should_leave_the_hold_its_own) {

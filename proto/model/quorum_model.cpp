@@ -9,7 +9,9 @@
 // - A connection carries requests in order: acquire, renew, and release, which also takes back what was given up. Each is
 //   delivered as late as it likes, and so is each reply: a paused process, a slow network and a slow server look the same.
 // - A client may give a request up, an attempt up, or let go at any moment. A vote that was lost is repaired, with the same
-//   token, once its release has been sent and nothing of it is on its way any more.
+//   token: as soon as the node has said "not yours" (the library waits for a majority's word first), or once its release has
+//   been sent and nothing of it is on its way any more. It then counts to the end of the hold, and no further until it is
+//   renewed.
 // - Connections break: what was not executed never will be, replies are lost, releases are sent anew.
 // - Nodes restart with their data. Outside of what is promised: without it, with and without the restart guard; and their
 //   clocks step.
@@ -82,6 +84,7 @@ struct Part {          // One client's knowledge of one node.
   std::uint8_t open;   // One is.
   std::uint8_t maybe;  // The token may stand there, and no release was sent.
   std::uint8_t repairing;
+  std::uint8_t own;  // Of a repaired vote that was not renewed since: ticks that are left of the node's promise.
 };
 struct Client {
   std::uint8_t phase;
@@ -145,6 +148,7 @@ bool tick(const World& world, State& state) {
   for (auto& parts : state.parts)
     for (Part& part : parts) {
       if (part.vote != 0) --part.vote;
+      if (part.own != 0) --part.own;
       if (part.open && part.age < world.lease) ++part.age;
     }
   return true;
@@ -257,6 +261,13 @@ bool execute(const World& world, State& state, int index, int place) {
   return false;
 }
 
+// What was repaired counts to the end of the hold.
+void follow(const World& world, State& state, int index) {
+  const int valid = valid_for(world, state, index);
+  for (Part& part : state.parts[index])
+    if (part.own != 0) part.vote = static_cast<std::uint8_t>(part.own < valid ? part.own : valid);
+}
+
 // The client reads the next reply.
 bool hear(const World& world, State& state, int index, int node) {
   Channel& channel = state.channels[index][node];
@@ -274,15 +285,23 @@ bool hear(const World& world, State& state, int index, int node) {
   if (!reply.yes) {
     part.vote = 0;
     part.maybe = 0;
-    // Not ours any more: taken back all the same.
-    return reply.kind == acquire || push(channel, release, client.token, true);
+    part.own = 0;
+    if (reply.kind == acquire) return true;
+    const bool asked_anew =
+        client.phase == holding && valid_for(world, state, index) != 0 && state.nodes[node].young == 0;
+    if (asked_anew) part.repairing = part.maybe = part.open = 1;
+    follow(world, state, index);
+    // Otherwise it is taken back all the same.
+    return push(channel, asked_anew ? acquire : release, client.token, !asked_anew);
   }
   // Lost is final: what comes after the end revives nothing.
   if (left == 0 || (reply.kind == renew && part.vote == 0) ||
       (client.phase == holding && valid_for(world, state, index) == 0))
     return true;
   const int valid = valid_for(world, state, index);
+  part.own = static_cast<std::uint8_t>(repaired ? left : 0);
   part.vote = static_cast<std::uint8_t>(repaired && valid < left ? valid : left);
+  follow(world, state, index);
   if (client.phase != asking) return true;
   int granted = 0;
   for (const Part& each : state.parts[index]) granted += each.vote != 0;

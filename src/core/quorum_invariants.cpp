@@ -43,6 +43,8 @@ bool QuorumMachine::invariants() const noexcept {
     longer += vote.counts_until > valid_until_ ? 1U : 0U;
     if (vote.owed && !vote.machine.wants_compensation()) return false;
     if (vote.repairing && !(holding() && vote.machine.state() == LockState::acquiring)) return false;
+    // What was repaired adds nothing to the hold before it is renewed.
+    if (vote.repaired && (vote.repairing || !holding() || vote.counts_until > valid_until_)) return false;
     if (vote.renewed && !attempt && !holding()) return false;
     if (vote.counts_until == Instant()) continue;
     // It counts for what is asked or held, no longer than the node's own part lasts, and for the fence of all.

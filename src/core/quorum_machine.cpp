@@ -159,6 +159,7 @@ Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electo
   retry_renewal_at_ = Instant();
   loss_untold_ = false;
   strayed_ = false;
+  repairers_ = missing_ = 0;
   events_ = 0;
   deadline_ = deadline;
   for (std::size_t node = 0; node < count_; ++node) {
@@ -166,6 +167,7 @@ Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electo
     vote.counts_until = Instant();
     vote.renewed = false;
     vote.repairing = false;
+    vote.repaired = false;
     vote.status = Status::too_many_requests;
     if (vote.machine.wants_compensation()) continue;  // It found no place: neither would this.
     vote.keeper = 0;
@@ -189,20 +191,35 @@ Status QuorumMachine::renew(Instant now, Instant deadline, Electorate repairers,
   round_open_ = true;
   changed_ = all();
   asked_at_ = now;
+  repairers_ = repairers.nodes;
+  missing_ = 0;
+  NodeSet missing = 0;
   for (std::size_t node = 0; node < count_; ++node) {
     QuorumVote& vote = *votes_[node];
     vote.renewed = false;
-    if (vote.excluded || asked_elsewhere(node)) continue;
     if (vote.machine.held(now)) {
-      (void)vote.machine.renew(now, deadline, &asked_);  // Refused while one is on its way: that one counts.
-      continue;
+      // Refused while one is on its way: that one counts.
+      if (!vote.excluded && !asked_elsewhere(node)) (void)vote.machine.renew(now, deadline, &asked_);
+    } else if (vote.machine.state() != LockState::acquiring && !vote.machine.has_output()) {
+      // With output it has just ended there by time: that is taken back first.
+      missing = static_cast<NodeSet>(missing | node_bit(node));
     }
-    if ((repairers.nodes & node_bit(node)) == 0 || vote.machine.state() == LockState::acquiring) continue;
-    if (vote.machine.has_output()) continue;  // It has just ended there by time: that is taken back first.
+  }
+  repair(missing, now);
+  return Status::ok;
+}
+
+// Asks those of them for it that may be asked.
+void QuorumMachine::repair(NodeSet nodes, Instant now) noexcept {
+  for (auto left = static_cast<NodeSet>(nodes & repairers_); left != 0;
+       left = static_cast<NodeSet>(left & (left - 1))) {
+    const auto node = static_cast<std::size_t>(__builtin_ctz(left));
+    QuorumVote& vote = *votes_[node];
+    if (vote.excluded || asked_elsewhere(node)) continue;
+    vote.machine.waive_compensation();
     vote.keeper = vote.server;
     vote.repairing = vote.machine.acquire(token_, now, now + timing_.effective_node_timeout(), &asked_) == Status::ok;
   }
-  return Status::ok;
 }
 
 Status QuorumMachine::reenter() noexcept {
@@ -255,6 +272,7 @@ void QuorumMachine::forget() noexcept {
     vote.counts_until = Instant();
     vote.renewed = false;
     vote.repairing = false;
+    vote.repaired = false;
     vote.owed = false;
     vote.keeper = 0;
   }
@@ -266,6 +284,7 @@ void QuorumMachine::forget() noexcept {
   loss_untold_ = false;
   depth_ = 0;
   events_ = 0;
+  missing_ = 0;
   changed_ = 0;
   give_up_ = 0;
   doubted_ = 0;
@@ -276,7 +295,7 @@ void QuorumMachine::forget() noexcept {
 
 // Every node is released: also those that have not answered, and those whose grant nobody counts any more.
 void QuorumMachine::let_go_everywhere(Instant now) noexcept {
-  released_ = missed_ = 0;
+  released_ = missed_ = missing_ = 0;
   ++generation_;
   valid_until_ = Instant();
   round_open_ = false;
@@ -286,6 +305,7 @@ void QuorumMachine::let_go_everywhere(Instant now) noexcept {
     vote.counts_until = Instant();
     vote.renewed = false;
     vote.repairing = false;
+    vote.repaired = false;
     if (vote.machine.wants_request()) vote.machine.refuse_request(Status::cancelled, now);  // It was never sent.
     if (vote.machine.state() == LockState::acquiring) {
       give_up_ = static_cast<NodeSet>(give_up_ | node_bit(node));
@@ -344,7 +364,8 @@ void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
   vote.counts_until = vote.machine.valid_until();
   // Nobody else can have had a majority meanwhile; but what is promised to the holder does not grow by it.
   if (vote.repairing) vote.counts_until = earlier(vote.counts_until, valid_until_);
-  const bool late = round_open_ && !vote.repairing;  // Behind the quorum's grant, and behind a renewal.
+  const bool late = round_open_ && !vote.repairing;  // After the quorum's grant, and after a renewal.
+  vote.repaired = vote.repairing;
   vote.repairing = false;
   if (late) (void)vote.machine.renew(now, earlier(valid_until_, now + timing_.effective_node_timeout()), &asked_);
   if (!kind_->fenced || state_ == QuorumState::acquiring) return;
@@ -354,12 +375,15 @@ void QuorumMachine::take_grant(QuorumVote& vote, Instant now) noexcept {
   if (counts && state_ == QuorumState::fencing) (void)vote.machine.renew(now, node_deadline(now));
 }
 
-void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
+// True where the node has said "not yours".
+bool QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
   QuorumVote& vote = *votes_[node];
+  bool missing = false;
   vote.machine.handle_timeout(now);
-  if (!vote.machine.has_output()) return;
+  if (!vote.machine.has_output()) return false;
   // What has found no place is no news.
-  if (!vote.owed || vote.machine.wants_request()) changed_ = static_cast<NodeSet>(changed_ | node_bit(node));
+  const bool waits = vote.owed || (missing_ & node_bit(node)) != 0;
+  if (!waits || vote.machine.wants_request()) changed_ = static_cast<NodeSet>(changed_ | node_bit(node));
   for (LockEvent event = vote.machine.poll_event(); event != LockEvent::none; event = vote.machine.poll_event())
     switch (event) {
       case LockEvent::granted: take_grant(vote, now); break;
@@ -371,14 +395,17 @@ void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
       case LockEvent::renewed:
         if (vote.excluded) break;
         vote.renewed = true;
+        vote.repaired = false;
         vote.status = Status::ok;
         vote.keeper = vote.server;
         vote.counts_until = vote.machine.valid_until();
         break;
       case LockEvent::lost: {
         const bool refused = now < vote.counts_until;  // By the node; not by time.
+        missing = refused;
         vote.status = Status::lock_lost;
         vote.counts_until = Instant();
+        vote.repaired = false;
         (void)vote.machine.release(vote.native_delete, true, now, Instant::max());  // Unwinds what is counted there.
         if (refused && holding()) doubt(now);
         break;
@@ -388,13 +415,14 @@ void QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
       case LockEvent::released: vote.status = vote.machine.status(); break;
       case LockEvent::protocol_doubt: doubted_ = static_cast<NodeSet>(doubted_ | node_bit(node)); break;
     }
+  return missing;
 }
 
 // ---- What is to be taken back ------------------------------------------------------------------------------------
 
 bool QuorumMachine::poll_compensation(std::size_t node, bool room, ReplyTag& tag, Compensation& compensation) noexcept {
   QuorumVote& vote = *votes_[node];
-  if (vote.owed || !vote.machine.wants_compensation()) return false;
+  if (vote.owed || (missing_ & node_bit(node)) != 0 || !vote.machine.wants_compensation()) return false;
   vote.owed = !room && !moved(vote);
   return !vote.owed && vote.machine.poll_compensation(tag, compensation) && !moved(vote);
 }
@@ -412,14 +440,23 @@ void QuorumMachine::handle_reply(std::size_t node, const Reply& reply, Instant n
 
 void QuorumMachine::settle(NodeSet nodes, Instant now) noexcept {
   for (; nodes != 0; nodes = static_cast<NodeSet>(nodes & (nodes - 1)))
-    take_events(static_cast<std::size_t>(__builtin_ctz(nodes)), now);
+    if (take_events(static_cast<std::size_t>(__builtin_ctz(nodes)), now))
+      missing_ = static_cast<NodeSet>(missing_ | (nodes & -nodes & repairers_));
   switch (state_) {
     case QuorumState::idle:
     case QuorumState::lost: return;
     case QuorumState::acquiring:
     case QuorumState::fencing: judge_attempt(now); return;
     case QuorumState::held:
-    case QuorumState::at_risk: judge_hold(now); return;
+    case QuorumState::at_risk:
+      judge_hold(now);
+      if (!holding() || round_open_ || missing_ == 0) return;
+      // What they held of ours is gone, and nothing of it is on its way there: there is nothing to be taken back first. Only
+      // now, as a majority has confirmed: one that forgets must not be mended node by node before all have said so.
+      changed_ = static_cast<NodeSet>(changed_ | missing_);
+      repair(missing_, now);
+      missing_ = 0;
+      return;
     case QuorumState::releasing: judge_release(); return;
   }
 }
@@ -460,6 +497,9 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
     lose(now);
     return;
   }
+  for (std::size_t node = 0; node < count_; ++node)
+    if (QuorumVote& vote = *votes_[node]; vote.repaired && vote.counts_until != Instant())
+      vote.counts_until = earlier(vote.machine.valid_until(), valid_until_);
   const QuorumVerdict verdict = round_open_ ? round_verdict(round_tally(now)) : QuorumVerdict::open;
   if (verdict != QuorumVerdict::open) round_open_ = false;
   if (verdict == QuorumVerdict::yes) {
@@ -475,6 +515,7 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
     push_event(QuorumEvent::renewed);
   } else if (verdict == QuorumVerdict::no) {
     status_ = Status::no_quorum;
+    repairers_ = 0;
     push_event(QuorumEvent::doubted);
     doubt(now);
   }

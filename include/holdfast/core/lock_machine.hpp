@@ -242,6 +242,8 @@ class LockMachine {
   [[nodiscard]] bool poll_compensation(ReplyTag& tag, Compensation& compensation) noexcept;
   // Who has no place for it puts it back, to be offered again.
   void put_back_compensation() noexcept { compensation_wanted_ = true; }
+  // The server has just said that it has nothing of the hold, and is asked anew with the same token.
+  void waive_compensation() noexcept { compensation_wanted_ = false; }
   [[nodiscard]] bool wants_compensation() const noexcept { return compensation_wanted_; }
   [[nodiscard]] bool wants_request() const noexcept { return wanted_ != Wanted::nothing; }
   [[nodiscard]] bool request_compensated() const noexcept { return wanted_ != Wanted::renew; }

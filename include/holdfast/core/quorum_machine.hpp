@@ -95,7 +95,8 @@ struct QuorumVote {
   bool excluded = false;
   bool renewed = false;    // In the present round.
   bool repairing = false;  // Asked for the lock while a majority holds it.
-  bool owed = false;       // What is to be taken back there has found no place yet.
+  bool repaired = false;  // It was granted so, and not renewed since: it counts to the end of the hold, and no further.
+  bool owed = false;      // What is to be taken back there has found no place yet.
 };
 
 class QuorumMachine {
@@ -186,8 +187,9 @@ class QuorumMachine {
   // then. `timing`, if there is one, is the machine's from here on. REQUIRES: it is valid.
   [[nodiscard]] Status acquire(const Token& token, Instant now, Electorate electorate,
                                Instant deadline = Instant::max(), const QuorumTiming* timing = nullptr) noexcept;
-  // Renews where it is held, and asks the repairers that lost it, or never had it, for it anew. A server is asked for a hold at
-  // one node only: where a name has moved to another node's server, that vote is not asked for.
+  // Renews where it is held, and asks the repairers that lost it, or never had it, for it anew: one that answers "not yours", as
+  // soon as a majority has confirmed. A server is asked for a hold at one node only: where a name has moved to another node's
+  // server, that vote is not asked for.
   // REQUIRES of a repairer: it may vote, and nothing of this token is still to be taken back on its connection.
   // Errors: not_held, lock_lost; invalid_argument when the lease is above max_lease, and the hold goes on until valid_until();
   // too_many_requests while a round is open. With a `timing` the hold's lease is raised by it, if a majority confirms this
@@ -260,7 +262,8 @@ class QuorumMachine {
   [[nodiscard]] Duration lease() const noexcept { return timing_.lock().effective_lease(); }
   [[nodiscard]] Duration validity() const noexcept { return lease() - timing_.lock().effective_drift(); }
   [[nodiscard]] Instant majority_until() const noexcept;
-  void take_events(std::size_t node, Instant now) noexcept;
+  [[nodiscard]] bool take_events(std::size_t node, Instant now) noexcept;
+  void repair(NodeSet nodes, Instant now) noexcept;
   void take_grant(QuorumVote& vote, Instant now) noexcept;
   void judge_attempt(Instant now) noexcept;
   void judge_hold(Instant now) noexcept;
@@ -300,8 +303,10 @@ class QuorumMachine {
   bool strayed_ =
       false;  // A name has moved under the hold: not every server that was asked for it can be asked any more.
   std::uint8_t events_ = 0;
-  NodeSet released_ = 0;  // Nodes that were asked to release the last hold or attempt,
-  NodeSet missed_ = 0;    // and those whose answer was given up then.
+  NodeSet repairers_ = 0;  // Of the last round; none once it has failed.
+  NodeSet missing_ = 0;    // Nodes that have said "not yours" in it: nothing is taken back there before it is decided.
+  NodeSet released_ = 0;   // Nodes that were asked to release the last hold or attempt,
+  NodeSet missed_ = 0;     // and those whose answer was given up then.
   NodeSet changed_ = 0;
   NodeSet give_up_ = 0;
   NodeSet doubted_ = 0;
