@@ -133,6 +133,8 @@ inline constexpr std::size_t nodes_max = 9;
 // How long one node may take to answer an acquire: far less than the lease, or little of it would be left.
 inline constexpr int node_timeout_divisor = 20;
 inline constexpr Duration node_timeout_min = 5ms;
+// Quorums that share one watchdog: one for each thread of a small service.
+inline constexpr std::size_t quorum_watchdog_quorums_max = 8;
 
 // ---- Waiting ----------------------------------------------------------------------------------------------------
 

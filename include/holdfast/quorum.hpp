@@ -12,7 +12,7 @@
 // A restarted node may have forgotten a lock. So it has no vote in grants before max_lease is over, counted from its start
 // and from when another run id, or a promotion, was first seen there (RestartGuard); error_text() names the node and the seconds
 // left. What was learnt stays when connect() is called again, whatever the order of the nodes then.
-// Thread rule, fork, signals: as Client's. No heap, except by the resolver of libc for host names, which is asked in a
+// Thread rule, fork, signals: as Client's; node() is not to be asked while a QuorumWatchdog runs. No heap, except by the resolver of libc for host names, which is asked in a
 // thread of its own, so that nobody waits for it.
 #pragma once
 
@@ -25,6 +25,7 @@
 #include "holdfast/core/voter_roll.hpp"
 #include "holdfast/detail/cancel_signal.hpp"
 #include "holdfast/detail/connection.hpp"
+#include "holdfast/detail/quorum_keeper.hpp"
 #include "holdfast/detail/random_source.hpp"
 #include "holdfast/detail/resolver.hpp"
 #include "holdfast/detail/subscription.hpp"
@@ -57,24 +58,38 @@ class QuorumClient {
   [[nodiscard]] const QuorumConfig& config() const noexcept { return roll_.config(); }
   [[nodiscard]] const Connection& node(std::size_t index) const noexcept { return nodes_[index].connection; }
   // Nodes that may vote now.
-  [[nodiscard]] NodeSet voters() const noexcept { return roll_.voters(now_); }
-  [[nodiscard]] bool connected() const noexcept { return roll_.connected(); }  // A majority is.
+  [[nodiscard]] NodeSet voters() const noexcept {
+    const Turn turn(*this);
+    return roll_.voters(now_);
+  }
+  [[nodiscard]] bool connected() const noexcept {  // A majority is.
+    const Turn turn(*this);
+    return roll_.connected();
+  }
   // What keeps this node from voting, or the outcome of its last request. ok: nothing.
-  [[nodiscard]] Status node_status(std::size_t index) const noexcept { return roll_.status(index, now_); }
+  [[nodiscard]] Status node_status(std::size_t index) const noexcept {
+    const Turn turn(*this);
+    return roll_.status(index, now_);
+  }
   // Seconds until the restarted node votes; 0 when it does.
   [[nodiscard]] std::uint64_t seconds_until_vote(std::size_t index) const noexcept {
+    const Turn turn(*this);
     return roll_.seconds_until_vote(index, now_);
   }
   // Which nodes did not vote in what failed last, and why: a sentence a node; or that the lease is above max_lease. A view until
   // the next call.
-  [[nodiscard]] ByteView error_text() noexcept { return roll_.write_text({text_, sizeof text_}, now_); }
+  [[nodiscard]] ByteView error_text() noexcept {
+    const Turn turn(*this);
+    return roll_.write_text({text_, sizeof text_}, now_);
+  }
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
   [[nodiscard]] std::size_t problem_node() const noexcept { return problem_node_; }
   // Compensations and posted releases that a node has not confirmed yet.
   [[nodiscard]] std::size_t compensations_pending() const noexcept;
 
   // Renews what is due of the holds that are to be kept, calls on_at_risk and on_lost where that is due, keeps the
-  // connections alive, and says when to call again. Blocks for a request timeout at most. Calls that wait do it, too.
+  // connections alive, and says when to call again. Blocks for a request timeout at most. Calls that wait do it, too, and so does
+  // the thread of a QuorumWatchdog.
   Instant tend() noexcept;
   // As Client::cancel(). Any thread; safe in a signal handler.
   void cancel() noexcept {
@@ -98,6 +113,26 @@ class QuorumClient {
  private:
   friend class QuorumLock;
   friend class QuorumPushEar;
+  friend class QuorumWatchdog;
+
+  // While one stands the quorum is its owner's, and a watchdog's thread keeps away. With a lock: also from its functions.
+  class Turn {
+   public:
+    explicit Turn(const QuorumClient& quorum, const QuorumLock* lock = nullptr) noexcept : quorum_(quorum) {
+      if (quorum.attachment_.keeper != nullptr) quorum.take_turn(lock);
+    }
+    ~Turn() {
+      if (quorum_.attachment_.keeper != nullptr) quorum_.give_turn();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    const QuorumClient& quorum_;
+  };
+  void take_turn(const QuorumLock* lock) const noexcept;
+  void give_turn() const noexcept;
+  void call_back(void (*call)(void* context) noexcept, void* context) noexcept;
 
   // Of a waiter by push: descriptors to look at besides.
   struct Extra {
@@ -153,6 +188,7 @@ class QuorumClient {
   Instant now_;
   Instant looked_at_;  // When the sockets were last waited for.
   QuorumLock* first_ = nullptr;
+  mutable QuorumKeeper::Attachment attachment_{.quorum = this};
   Extra* extra_ = nullptr;
   std::size_t extra_count_ = 0;
   ConfigProblem problem_;

@@ -9,7 +9,8 @@
 //     Mutex lock(client, "orders/42");      // the automatic lease: kept from its grant on
 //     if (lock.acquire(2s) == Status::ok) { ... }
 //
-// Which holds it keeps, for how long, and whom it tells is said by KeepOptions (keep_options.hpp).
+// Which holds it keeps, for how long, and whom it tells is said by KeepOptions (keep_options.hpp). A QuorumWatchdog does the same for
+// Redlocks (detail/quorum_watchdog.hpp).
 //
 // Thread rule: start(), stop() and the destructor belong to the thread that uses the client; several clients of one server,
 // each with its own thread, may share one watchdog. Callbacks come from the watchdog's thread, and may call there what any
@@ -26,6 +27,7 @@
 #include "holdfast/client.hpp"
 #include "holdfast/core/renewal_schedule.hpp"
 #include "holdfast/detail/keeper.hpp"
+#include "holdfast/detail/quorum_watchdog.hpp"
 #include "holdfast/detail/resolver.hpp"
 #include "holdfast/status.hpp"
 

@@ -26,9 +26,39 @@ constexpr Duration idle_max = std::chrono::seconds(1);
 
 }  // namespace
 
+// ---- Whose turn it is --------------------------------------------------------------------------------------------
+
+void QuorumClient::take_turn(const QuorumLock* lock) const noexcept {
+  if (random_.forked())
+    attachment_.keeper = nullptr;  // The parent's.
+  else if (attachment_.depth++ == 0)
+    attachment_.keeper->take(attachment_, lock);
+}
+
+void QuorumClient::give_turn() const noexcept {
+  if (random_.forked())
+    attachment_.keeper = nullptr;
+  else if (--attachment_.depth == 0)
+    attachment_.keeper->give(attachment_);
+}
+
+// Holds are kept meanwhile, however long it takes. Who is called may destroy any lock.
+void QuorumClient::call_back(void (*call)(void* context) noexcept, void* context) noexcept {
+  const unsigned depth = attachment_.depth;
+  if (attachment_.keeper != nullptr && !random_.forked()) {
+    attachment_.depth = 0;
+    attachment_.keeper->give(attachment_);
+  }
+  call(context);
+  if (attachment_.keeper == nullptr) return;
+  take_turn(nullptr);
+  attachment_.depth = depth;
+}
+
 // ---- Connecting --------------------------------------------------------------------------------------------------
 
 Status QuorumClient::connect(const ByteView* urls, std::size_t count, const QuorumConfig& config) noexcept {
+  const Turn turn(*this);
   problem_ = {};
   if (count == 0 || count > roll_.capacity()) {
     problem_ = {"nodes", "a quorum has 1 to nodes_max nodes, and no more than it was made for"};
@@ -56,6 +86,7 @@ Status QuorumClient::connect(const ByteView* urls, std::size_t count, const Quor
 }
 
 Status QuorumClient::connect(const ClientConfig* configs, std::size_t count, const QuorumConfig& config) noexcept {
+  const Turn turn(*this);
   problem_ = {};
   if (count == 0 || count > roll_.capacity()) {
     problem_ = {"nodes", "a quorum has 1 to nodes_max nodes, and no more than it was made for"};
@@ -126,6 +157,7 @@ Status QuorumClient::connect_all() noexcept {
 }
 
 void QuorumClient::close() noexcept {
+  const Turn turn(*this);
   for (std::size_t index = 0; index < nodes(); ++index) {
     Node& node = nodes_[index];
     roll_.forget(index);
@@ -144,6 +176,8 @@ void QuorumClient::close() noexcept {
 
 // What is still to be taken back is sent once more where that can be done at once.
 void QuorumClient::leave() noexcept {
+  if (attachment_.keeper != nullptr && !random_.forked()) attachment_.keeper->detach(attachment_);
+  attachment_.keeper = nullptr;
   close();
   if (random_.forked()) return;
   for (std::size_t index = 0; index < nodes(); ++index) nodes_[index].connection.leave();
@@ -185,6 +219,7 @@ void QuorumClient::start_anew_in_child() noexcept {
     node.resolver.forget();
     roll_.forget(index);
   }
+  attachment_.keeper = nullptr;
   wake_.close();
   cancel_.take();
   random_.start_anew();
@@ -310,6 +345,7 @@ bool QuorumClient::expects_bytes() const noexcept {
 }
 
 std::size_t QuorumClient::compensations_pending() const noexcept {
+  const Turn turn(*this);
   std::size_t pending = roll_.compensations_pending();
   for (const QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
     pending += static_cast<std::size_t>(__builtin_popcount(lock->machine_.owed()));
@@ -335,6 +371,7 @@ Instant QuorumClient::tend_next() const noexcept {
 }
 
 Instant QuorumClient::tend() noexcept {
+  const Turn turn(*this);
   if (begin() != Status::ok) return Instant::max();
   if (looked_at_ != now_) wait_until(now_);  // What has arrived since the last call.
   move();
@@ -349,8 +386,9 @@ void QuorumClient::tend_due(const QuorumLock* but) noexcept {
   for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_) {
     if (lock == but || lock->orphaned()) continue;
     if (lock->machine_.poll_timeout() <= now_ || lock->machine_.owed() != 0) lock->catch_up();
-    if (lock->kept() && lock->machine_.renewal_due() <= now_ && lock->may_renew(now_))
-      (void)lock->start_renewal(request_deadline());
+    if (!lock->kept() || lock->machine_.renewal_due() > now_ || !lock->may_renew(now_)) continue;
+    transmit_all();  // What stands before it makes room: a renewal that finds none is a doubt.
+    (void)lock->start_renewal(request_deadline());
   }
 }
 

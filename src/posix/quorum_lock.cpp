@@ -15,6 +15,7 @@ QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* c
       machine_(kind, votes, quorum.nodes() == 0 || quorum.nodes() > places ? 1 : quorum.nodes()),
       task_(machine_, votes, quorum.roll_),
       incarnation_(quorum.random_.incarnation()) {
+  const QuorumClient::Turn turn(quorum);
   for (std::size_t node = 0; node < machine_.nodes(); ++node) {
     votes[node]->owner = this;
     votes[node]->node = static_cast<std::uint8_t>(node);
@@ -29,6 +30,7 @@ QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* c
 }
 
 QuorumLock::~QuorumLock() {
+  const QuorumClient::Turn turn(*quorum_, this);
   QuorumLock** place = &quorum_->first_;
   while (*place != this) place = &(*place)->next_;
   *place = next_;
@@ -121,7 +123,8 @@ Status QuorumLock::begin() noexcept {
 // The record is left as it is to be before anybody is called: a callback may release the lock, and acquire it anew.
 void QuorumLock::tell() noexcept {
   Keeping::Callback call = nullptr;
-  if (keeping_.take_news(call) != Keeping::News::none && call != nullptr) call(keeping_.options().context);
+  if (keeping_.take_news(call) != Keeping::News::none && call != nullptr)
+    quorum_->call_back(call, keeping_.options().context);
 }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
@@ -230,6 +233,7 @@ Status QuorumLock::run_acquire(Instant deadline, Instant end) noexcept {
 }
 
 Status QuorumLock::try_acquire() noexcept {
+  const QuorumClient::Turn turn(*quorum_);
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
   return run_acquire(quorum_->now_, quorum_->end_of_try());
@@ -248,6 +252,7 @@ Status QuorumLock::end_acquire(Status status) noexcept {
 }
 
 Status QuorumLock::acquire(Duration wait) noexcept {
+  const QuorumClient::Turn turn(*quorum_);
   if (wait < Duration::zero()) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
@@ -263,6 +268,7 @@ Status QuorumLock::start_renewal(Instant deadline) noexcept {
 }
 
 Status QuorumLock::renew(Duration timeout) noexcept {
+  const QuorumClient::Turn turn(*quorum_);
   if (timeout < timeout_min) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok) return status;
   quorum_->move();
@@ -277,6 +283,7 @@ Status QuorumLock::renew(Duration timeout) noexcept {
 
 // cancel() ends its wait, and never keeps it from its work.
 Status QuorumLock::release() noexcept {
+  const QuorumClient::Turn turn(*quorum_, this);
   if (const Status status = begin(); status != Status::ok) return status;
   CancelSignal& cancel = quorum_->cancel_;
   cancel.begin_spared();
@@ -293,6 +300,7 @@ Status QuorumLock::release() noexcept {
 }
 
 Status QuorumLock::post_release() noexcept {
+  const QuorumClient::Turn turn(*quorum_, this);
   if (const Status status = begin(); status != Status::ok) return status;
   keeping_.end_release();
   const Status started = machine_.release(quorum_->now_);
@@ -308,6 +316,7 @@ Status QuorumLock::post_release() noexcept {
 }
 
 Status QuorumLock::forget_loss() noexcept {
+  const QuorumClient::Turn turn(*quorum_, this);
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   const Status status = machine_.forget_loss(quorum_->now_);
   settle();
@@ -317,7 +326,10 @@ Status QuorumLock::forget_loss() noexcept {
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
-Status QuorumLock::keep(const KeepOptions& options) noexcept { return keeping_.set_options(options, held()); }
+Status QuorumLock::keep(const KeepOptions& options) noexcept {
+  const QuorumClient::Turn turn(*quorum_);
+  return keeping_.set_options(options, held());
+}
 
 bool QuorumLock::may_renew(Instant now) const noexcept {
   return machine_.permitted(quorum_->config().max_lease) && keeping_.may_renew(now);

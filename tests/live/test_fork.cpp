@@ -55,6 +55,37 @@ ClientConfig calm_config(const std::string& url) {
 
 // ---- Forks -------------------------------------------------------------------------------------------------------
 
+TEST_ON_NODES(test_child_should_have_no_watchdog_of_its_parents_quorum, 3) {
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
+  QuorumWatchdog watchdog;
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(quorum));
+  RedlockMutex<3> lock(quorum, "k", {.lease = 3s, .node_timeout = 2s, .kept = true});
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  Child forked([&](const Child& child) {
+    WRONG_UNLESS(!lock.held());
+    WRONG_UNLESS(watchdog.start(quorum) == Status::forked);
+    WRONG_UNLESS(lock.release() == Status::forked);
+    WRONG_UNLESS(connect(quorum, nodes.configs()) == Status::ok);
+    WRONG_UNLESS(lock.try_acquire() == Status::lock_busy);
+    QuorumWatchdog own;
+    WRONG_UNLESS(own.start(quorum) == Status::ok);
+    RedlockMutex<3> its(quorum, "its", {.lease = 1s, .node_timeout = 500ms, .kept = true});
+    WRONG_UNLESS(its.acquire(5s) == Status::ok);
+    const Instant until = its.valid_until();
+    WRONG_UNLESS(comes([&] { return its.valid_until() > until; }));
+    WRONG_UNLESS(its.release() == Status::ok);
+    child.say("whole");
+    return 0;
+  });
+  TEST_ASSERT_EQUAL("whole", forked.hear());
+  TEST_ASSERT_EQUAL(0, forked.join());
+  const Instant until = lock.valid_until();
+  TEST_ASSERT_TRUE(comes([&] { return lock.valid_until() > until; }));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_TRUE(comes([&] { return nodes.all("EXISTS k its", "0"); }));
+}
+
 TEST_ON_SERVER(test_child_should_have_nothing_of_its_parents_and_can_begin_anew) {
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   Client client;

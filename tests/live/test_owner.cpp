@@ -349,6 +349,26 @@ TEST_ON_SERVER(test_watchdog_that_goes_should_leave_its_clients_to_tend) {
   TEST_ASSERT_EQUAL(std::size_t{0}, other.size());
 }
 
+TEST_ON_SERVER(test_watchdog_of_quorums_that_goes_before_what_it_keeps_should_be_an_assertion) {
+  const ClientConfig config = config_for(server.unix_url());
+  for (const bool released : {false, true}) {
+    TEST_ASSERT_EQUAL(
+        released ? "whole" : "asserted", end_of([&] {
+          Quorum<1> quorum;
+          std::optional<QuorumWatchdog> watchdog(std::in_place);
+          if (quorum.connect(&config, 1, {.restart_guard = false}) != Status::ok) ::_exit(1);
+          RedlockMutex<1> kept(quorum, "k");
+          if (watchdog->start(quorum) != Status::ok || kept.try_acquire() != Status::ok ||
+              (released && kept.release() != Status::ok))
+            ::_exit(1);
+          watchdog.reset();
+          if (quorum.tend() != Instant::max() || kept.try_acquire() != Status::ok || quorum.tend() == Instant::max())
+            ::_exit(1);
+        }));
+    server.command("DEL k");
+  }
+}
+
 TEST_ON_SERVER(test_watchdog_that_goes_before_what_it_keeps_should_be_an_assertion) {
   const ClientConfig config = config_for(server.unix_url());
   for (const bool released : {false, true}) {

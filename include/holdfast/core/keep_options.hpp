@@ -4,7 +4,7 @@
 //
 //     lock.keep({.on_lost = stop_working, .context = &worker, .max_hold = 10min});
 //
-// Holds are kept by the client's watchdog (a thread) or, where it has none, by Client::tend() and every call that waits.
+// Holds are kept by the watchdog (a thread) of their client or quorum or, where it has none, by tend() and every call that waits.
 #pragma once
 
 #include <cstdint>

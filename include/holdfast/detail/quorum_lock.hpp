@@ -30,7 +30,7 @@ class QuorumLock {
   // ok; invalid_argument when key or timing are outside their limits, or the lease is above the quorum's max_lease;
   // not_connected when connect() was not called before: every call below says so, too.
   [[nodiscard]] Status configuration() const noexcept { return configuration_; }
-  // As BlockingLock::keep(), by QuorumClient::tend() and every call that waits. Errors: invalid_argument, already_held.
+  // As BlockingLock::keep(), by a QuorumWatchdog, QuorumClient::tend() and every call that waits. Errors: invalid_argument, already_held.
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   // Any thread.
   void tick() noexcept { keeping_.tick(); }
@@ -68,12 +68,22 @@ class QuorumLock {
   [[nodiscard]] Duration remaining() const noexcept;
   [[nodiscard]] bool at_risk() const noexcept;
 
-  [[nodiscard]] Instant renewal_due() const noexcept { return machine_.renewal_due(); }
-  [[nodiscard]] std::uint32_t hold_count() const noexcept { return held() ? machine_.count() : 0; }
+  [[nodiscard]] Instant renewal_due() const noexcept {
+    const QuorumClient::Turn turn(*quorum_);
+    return machine_.renewal_due();
+  }
+  [[nodiscard]] std::uint32_t hold_count() const noexcept {
+    const QuorumClient::Turn turn(*quorum_);
+    return held() ? machine_.count() : 0;
+  }
   // What became of the last request to this node.
-  [[nodiscard]] Status node_status(std::size_t node) const noexcept { return machine_.vote(node).status; }
+  [[nodiscard]] Status node_status(std::size_t node) const noexcept {
+    const QuorumClient::Turn turn(*quorum_);
+    return machine_.vote(node).status;
+  }
   // This node's grant counts.
   [[nodiscard]] bool held_on(std::size_t node) const noexcept {
+    const QuorumClient::Turn turn(*quorum_);
     return !orphaned() && read_clock() < machine_.vote(node).counts_until;
   }
   [[nodiscard]] Key key() const noexcept { return machine_.key(); }
@@ -95,6 +105,7 @@ class QuorumLock {
  private:
   friend class QuorumClient;
   friend class QuorumPushEar;
+  friend class QuorumWatchdog;
   friend Status run_listening(QuorumLock& lock) noexcept;
 
   [[nodiscard]] Status begin() noexcept;
