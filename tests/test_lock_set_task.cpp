@@ -62,17 +62,18 @@ struct Desk {
   }
 };
 
-ClientConfig at(const char* host, std::uint16_t port = 6379, int database = 0) {
-  ClientConfig config;
-  config.host.assign(ByteView(host, std::strlen(host)));
+template <std::size_t size>
+KeptConfig at(const char (&host)[size], std::uint16_t port = 6379, int database = 0) {
+  KeptConfig config;
+  config.host = host;
   config.port = port;
   config.database = database;
   return config;
 }
 
-LockPlace place_of(const std::vector<const ClientConfig*>& nodes, const char* name, const LockKind& kind = mutex_kind) {
+LockPlace place_of(const std::vector<const KeptConfig*>& nodes, const char* name, const LockKind& kind = mutex_kind) {
   LockPlace place;
-  for (const ClientConfig* const node : nodes) place.nodes[place.node_count++] = node;
+  for (const KeptConfig* const node : nodes) place.nodes[place.node_count++] = node;
   place.kind = &kind;
   place.key = Key(ByteView(name, std::strlen(name)));
   place.sort();
@@ -254,12 +255,12 @@ TEST(test_all_should_be_released_the_last_one_first_whatever_they_say) {
 // ---- The order ---------------------------------------------------------------------------------------------------
 
 TEST(test_order_should_be_by_address_then_database_then_name) {
-  const ClientConfig a = at("a");
-  const ClientConfig a_later = at("a", 6380);
-  const ClientConfig a_database = at("a", 6379, 1);
-  const ClientConfig b = at("b");
-  ClientConfig local;
-  local.socket_path.assign(ByteView("/run/redis"));
+  const KeptConfig a = at("a");
+  const KeptConfig a_later = at("a", 6380);
+  const KeptConfig a_database = at("a", 6379, 1);
+  const KeptConfig b = at("b");
+  KeptConfig local;
+  local.socket_path = "/run/redis";
   const LockPlace places[] = {place_of({&a}, "x"),       place_of({&a}, "y"),     place_of({&a_database}, "a"),
                               place_of({&b, &a}, "a"),   place_of({&b, &a}, "b"), place_of({&a_later, &a, &b}, "a"),
                               place_of({&a_later}, "a"), place_of({&b}, "a"),     place_of({&local}, "a")};
@@ -274,13 +275,13 @@ TEST(test_order_should_be_by_address_then_database_then_name) {
 }
 
 TEST(test_quorum_should_have_one_place_whatever_order_its_nodes_are_named_in) {
-  const ClientConfig nodes[] = {at("a"), at("b"), at("c")};
+  const KeptConfig nodes[] = {at("a"), at("b"), at("c")};
   TEST_ASSERT_EQUAL(
       0, compare(place_of({&nodes[0], &nodes[1], &nodes[2]}, "k"), place_of({&nodes[2], &nodes[0], &nodes[1]}, "k")));
 }
 
 TEST(test_locks_that_can_never_be_had_together_should_be_found) {
-  const ClientConfig nodes[] = {at("a"), at("b"), at("c"), at("d")};
+  const KeptConfig nodes[] = {at("a"), at("b"), at("c"), at("d")};
   const LockPlace one = place_of({&nodes[0]}, "k");
   const LockPlace quorum = place_of({&nodes[0], &nodes[1], &nodes[2]}, "k");
   const LockPlace overlapping = place_of({&nodes[1], &nodes[2], &nodes[3]}, "k");

@@ -21,7 +21,7 @@ static void setUp() {}
 static void tearDown() {}
 
 TEST(test_a_node_that_was_never_configured_should_want_nothing) {
-  auto buffers = std::make_unique<SessionBuffers>();
+  auto buffers = std::make_unique<NodeBuffers>();
   Node node(buffers->storage());
   TEST_ASSERT_FALSE(node.configured());
   TEST_ASSERT_FALSE(node.ready());

@@ -43,8 +43,8 @@ struct Server {
 // One quorum without sockets: it does what a driver does when a connection comes and goes.
 struct Quorum {
   struct Node {
-    SessionBuffers buffers;
-    holdfast::Node node{SessionBuffers::storage_of(&buffers)};
+    NodeBuffers buffers;
+    holdfast::Node node{NodeBuffers::storage_of(&buffers)};
     Session& session = node.session();
     ClientConfig config;
   };

@@ -9,7 +9,8 @@
 // Signals: none is raised (no SIGPIPE) and none is handled.
 // Push: a lock whose kind announces its releases is waited for over a second connection, to the same address, which is made
 // when the first waiter comes and left idle, with nothing subscribed, when the last one goes.
-// No heap, except by the resolver of libc for host names. Its whole memory is sizeof(Client).
+// No heap, except by the resolver of libc for host names. Its whole memory is sizeof(Client), its buffers among it. A
+// SmallClient is the same with the smallest buffers that serve a Mutex, and a ClientBase has those that it is given.
 #pragma once
 
 #include <cstddef>
@@ -58,21 +59,27 @@ struct CallState {
   std::uint32_t spin_pause_next_ = 0;  // Doubles with each miss.
 };
 
-class Client : private CallState, private Connection {
+class ClientBase : private CallState, private Connection {
  public:
-  Client() noexcept;
+  struct Storage {
+    Node::Storage node;
+    Subscription::Buffers* push;  // nullptr: who would wait by push polls.
+  };
+  // The storage need not be initialised. REQUIRES: it outlives the client.
+  explicit ClientBase(const Storage& storage) noexcept;
   // Closes the connection without a farewell, and does not block. What is still to be taken back is sent once more where that
   // can be done at once: on the connection that there is, or on a new one to a server on this machine. Of many releases that
   // nobody has waited for, a server may not read the last ones then; the leases end those.
   // REQUIRES: its locks are destroyed before. An assertion says so where one is left.
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  ~ClientBase();
+  ClientBase(const ClientBase&) = delete;
+  ClientBase& operator=(const ClientBase&) = delete;
 
   // Connects and does the handshake. On failure the client keeps the configuration: the next call of a lock tries
   // again. Connecting anew ends the connection before; what was in flight on it is unknown.
-  // Errors: invalid_argument (problem() names the field), connect_failed, name_not_resolved, timed_out, auth_required,
-  // auth_failed, no_permission, loading, too_many_clients, denied, protocol_error, system_error, cancelled.
+  // Errors: invalid_argument (problem() names the field, also one that does not fit into the storage), connect_failed,
+  // name_not_resolved, timed_out, auth_required, auth_failed, no_permission, loading, too_many_clients, denied,
+  // protocol_error, system_error, cancelled.
   // Blocks for connect_timeout at most (a resolver may take longer).
   [[nodiscard]] Status connect(const ClientConfig& config) noexcept;
   // The same with a URL, see url.hpp.
@@ -126,17 +133,17 @@ class Client : private CallState, private Connection {
   friend class Lingering;
   friend class PushEar;
   friend class QueueEar;
-  friend Status inspect(Client& client, Key key, LockInfo& info) noexcept;
-  friend Status inspect_queue(Client& client, Key key, LockQueue& queue) noexcept;
-  friend Status fenced_set(Client& client, Key resource, std::uint64_t fence, BytesArgument value,
+  friend Status inspect(ClientBase& client, Key key, LockInfo& info) noexcept;
+  friend Status inspect_queue(ClientBase& client, Key key, LockQueue& queue) noexcept;
+  friend Status fenced_set(ClientBase& client, Key resource, std::uint64_t fence, BytesArgument value,
                            bool& written) noexcept;
-  friend Status force_release(Client& client, Key key, bool& released) noexcept;
+  friend Status force_release(ClientBase& client, Key key, bool& released) noexcept;
 
   // Asks libc for a name, and waits for it.
   struct LookUp : NameQuestion {
-    explicit LookUp(Client& asker) noexcept : NameQuestion{ask}, client(&asker) {}
+    explicit LookUp(ClientBase& asker) noexcept : NameQuestion{ask}, client(&asker) {}
     static bool ask(NameQuestion& self, const char* host, std::uint16_t port) noexcept;
-    Client* client;
+    ClientBase* client;
   };
 
   // Before every call of a lock.
@@ -222,8 +229,45 @@ class Client : private CallState, private Connection {
   ConfigProblem problem_;
   LookUp look_up_{*this};
   Subscription push_;
-  SessionBuffers buffers_;
 };
+
+// The storage of a client as one object.
+template <class NodeBuffersType>
+struct ClientBuffersOf {
+  NodeBuffersType node_buffers;
+  [[nodiscard]] ClientBase::Storage client_storage() noexcept {
+    return {NodeBuffersType::storage_of(&node_buffers), nullptr};
+  }
+};
+
+struct ClientBuffers : ClientBuffersOf<NodeBuffers> {
+  Subscription::Buffers push_buffers;
+  [[nodiscard]] ClientBase::Storage client_storage() noexcept {
+    return {NodeBuffers::storage_of(&node_buffers), &push_buffers};
+  }
+};
+using SmallClientBuffers = ClientBuffersOf<NodeBuffersOf<SmallSessionBuffers, small_texts_size, small_addresses>>;
+
+// Its buffers come before it, and go after it.
+template <class Buffers>
+class ClientWith : private Buffers, public ClientBase {
+ public:
+  ClientWith() noexcept : ClientBase(Buffers::client_storage()) {}
+};
+
+// For locks of every kind.
+class Client : public ClientWith<ClientBuffers> {};
 static_assert(sizeof(Client) <= 16 * 1024, "promised: a client, all its buffers included");
+
+// For locks of type Mutex that do not announce their releases and have no fence.
+//   - A lock of another kind has the configuration() buffer_too_small, as has every call of it. So have inspect() and
+//     force_release().
+//   - Of a host's addresses two are tried. Host, user, password and client name have 252 bytes together: connect() says
+//     invalid_argument, and problem() which one does not fit.
+//   - Two compensations are kept at most, or one where keys are long: while they are not confirmed, an acquire waits for its
+//     place until its deadline, and then says too_many_requests.
+//   - A reply that does not fit is a protocol_error: none does that holdfast asks for, errors of full length included.
+class SmallClient : public ClientWith<SmallClientBuffers> {};
+static_assert(sizeof(SmallClient) <= 4 * 1024, "promised: a client for a Mutex, all its buffers included");
 
 }  // namespace holdfast

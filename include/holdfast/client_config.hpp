@@ -50,21 +50,23 @@ class StreamSecurity;
 
 inline constexpr Duration spin_off = Duration::zero();
 
-struct ClientConfig {
+// The fields. Text is BoundedText, whose bytes are its own, or KeptText (core/kept_config.hpp).
+template <template <std::size_t size_max> class Text>
+struct ClientConfigOf {
   // Where the server listens. A literal address is used as it is; a name goes through the resolver of libc, which is
   // the one thing that may use the heap after connect(), and only when every address it gave has failed.
-  BoundedText<host_size_max> host = "127.0.0.1";
+  Text<host_size_max> host = "127.0.0.1";
   std::uint16_t port = 6379;
   // A Unix socket; where it is set, host and port are not used.
-  BoundedText<socket_path_size_max> socket_path{};
+  Text<socket_path_size_max> socket_path{};
   // TLS: a Tls that is open (tls.hpp, of the library holdfast-tls), for host and port. It must outlive every client that has it.
   // nullptr: none, and what is sent can be read on its way.
   StreamSecurity* tls = nullptr;
 
-  BoundedText<user_size_max> user{};                           // Empty: the default user.
-  BoundedText<password_size_max> password{};                   // Empty: no AUTH.
-  BoundedText<client_name_size_max> client_name = "holdfast";  // For CLIENT LIST; no spaces. Empty: none.
-  int database = 0;                                            // [0, database_max]
+  Text<user_size_max> user{};                           // Empty: the default user.
+  Text<password_size_max> password{};                   // Empty: no AUTH.
+  Text<client_name_size_max> client_name = "holdfast";  // For CLIENT LIST; no spaces. Empty: none.
+  int database = 0;                                     // [0, database_max]
 
   // Each in [timeout_min, timeout_max].
   Duration connect_timeout = connect_timeout_default;  // Over all addresses, the handshake included.
@@ -82,6 +84,7 @@ struct ClientConfig {
   bool native_delete = true;  // Releases by the server's own compare-and-delete where it has one.
 };
 
+using ClientConfig = ClientConfigOf<BoundedText>;
 static_assert(sizeof(ClientConfig) <= 1280, "promised: a configuration");
 
 // The first field that is outside its limits.

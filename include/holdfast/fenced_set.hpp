@@ -18,7 +18,7 @@ namespace holdfast {
 // Errors: invalid_argument (the key; a fence of 0 or above 2^63 - 1); buffer_too_small (a value above fenced_value_size_max);
 // connection failures; the server's refusals; a lost reply is unknown, and asking again is safe while the fence is the
 // largest. `written` is untouched then. A long value that the server does not take within a request timeout ends the connection.
-[[nodiscard]] Status fenced_set(Client& client, Key resource, std::uint64_t fence, BytesArgument value,
+[[nodiscard]] Status fenced_set(ClientBase& client, Key resource, std::uint64_t fence, BytesArgument value,
                                 bool& written) noexcept;
 
 }  // namespace holdfast

@@ -12,15 +12,15 @@ namespace holdfast {
 // One attempt, and another one where the key may be a semaphore; blocks like Mutex::try_acquire(). On failure `info` is
 // untouched.
 // Errors: invalid_argument (the key); connection failures; the server's refusals; protocol_error.
-[[nodiscard]] Status inspect(Client& client, Key key, LockInfo& info) noexcept;
+[[nodiscard]] Status inspect(ClientBase& client, Key key, LockInfo& info) noexcept;
 
 // As inspect(), with one error more: wrong_type where the queue's key is something else.
-[[nodiscard]] Status inspect_queue(Client& client, Key key, LockQueue& queue) noexcept;
+[[nodiscard]] Status inspect_queue(ClientBase& client, Key key, LockQueue& queue) noexcept;
 
 // Deletes the lock, whoever holds it, or gives all permits back, and wakes its waiters; those of a FairLock come by themselves
 // within a second. `released` is false where it was free. Its holder is not asked and finds out with its next renewal: only for
 // a holder that is known to be gone, and with a fence where that may be wrong.
 // Errors: as inspect(); wrong_type for what is no lock; a lost reply is unknown. `released` is untouched then.
-[[nodiscard]] Status force_release(Client& client, Key key, bool& released) noexcept;
+[[nodiscard]] Status force_release(ClientBase& client, Key key, bool& released) noexcept;
 
 }  // namespace holdfast

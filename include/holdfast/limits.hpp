@@ -111,6 +111,22 @@ inline constexpr std::size_t client_reply_size_max = 1088;
 static_assert(client_reply_size_max >= bulk_size_max + 16 && client_reply_size_max >= line_size_max + 3);
 inline constexpr std::size_t client_elements_max = 12;
 
+// The smallest buffers that serve a Mutex with any key: what does not fit into them is refused by name.
+// To send: a whole handshake, or a release or a renewal of a Mutex with its script's text.
+inline constexpr std::size_t small_transmit_size = 752;
+// To receive: a line of full size, which is an error; what the server says of itself is shorter.
+inline constexpr std::size_t small_reply_size = 528;
+static_assert(small_reply_size >= line_size_max + 3);
+inline constexpr std::size_t small_elements = 8;  // An array of six.
+// One compensation for the attempt under way, and one for the attempt before it, unless their keys are long.
+inline constexpr std::size_t small_compensations = 2;
+inline constexpr std::size_t small_compensation_keys_size = key_size_max + key_size_max / 2;
+// Connections before this one to be killed, a request, its compensation, and two for what is given up.
+inline constexpr std::size_t small_in_flight = predecessors_max + 4;
+// Host, user, password and name of the client, and a NUL behind each: as long as they are together.
+inline constexpr std::size_t small_texts_size = 256;
+inline constexpr std::size_t small_addresses = 2;
+
 inline constexpr Duration stall_timeout_default = 5s;
 inline constexpr Duration request_timeout_default = 1s;
 inline constexpr Duration connect_timeout_default = 2s;

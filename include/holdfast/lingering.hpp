@@ -36,7 +36,7 @@ namespace holdfast {
 class Lingering : public Lingerer {
  public:
   // REQUIRES: the client outlives it, and it the locks that use it; the client has no other.
-  explicit Lingering(Client& client) noexcept;
+  explicit Lingering(ClientBase& client) noexcept;
   // An assertion says where one of its locks is left.
   ~Lingering();
 
@@ -70,7 +70,7 @@ class Lingering : public Lingerer {
   static void let_go(Place& place) noexcept;
   [[nodiscard]] Instant serve(Place& place, bool closing) noexcept;
 
-  Client* client_;
+  ClientBase* client_;
   Place places_[lingering_max];
 };
 static_assert(sizeof(Lingering) <= 16 + lingering_max * 64, "promised: what a client has whose locks linger");

@@ -53,7 +53,7 @@ class LockSetBase {
   // All of them are held, now. Any thread; no I/O.
   [[nodiscard]] bool held() const noexcept {
     const Instant until = valid_until();
-    return Client::now() < until;
+    return ClientBase::now() < until;
   }
   // The first of their ends; the epoch when one is not held. Any thread.
   [[nodiscard]] Instant valid_until() const noexcept { return task_.valid_until(); }

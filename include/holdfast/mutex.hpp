@@ -21,9 +21,9 @@ namespace holdfast {
 class Mutex : public BlockingLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. The client must outlive the lock.
-  Mutex(Client& client, BytesArgument key, const LockTiming& timing = {}) noexcept
+  Mutex(ClientBase& client, BytesArgument key, const LockTiming& timing = {}) noexcept
       : BlockingLock(hold_), hold_(client, mutex_kind, Key(key), timing, no_ways) {}
-  Mutex(Client& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options) noexcept
+  Mutex(ClientBase& client, BytesArgument key, const LockTiming& timing, const MutexOptions& options) noexcept
       : BlockingLock(hold_), hold_(client, kind_of(options), Key(key), timing, ways) {}
   // Posts the release of a hold that is left. Does not block, does not throw.
   ~Mutex() = default;

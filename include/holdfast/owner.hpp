@@ -25,7 +25,7 @@ template <std::size_t holds>
 class OwnerOf : public HoldOwner {
  public:
   // REQUIRES: the client outlives the owner, and the owner its locks.
-  explicit OwnerOf(Client& client) noexcept : HoldOwner(client, storage_.places, holds) {}
+  explicit OwnerOf(ClientBase& client) noexcept : HoldOwner(client, storage_.places, holds) {}
   // A lock of it that is left is an assertion.
   ~OwnerOf() = default;
 

@@ -99,11 +99,12 @@ class QuorumClient {
 
  protected:
   struct Node {
-    Node() noexcept : connection(SessionBuffers::storage_of(&buffers)) {}
+    Node() noexcept : connection(NodeBuffers::storage_of(&buffers)) {}
     Connection connection;
     Resolver resolver;
-    Subscription push;
-    SessionBuffers buffers;
+    Subscription push{&push_buffers};
+    Subscription::Buffers push_buffers;
+    NodeBuffers buffers;
   };
   QuorumClient(Node* nodes, VoterRoll::Voter* voters, std::size_t capacity) noexcept
       : nodes_(nodes), roll_(voters, capacity) {}

@@ -25,7 +25,7 @@ class Semaphore : public BlockingLock {
   // The key's bytes are copied: any bytes, 1 to key_size_max of them. `permits`: how many the name has, permits_max at most; 0:
   // as many as somebody else has set. The client must outlive the lock.
   // Errors beside the common ones: permits_differ of an acquire, where another number is set, or 0 was asked for and none is.
-  Semaphore(Client& client, BytesArgument key, std::uint32_t permits, const LockTiming& timing = {}) noexcept
+  Semaphore(ClientBase& client, BytesArgument key, std::uint32_t permits, const LockTiming& timing = {}) noexcept
       : BlockingLock(hold_), hold_(client, semaphore_kind, Key(key), checked_timing(permits, timing), ways) {
     hold_.set_argument(permits);
   }

@@ -53,7 +53,7 @@ class Watchdog : public Keeper {
   // client's goes; where it fails, it is tried again. A second client is attached with Client::attach().
   // Errors: not_connected (the client has not connected yet), already_held (it runs), system_error (no thread),
   // forked (it is the parent's: make another).
-  [[nodiscard]] Status start(Client& client) noexcept;
+  [[nodiscard]] Status start(ClientBase& client) noexcept;
   // Ends the thread: holds run out unless they are renewed otherwise, also those that its clients acquire later, unless they
   // are detached by attach(nullptr). Waits for it: for a call of a KeepOptions function in progress.
   void stop() noexcept;
@@ -72,7 +72,7 @@ class Watchdog : public Keeper {
   static Status enter(Keeper& keeper, HoldRecord& record) noexcept;
   static void sync(Keeper& keeper, HoldRecord& record) noexcept;
   static void leave(Keeper& keeper, HoldRecord& record) noexcept;
-  static void take_back(Keeper& keeper, Client& client) noexcept;
+  static void take_back(Keeper& keeper, ClientBase& client) noexcept;
   static bool may_renew(void* holder, Instant now) noexcept;
   static void renewed(const KeptHold& hold) noexcept;
 
@@ -92,7 +92,8 @@ class Watchdog : public Keeper {
 
   struct Lock;
   // Room for a call of 100 keys of 100 bytes, and for the replies to all calls in flight.
-  using Buffers = SessionBuffersOf<elements_max, reply_size_max / 2, 16 * 1024>;
+  using Buffers = NodeBuffersOf<SessionBuffersOf<elements_max, reply_size_max / 2, 16 * 1024>, config_texts_size_max,
+                                addresses_max>;
   static_assert(reply_size_max / 2 >= renewal_calls_max * (renewal_batch_max * 5 + 6));
 
   // Guards all below, but what the thread looks at as it falls asleep: the descriptors, and what is to be transmitted.

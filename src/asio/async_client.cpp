@@ -42,7 +42,7 @@ void AsyncClient::close() { core_->close(); }
 void AsyncClient::cancel() { core_->cancel_all(); }
 
 bool AsyncClient::connected() const noexcept { return core_->node().ready() && !core_->forked(); }
-const ClientConfig& AsyncClient::config() const noexcept { return core_->node().config(); }
+ClientConfig AsyncClient::config() const noexcept { return core_->node().config(); }
 const ServerIdentity& AsyncClient::server() const noexcept { return core_->node().session().identity(); }
 Status AsyncClient::failure() const noexcept {
   return core_->forked() ? Status::forked : connected() ? Status::ok : core_->node().failure();

@@ -33,16 +33,19 @@ struct AsyncNode::Buffers {
         compensation_keys(new char[in_flight_count / 2 * key_size_max]),
         waiters(new Subscriber::Waiter[waiter_count]) {}
 
-  [[nodiscard]] Session::Storage session() noexcept {
-    return {.receive = {receive, sizeof receive},
-            .nodes = nodes,
-            .node_count = reply_elements_max,
-            .transmit = {transmit.get(), transmit_size},
-            .in_flight = in_flight.get(),
-            .in_flight_count = in_flight_count,
-            .compensations = compensations.get(),
-            .compensation_count = in_flight_count / 2,
-            .compensation_keys = {compensation_keys.get(), in_flight_count / 2 * key_size_max}};
+  [[nodiscard]] Node::Storage node() noexcept {
+    return {.session = {.receive = {receive, sizeof receive},
+                        .nodes = nodes,
+                        .node_count = reply_elements_max,
+                        .transmit = {transmit.get(), transmit_size},
+                        .in_flight = in_flight.get(),
+                        .in_flight_count = in_flight_count,
+                        .compensations = compensations.get(),
+                        .compensation_count = in_flight_count / 2,
+                        .compensation_keys = {compensation_keys.get(), in_flight_count / 2 * key_size_max}},
+            .texts = {texts, sizeof texts},
+            .addresses = addresses,
+            .address_count = addresses_max};
   }
   [[nodiscard]] Subscriber::Storage subscriber() noexcept {
     return {.receive = {push_receive, sizeof push_receive},
@@ -63,6 +66,8 @@ struct AsyncNode::Buffers {
   std::unique_ptr<Subscriber::Waiter[]> waiters;
   char receive[receive_size];
   RespValue nodes[reply_elements_max];
+  char texts[config_texts_size_max];
+  SocketAddress addresses[addresses_max];
   char push_receive[2 * message_size_max];
   RespValue push_nodes[message_elements_max];
   char push_transmit[subscriber_transmit_size_max];
@@ -72,7 +77,7 @@ AsyncNode::AsyncNode(AsyncLoop& loop, Host& host, const Limits& limits)
     : loop_(loop),
       host_(host),
       buffers_(new Buffers(limits)),
-      connection_(buffers_->session()),
+      connection_(buffers_->node()),
       wire_(loop, *this),
       push_wire_(loop, *this) {
   connection_.use(random_, nullptr);

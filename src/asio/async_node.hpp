@@ -52,7 +52,7 @@ class AsyncNode final : private AsyncWire::Host {
   [[nodiscard]] Node& node() noexcept { return connection_; }
   [[nodiscard]] Session& session() noexcept { return connection_.session(); }
   [[nodiscard]] const Session& session() const noexcept { return connection_.session(); }
-  [[nodiscard]] const ClientConfig& config() const noexcept { return connection_.config(); }
+  [[nodiscard]] const KeptConfig& config() const noexcept { return connection_.config(); }
   // What was wrong with it, after invalid_argument of prepare().
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
   [[nodiscard]] bool ready() const noexcept { return connection_.ready(); }

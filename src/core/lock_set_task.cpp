@@ -15,14 +15,14 @@ static_assert(wait_min > timeout_min);
 
 int compare(int left, int right) noexcept { return left < right ? -1 : left > right ? 1 : 0; }
 
-int compare_addresses(const ClientConfig& left, const ClientConfig& right) noexcept {
+int compare_addresses(const KeptConfig& left, const KeptConfig& right) noexcept {
   int order = compare(left.socket_path.view(), right.socket_path.view());
   if (order != 0 || !left.socket_path.empty()) return order;
   order = compare(left.host.view(), right.host.view());
   return order != 0 ? order : compare(int{left.port}, int{right.port});
 }
 
-int compare_nodes(const ClientConfig& left, const ClientConfig& right) noexcept {
+int compare_nodes(const KeptConfig& left, const KeptConfig& right) noexcept {
   const int order = compare_addresses(left, right);
   return order != 0 ? order : compare(left.database, right.database);
 }
@@ -45,7 +45,7 @@ bool share_a_name(const LockPlace& left, const LockPlace& right) noexcept {
 
 void LockPlace::sort() noexcept {
   for (std::size_t sorted = 1; sorted < node_count; ++sorted) {
-    const ClientConfig* const node = nodes[sorted];
+    const KeptConfig* const node = nodes[sorted];
     std::size_t place = sorted;
     for (; place != 0 && compare_nodes(*nodes[place - 1], *node) > 0; --place) nodes[place] = nodes[place - 1];
     nodes[place] = node;

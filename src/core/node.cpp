@@ -20,17 +20,19 @@ SubscriberSettings Node::subscriber_settings() const noexcept {
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
 void Node::configure(const ClientConfig& config, const SocketAddress* literal) noexcept {
-  config_ = config;
+  config_.keep(config, texts_);
   if (literal != nullptr) addresses_[0] = *literal;
   const bool known = local() || literal != nullptr;
   start(known ? 1 : 0, !known, 0);
 }
 
 void Node::configure_like(const Node& other) noexcept {
-  config_ = other.config_;
-  std::memcpy(addresses_, other.addresses_, sizeof addresses_);
+  config_.keep(other.config_, texts_);
   const Dialer& dialer = other.dialer_;
-  start(dialer.address_count(), dialer.named(), dialer.address());
+  std::uint8_t count = dialer.address_count();
+  if (count > addresses_max_) count = addresses_max_;
+  std::memcpy(addresses_, other.addresses_, count * sizeof addresses_[0]);
+  start(count, dialer.named(), dialer.address() < count ? dialer.address() : std::uint8_t{0});
 }
 
 void Node::start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept {
@@ -84,6 +86,7 @@ Status Node::ask_remaining(const LockMachine& machine, const ReplyTag& tag, Inst
 void Node::handle_addresses(const SocketAddress* addresses, std::uint8_t count, Instant now,
                             std::uint16_t random) noexcept {
   if (!dialer_.takes_addresses()) count = 0;  // The ones in use are not taken away.
+  if (count > addresses_max_) count = addresses_max_;
   if (count != 0) std::memcpy(addresses_, addresses, count * sizeof addresses_[0]);
   dialer_.handle_resolved(count, now, random);
 }

@@ -16,7 +16,7 @@ constexpr Duration busy_poll = std::chrono::seconds(1);
 }  // namespace
 
 void QuorumTask::prepare() noexcept {
-  const ClientConfig& config = roll_.node(0).config();
+  const KeptConfig& config = roll_.node(0).config();
   settings_ = {.request_timeout = config.request_timeout,
                .connect_timeout = config.connect_timeout,
                .max_poll = config.max_poll,

@@ -11,10 +11,8 @@ namespace holdfast {
 
 namespace {
 
-// AUTH, SELECT, CLIENT SETNAME, CLIENT ID and the identity script; then CLIENT KILL of each predecessor, and a first
-// request.
-constexpr std::size_t handshake_places = predecessors_max + 2;
-static_assert(handshake_places >= 5);
+static_assert(small_in_flight >= predecessors_max + 2, "kills, a first request and its compensation must fit");
+static_assert(small_in_flight >= 5, "AUTH, SELECT, CLIENT SETNAME, CLIENT ID and the identity script must fit");
 
 }  // namespace
 
@@ -26,8 +24,8 @@ Session::Session(const Storage& storage) noexcept
       parser_(storage.receive, storage.nodes, storage.node_count) {
   HOLDFAST_ASSERT(storage.compensation_count >= 1 && storage.compensation_count <= UINT16_MAX &&
                   storage.compensation_keys.size >= key_size_max &&
-                  storage.in_flight_count > storage.compensation_count &&
-                  storage.in_flight_count >= handshake_places + 4 && storage.transmit.size >= transmit_size_max);
+                  storage.in_flight_count > storage.compensation_count && storage.in_flight_count >= small_in_flight &&
+                  storage.transmit.size >= small_transmit_size);
 }
 
 void Session::configure(const SessionSettings& settings) noexcept {
@@ -232,9 +230,12 @@ void Session::handle_connected(Instant now, Instant handshake_deadline) noexcept
 }
 
 void Session::send_handshake(Instant now) noexcept {
-  static_assert(user_size_max + password_size_max + client_name_size_max + scripts::server_identity.text.size() + 256 <
-                    transmit_size_max,
-                "the whole handshake must fit");
+  constexpr std::size_t beside = 160;  // The names of five commands, a number, and what stands around each.
+  static_assert(
+      user_size_max + password_size_max + client_name_size_max + scripts::server_identity.text.size() + beside <=
+              transmit_size_max &&
+          small_texts_size + scripts::server_identity.text.size() + beside <= small_transmit_size,
+      "the whole handshake must fit");
   for (;;) {
     CommandLine line(transmit_space());
     const HandshakeCommand command = handshake_.poll_command(line);

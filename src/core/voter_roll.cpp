@@ -41,7 +41,7 @@ class TextWriter {
     char digits[20];
     return add({digits, static_cast<std::size_t>(write_decimal(digits, number) - digits)});
   }
-  TextWriter& add_node(std::size_t index, const ClientConfig& config) noexcept {
+  TextWriter& add_node(std::size_t index, const KeptConfig& config) noexcept {
     add("node ").add(index + 1).add(" (");
     if (config.socket_path.empty())
       add(config.host.view()).add(":").add(config.port);

@@ -58,6 +58,12 @@ Verdict decode(const LockKind&, Operation operation, const RespValue& reply, Loc
   return Verdict::unexpected;
 }
 
+// With the text of a release or a renewal; the rest are EVAL, the number of keys, the lease, and what stands around each.
+constexpr std::size_t request_size =
+    scripts::mutex_renew.text.size() + key_size_max + token_size_max + 7 * bulk_overhead_max;
+static_assert(scripts::mutex_release.text.size() <= scripts::mutex_renew.text.size());
+static_assert(request_size <= small_transmit_size, "the smallest buffers must serve a Mutex");
+
 static_assert(text_fits<scripts::mutex_release.text.size()> && text_fits<scripts::mutex_renew.text.size()> &&
               text_fits<scripts::mutex_renew_batch.text.size()>);
 
@@ -72,6 +78,7 @@ constinit const LockKind mutex_kind = {.name = "mutex",
                                        .native_release = true,
                                        .reentrant = false,
                                        .fenced = false,
-                                       .tells_remaining = false};
+                                       .tells_remaining = false,
+                                       .request_size = request_size};
 
 }  // namespace holdfast

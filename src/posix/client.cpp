@@ -13,9 +13,11 @@
 
 namespace holdfast {
 
-Client::Client() noexcept : Connection(SessionBuffers::storage_of(&buffers_)) { use(random_source_, &look_up_); }
+ClientBase::ClientBase(const Storage& storage) noexcept : Connection(storage.node), push_(storage.push) {
+  use(random_source_, &look_up_);
+}
 
-Client::~Client() {
+ClientBase::~ClientBase() {
   HOLDFAST_ASSERT(records_ == 0);  // Its locks go first.
   if (forked()) return;  // In a child the connection is the parent's: its descriptor is closed, nothing is sent.
   if (keeper_ != nullptr) keeper_->detach(attachment_);
@@ -23,7 +25,7 @@ Client::~Client() {
 }
 
 // Nobody waits for the answer any more. Only what is there at once is of use: a server on this machine.
-void Client::leave() noexcept {
+void ClientBase::leave() noexcept {
   receive_arrived();  // The connection may have ended.
   if (!stream_.is_open()) Connection::leave();
   close();
@@ -31,7 +33,7 @@ void Client::leave() noexcept {
 
 // ---- Connecting --------------------------------------------------------------------------------------------------
 
-Status Client::connect(BytesArgument url) noexcept {
+Status ClientBase::connect(BytesArgument url) noexcept {
   ClientConfig config;
   const char* reason = nullptr;
   if (const Status status = parse_url(url, config, &reason); status != Status::ok) {
@@ -41,15 +43,16 @@ Status Client::connect(BytesArgument url) noexcept {
   return connect(config);
 }
 
-Status Client::connect(const ClientConfig& config) noexcept {
+Status ClientBase::connect(const ClientConfig& config) noexcept {
   if (const Status status = prepare(config); status != Status::ok) return status;
   const Status status = make_ready(Instant::max());
   return conclude(status);
 }
 
 // All of connect() but the connection.
-Status Client::prepare(const ClientConfig& config) noexcept {
+Status ClientBase::prepare(const ClientConfig& config) noexcept {
   problem_ = validate(config);
+  if (!problem_.found()) problem_ = misfit(config);
   if (problem_.found()) return Status::invalid_argument;
   if (const Status status = open_sources(); status != Status::ok) return status;
   if (forked()) start_anew_in_child();
@@ -64,15 +67,15 @@ Status Client::prepare(const ClientConfig& config) noexcept {
 }
 
 // Everything that a client needs from the system but its sockets.
-Status Client::open_sources() noexcept {
+Status ClientBase::open_sources() noexcept {
   Status status = random_source_.open();
   if (status == Status::ok) status = wake_.open();
   if (status != Status::ok) error_number_ = errno;
   return status;
 }
 
-bool Client::LookUp::ask(NameQuestion& self, const char* host, std::uint16_t port) noexcept {
-  Client& client = *static_cast<LookUp&>(self).client;
+bool ClientBase::LookUp::ask(NameQuestion& self, const char* host, std::uint16_t port) noexcept {
+  ClientBase& client = *static_cast<LookUp&>(self).client;
   SocketAddress found[addresses_max];
   const std::uint8_t count = look_up(host, port, found);
   client.now_ = now();
@@ -80,7 +83,7 @@ bool Client::LookUp::ask(NameQuestion& self, const char* host, std::uint16_t por
   return true;
 }
 
-void Client::close() noexcept {
+void ClientBase::close() noexcept {
   (void)listen(true);
   push_.close(Subscription::State::closed);
   if (stream_.is_open()) {
@@ -93,7 +96,7 @@ void Client::close() noexcept {
 }
 
 // Not ready, or idle for so long that it may not be any more.
-Status Client::make_ready(Instant deadline) noexcept {
+Status ClientBase::make_ready(Instant deadline) noexcept {
   if (now_ == Instant::max()) {
     error_number_ = errno;  // Of the clock, which was read last.
     return Status::system_error;
@@ -104,7 +107,7 @@ Status Client::make_ready(Instant deadline) noexcept {
   return bring_up(dialer_.named() ? deadline : earlier(deadline, now_ + config_.connect_timeout));
 }
 
-Status Client::bring_up(Instant until) noexcept {
+Status ClientBase::bring_up(Instant until) noexcept {
   for (;;) {
     work_connection();
     if (session_.ready()) return Status::ok;
@@ -122,7 +125,7 @@ Status Client::bring_up(Instant until) noexcept {
 
 // What the parent knows is not the child's: connection, compensations, holds, random bytes. Closing our copy of a
 // descriptor leaves the parent's connection as it is.
-void Client::start_anew_in_child() noexcept {
+void ClientBase::start_anew_in_child() noexcept {
   forget();
   wake_.close();
   push_.close(Subscription::State::inherited);
@@ -138,12 +141,12 @@ void Client::start_anew_in_child() noexcept {
 
 // ---- Cancellation and sleep --------------------------------------------------------------------------------------
 
-void Client::cancel() noexcept {
+void ClientBase::cancel() noexcept {
   cancel_.raise();
   wake_.wake();
 }
 
-void Client::attach(Keeper* keeper) noexcept {
+void ClientBase::attach(Keeper* keeper) noexcept {
   if (forked()) start_anew_in_child();
   if (keeper_ != nullptr) keeper_->detach(attachment_);
   keeper_ = keeper;
@@ -151,7 +154,7 @@ void Client::attach(Keeper* keeper) noexcept {
 }
 
 // What is left to be taken back is the keeper's, too: the next call may never come.
-Status Client::conclude(Status status) noexcept {
+Status ClientBase::conclude(Status status) noexcept {
   if (keeper_ != nullptr && compensations_pending() != 0) [[unlikely]]
     keeper_->take_back(*this);
   const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
@@ -159,18 +162,18 @@ Status Client::conclude(Status status) noexcept {
 }
 
 // What is due of the connection and of the holds that are kept. A call that waits comes by here before each of its sleeps.
-void Client::work() noexcept {
+void ClientBase::work() noexcept {
   work_connection();
   (void)tend_due();
   (void)listen();
   tell_tended();
 }
 
-Instant Client::next_timeout() const noexcept { return earlier(timeout(), tend_next(renewals_leave())); }
+Instant ClientBase::next_timeout() const noexcept { return earlier(timeout(), tend_next(renewals_leave())); }
 
 // ---- Keeping holds alive without a thread ------------------------------------------------------------------------
 
-Instant Client::tend_next(bool renewals) const noexcept {
+Instant ClientBase::tend_next(bool renewals) const noexcept {
   Instant next = Instant::max();
   for (const HoldRecord* record = tended_first_; record != nullptr; record = record->tended_next_) {
     if (record->incarnation_ != random_source_.incarnation()) continue;  // The parent's.
@@ -181,13 +184,13 @@ Instant Client::tend_next(bool renewals) const noexcept {
   return next;
 }
 
-bool Client::tended_waiting(Instant due) const noexcept {
+bool ClientBase::tended_waiting(Instant due) const noexcept {
   for (const HoldRecord* record = tended_first_; record != nullptr; record = record->tended_next_)
     if (record->machine_.renewing(due)) return true;  // Not a release that was posted: that may take what it takes.
   return false;
 }
 
-Instant Client::tend() noexcept {
+Instant ClientBase::tend() noexcept {
   if (begin() != Status::ok) return Instant::max();
   cancel_.begin_spared();
   tend_holds();
@@ -199,12 +202,12 @@ Instant Client::tend() noexcept {
   return tended_waiting(now_) ? earlier(next, now_ + retry_delay_min) : next;
 }
 
-[[gnu::noinline]] bool Client::renewals_leave() const noexcept {
+[[gnu::noinline]] bool ClientBase::renewals_leave() const noexcept {
   return !dialer_.connecting() && (!session_.ready() || session_.has_room(false, request_size_max));
 }
 
 // Sends the renewals that were due at `start`, at most so many. Their number.
-int Client::send_renewals(Instant start, int most) noexcept {
+int ClientBase::send_renewals(Instant start, int most) noexcept {
   int sent = 0;
   for (HoldRecord* record = tended_first_; record != nullptr && sent < most; record = record->tended_next_) {
     if (record->incarnation_ != random_source_.incarnation()) continue;
@@ -220,14 +223,14 @@ int Client::send_renewals(Instant start, int most) noexcept {
   return sent;
 }
 
-bool Client::tend_due() noexcept {
+bool ClientBase::tend_due() noexcept {
   if (tended_first_ == nullptr || tend_next(renewals_leave()) > now_) return false;
   return send_renewals(now_, in_flight_max / 2) != 0;
 }
 
 // What was due at the start, in portions that find room in the session; their replies are waited for together. What falls
 // due meanwhile is asked for and not waited for: of many holds, one always is.
-void Client::tend_holds() noexcept {
+void ClientBase::tend_holds() noexcept {
   constexpr int portion = in_flight_max / 2;
   const Instant start = now_;
   // What was to be taken back may have been, or waits for the next connection.
@@ -245,7 +248,7 @@ void Client::tend_holds() noexcept {
 }
 
 // A callback may release, acquire or destroy any lock: after each, the list is read anew.
-void Client::tell_tended() noexcept {
+void ClientBase::tell_tended() noexcept {
   for (HoldRecord* record = tended_first_; record != nullptr;) {
     HoldRecord* const next = record->tended_next_;
     const bool told = record->keeping_.has_news();

@@ -17,7 +17,7 @@
 namespace holdfast {
 
 // Before every call of a lock.
-inline Status Client::begin() noexcept {
+inline Status ClientBase::begin() noexcept {
   if (!configured_) [[unlikely]]
     return Status::not_connected;  // From here on there is a page.
   if (forked()) [[unlikely]]
@@ -30,21 +30,20 @@ inline Status Client::begin() noexcept {
 }
 
 // Where places may be short, what has arrived is read before one is refused.
-inline void Client::make_room() noexcept {
-  constexpr std::size_t crowd_min = 8;  // So many compensations of the longest keys take all bytes.
-  if (session_.in_flight() >= crowd_min) [[unlikely]]
+inline void ClientBase::make_room() noexcept {
+  if (session_.in_flight() >= session_.crowd()) [[unlikely]]
     while (!receive_arrived()) {}
 }
 
 inline constexpr Duration idle_max = std::chrono::seconds(1);
 
-inline void Client::look_if_idle() noexcept {
+inline void ClientBase::look_if_idle() noexcept {
   if (session_.ready() && now_ - last_used_ > idle_max && now_ != Instant::max()) [[unlikely]]
     probe_idle_connection();
 }
 
 // A connection that may carry a request, or the reason why there is none.
-inline Status Client::ensure_ready(Instant deadline) noexcept {
+inline Status ClientBase::ensure_ready(Instant deadline) noexcept {
   if (session_.ready() && now_ - last_used_ <= idle_max) [[likely]]
     return Status::ok;
   return make_ready(deadline);

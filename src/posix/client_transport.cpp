@@ -35,7 +35,7 @@ constexpr int unfinished = 0;
 
 }  // namespace
 
-void Client::work_connection() noexcept {
+void ClientBase::work_connection() noexcept {
   dial();
   if (now_ >= session_.poll_timeout()) {
     receive_arrived();
@@ -48,7 +48,7 @@ void Client::work_connection() noexcept {
 }
 
 // What has arrived, without waiting for more. True if that is nothing.
-bool Client::receive_arrived() noexcept {
+bool ClientBase::receive_arrived() noexcept {
   const Received received = look();
   if (received == Received::nothing) [[likely]]
     return true;
@@ -59,7 +59,7 @@ bool Client::receive_arrived() noexcept {
 
 // After an idle while: has the server closed, or said something that nobody asked for? With nobody waiting for a reply,
 // nobody else notices a stall; and as long as its places are taken by what is given up, nobody can wait for one.
-void Client::probe_idle_connection() noexcept {
+void ClientBase::probe_idle_connection() noexcept {
   receive_arrived();
   session_.handle_timeout(now_);
   if (session_.state() == SessionState::failed) close_transport();
@@ -69,7 +69,7 @@ void Client::probe_idle_connection() noexcept {
 
 // ---- Sleeping ----------------------------------------------------------------------------------------------------
 
-bool Client::wait_until(Instant then, int extra, short extra_events) noexcept {
+bool ClientBase::wait_until(Instant then, int extra, short extra_events) noexcept {
   const Ready ready = poll_sockets(*this, wake_, then, extra, extra_events);
   if (ready.own) {
     if (dialling())
@@ -82,13 +82,13 @@ bool Client::wait_until(Instant then, int extra, short extra_events) noexcept {
 
 // ---- Moving bytes ------------------------------------------------------------------------------------------------
 
-void Client::look_and_transmit_now() noexcept {
+void ClientBase::look_and_transmit_now() noexcept {
   while (session_.wants_look()) (void)receive_arrived();
   transmit();
 }
 
 // Polls for a while without sleeping. True if `count` is the outcome of a receive that is not "nothing yet".
-bool Client::spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noexcept {
+bool ClientBase::spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noexcept {
   const Instant until = now_ + config_.spin;
   do {
     count = stream_.receive(space, MSG_DONTWAIT);
@@ -105,7 +105,7 @@ bool Client::spin_until_readable(MutableBytes space, std::ptrdiff_t& count) noex
 }
 
 // Receives what comes before the deadline. Arrived bytes are taken also when it has passed.
-Client::Received Client::receive(Instant deadline) noexcept {
+ClientBase::Received ClientBase::receive(Instant deadline) noexcept {
   const MutableBytes space = session_.receive_space();
   const bool unsent = waits_to_send();
   std::ptrdiff_t count = 0;
@@ -130,19 +130,19 @@ Client::Received Client::receive(Instant deadline) noexcept {
   return take_received(stream_.receive(space, MSG_DONTWAIT));
 }
 
-inline void Client::deliver(const Reply& reply) noexcept {
+inline void ClientBase::deliver(const Reply& reply) noexcept {
   if (reply.tag.requester != this) [[likely]]
     static_cast<HoldRecord*>(reply.tag.requester)->handle_reply(reply, now_);
   else
     take_query_reply(reply);
 }
 
-void Client::dispatch() noexcept {
+void ClientBase::dispatch() noexcept {
   Reply reply;
   while (session_.poll_reply(reply, now_)) deliver(reply);
 }
 
-void Client::take_query_reply(const Reply& reply) noexcept {
+void ClientBase::take_query_reply(const Reply& reply) noexcept {
   query_waiting_ = false;
   query_outcome_ = reply.outcome;
   if (reply.outcome != Status::ok || query_decode_(reply.value, query_out_)) return;
@@ -150,12 +150,12 @@ void Client::take_query_reply(const Reply& reply) noexcept {
   session_.fail(Status::protocol_error, "a reply of another shape than asked for");
 }
 
-inline bool Client::answered(const HoldRecord* lock) const noexcept {
+inline bool ClientBase::answered(const HoldRecord* lock) const noexcept {
   if (lock != nullptr) return lock->answered();
   return !query_waiting_ && !(tending_since_ != Instant() && tended_waiting(tending_since_));
 }
 
-HOLDFAST_FLAT void Client::pump(const HoldRecord* lock, Instant until) noexcept {
+HOLDFAST_FLAT void ClientBase::pump(const HoldRecord* lock, Instant until) noexcept {
   // A hold that is asked about is not renewed meanwhile.
   const bool others = tended_first_ != nullptr && (tended_first_ != lock || lock->tended_next_ != nullptr);
   for (;;) {
@@ -185,7 +185,7 @@ HOLDFAST_FLAT void Client::pump(const HoldRecord* lock, Instant until) noexcept 
   }
 }
 
-[[gnu::noinline]] void Client::react(Received received, const HoldRecord* lock, Instant timeout) noexcept {
+[[gnu::noinline]] void ClientBase::react(Received received, const HoldRecord* lock, Instant timeout) noexcept {
   switch (received) {
     case Received::bytes: break;
     case Received::nothing:
@@ -201,10 +201,10 @@ HOLDFAST_FLAT void Client::pump(const HoldRecord* lock, Instant until) noexcept 
 
 // ---- Questions of its own ----------------------------------------------------------------------------------------
 
-Status Client::ask(Arguments arguments, Decode decode, void* out) noexcept {
+Status ClientBase::ask(Arguments arguments, Decode decode, void* out) noexcept {
   if (query_waiting_) return Status::too_many_requests;
   ByteView heading;
-  const bool whole = encoded_size(arguments) <= transmit_size_max;
+  const bool whole = encoded_size(arguments) <= session_.request_size();
   const Status status = whole ? Node::ask(arguments, {.requester = this}, now_) : begin_pieces(arguments, heading);
   if (status != Status::ok) return status;
   query_waiting_ = true;
@@ -224,7 +224,7 @@ Status Client::ask(Arguments arguments, Decode decode, void* out) noexcept {
 
 // A request that is longer than the send buffer leaves in pieces, at once, and nothing leaves between them: what stands before
 // its last argument, which is the caller's bytes, and what stands behind. `heading` is in the send buffer.
-Status Client::begin_pieces(Arguments arguments, ByteView& heading) noexcept {
+Status ClientBase::begin_pieces(Arguments arguments, ByteView& heading) noexcept {
   look_and_transmit();
   while (session_.ready() && !receive_arrived()) {}
   if (!session_.ready()) return Status::not_connected;
@@ -249,7 +249,7 @@ Status Client::begin_pieces(Arguments arguments, ByteView& heading) noexcept {
 }
 
 // All of it, unless the server takes nothing for a request timeout.
-bool Client::send_piece(ByteView piece, int flags) noexcept {
+bool ClientBase::send_piece(ByteView piece, int flags) noexcept {
   const Instant deadline = now_ + config_.request_timeout;
   const char* at = piece.data();
   for (std::size_t left = piece.size(); left != 0;) {
@@ -269,14 +269,14 @@ bool Client::send_piece(ByteView piece, int flags) noexcept {
   return true;
 }
 
-Status Client::query(Arguments arguments, Decode decode, void* out) noexcept {
+Status ClientBase::query(Arguments arguments, Decode decode, void* out) noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
   make_room();
   const Status status = query_within(arguments, decode, out);
   return conclude(status);
 }
 
-Status Client::query_within(Arguments arguments, Decode decode, void* out) noexcept {
+Status ClientBase::query_within(Arguments arguments, Decode decode, void* out) noexcept {
   if (cancelled()) return Status::cancelled;
   if (const Status status = ensure_ready(Instant::max()); status != Status::ok) return status;
   if (query_waiting_) pump(nullptr);  // One at a time.

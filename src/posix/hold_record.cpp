@@ -10,10 +10,11 @@
 
 namespace holdfast {
 
-HoldRecord::HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing,
+HoldRecord::HoldRecord(ClientBase& client, const LockKind& kind, Key key, const LockTiming& timing,
                        const Ways& ways) noexcept
     : client_(&client), ways_(&ways), machine_(kind), incarnation_(client.random_source_.incarnation()) {
   configuration_ = machine_.configure(key, timing);
+  if (kind.request_size > client.session_.request_size()) configuration_ = Status::buffer_too_small;
   automatic_lease_ = timing.automatic();
   choose_keeping();
   ++client_->records_;
@@ -223,7 +224,7 @@ inline Status HoldRecord::run_acquire(Instant deadline, Instant end, const LockT
 
 Status HoldRecord::try_acquire(const LockTiming* timing) noexcept {
   if (const Status status = begin_anew(); status != Status::ok) return status;
-  const ClientConfig& config = client_->config_;
+  const KeptConfig& config = client_->config_;
   return run_acquire(client_->now_, client_->now_ + config.connect_timeout + config.request_timeout, timing);
 }
 

@@ -7,7 +7,7 @@
 namespace holdfast {
 
 // As many requests as it takes. `begun`: the inquiry's arguments are fit for it.
-Status Client::inquire(Inquiry& inquiry, Status begun) noexcept {
+Status ClientBase::inquire(Inquiry& inquiry, Status begun) noexcept {
   if (begun != Status::ok) return begun;
   Status outcome = Status::ok;
   do {
@@ -18,22 +18,22 @@ Status Client::inquire(Inquiry& inquiry, Status begun) noexcept {
   return outcome;
 }
 
-Status inspect(Client& client, Key key, LockInfo& info) noexcept {
+Status inspect(ClientBase& client, Key key, LockInfo& info) noexcept {
   Inquiry inquiry;
   return client.inquire(inquiry, inquiry.begin_info(key, info));
 }
 
-Status inspect_queue(Client& client, Key key, LockQueue& queue) noexcept {
+Status inspect_queue(ClientBase& client, Key key, LockQueue& queue) noexcept {
   Inquiry inquiry;
   return client.inquire(inquiry, inquiry.begin_queue(key, queue));
 }
 
-Status force_release(Client& client, Key key, bool& released) noexcept {
+Status force_release(ClientBase& client, Key key, bool& released) noexcept {
   Inquiry inquiry;
   return client.inquire(inquiry, inquiry.begin_release(key, released));
 }
 
-Status fenced_set(Client& client, Key resource, std::uint64_t fence, BytesArgument value, bool& written) noexcept {
+Status fenced_set(ClientBase& client, Key resource, std::uint64_t fence, BytesArgument value, bool& written) noexcept {
   Inquiry inquiry;
   return client.inquire(inquiry, inquiry.begin_fenced_set(resource, fence, value, written));
 }

@@ -14,7 +14,7 @@ namespace holdfast {
 
 constinit const Lingerer::Table Lingering::table = {enter, leave, acquire, release, is_idle, look};
 
-Lingering::Lingering(Client& client) noexcept : Lingerer(table), client_(&client) {
+Lingering::Lingering(ClientBase& client) noexcept : Lingerer(table), client_(&client) {
   HOLDFAST_ASSERT(client.lingerer_ == nullptr);
   client.lingerer_ = this;
 }
@@ -108,7 +108,7 @@ Status Lingering::acquire(Lingerer& lingerer, BlockingLock& lock, Duration wait,
     OwnedHold& hold = *place.hold;
     if (hold.keeper_ != nullptr) [[unlikely]]
       hold.keeper_->sync(hold);
-    const Instant now = Client::now();
+    const Instant now = ClientBase::now();
     const LockTiming& timing = lock.handle_->timing;
     const bool kept_alike = hold.kept_ == hold.keeping_.kept(timing.automatic());
     if (!hold.client_->cancelled() && wait >= Duration::zero() &&
@@ -145,7 +145,7 @@ Status Lingering::release(Lingerer& lingerer, BlockingLock& lock, bool posted) n
     if (place.linger.idle()) return Status::not_held;
     if (hold.keeper_ != nullptr) [[unlikely]]
       hold.keeper_->sync(hold);
-    const Instant now = Client::now();
+    const Instant now = ClientBase::now();
     if (!hold.keeping_.too_old(now) && place.linger.stay(hold.machine_, now) && let_lie(place)) [[likely]] {
       if (posted) hold.post_outcome_ = Status::ok;
       lock.take_out();
@@ -198,7 +198,7 @@ inline void Lingering::pick_up(Place& place, Instant now) noexcept {
 
 Instant Lingering::look(Lingerer& lingerer, bool closing) noexcept {
   auto& self = static_cast<Lingering&>(lingerer);
-  Client& client = *self.client_;
+  ClientBase& client = *self.client_;
   if (client.forked()) return Instant::max();
   bool listens = false;
   for (Place& place : self.places_) {

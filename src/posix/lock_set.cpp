@@ -29,7 +29,7 @@ void LockSetBase::locate(BlockingLock* const& lock, LockPlace& found) noexcept {
 
 Status LockSetBase::run() noexcept {
   for (;;) {
-    const LockSetTask::Act act = task_.step(Client::now());
+    const LockSetTask::Act act = task_.step(ClientBase::now());
     if (act == LockSetTask::Act::over) return task_.status();
     task_.handle(table_->act(locks_, task_.place(), act, task_.wait()));
   }
@@ -39,7 +39,7 @@ Status LockSetBase::run() noexcept {
 
 Status LockSetBase::acquire(Duration wait) noexcept {
   if (configuration_ != Status::ok) return configuration_;
-  const Status begun = task_.begin_acquire(Client::now(), wait);
+  const Status begun = task_.begin_acquire(ClientBase::now(), wait);
   return begun == Status::ok ? run() : begun;
 }
 
@@ -67,7 +67,7 @@ Status LockSetBase::post_release() noexcept {
 
 Duration LockSetBase::remaining() const noexcept {
   const Instant until = valid_until();
-  const Instant now = Client::now();
+  const Instant now = ClientBase::now();
   return now < until ? until - now : Duration::zero();
 }
 

@@ -12,7 +12,8 @@ namespace holdfast {
 
 class PushEar : public Ear {
  public:
-  explicit PushEar(HoldRecord& record) noexcept : client_(*record.client_), link_(client_, client_.push_) {}
+  explicit PushEar(HoldRecord& record) noexcept
+      : client_(*record.client_), link_(client_, client_.push_), refused_(!client_.push_.possible()) {}
   void leave(bool with_lock) noexcept {
     if (listening()) link_.leave(*waiter_, with_lock);
     waiter_ = nullptr;
@@ -50,9 +51,9 @@ class PushEar : public Ear {
     if (client_.wait_until(until, link_.socket(), link_.events())) link_.take();
   }
 
-  Client& client_;
+  ClientBase& client_;
   PushLink link_;
-  bool refused_ = false;  // The server does not let us subscribe: the call polls.
+  bool refused_;  // The server does not let us subscribe, or there is no storage for it: the call polls.
 
  private:
   std::uint8_t place_ = 0;  // Of the name whose release it hears of.

@@ -9,6 +9,7 @@ namespace holdfast {
 class QueueEar final : public PushEar {
  public:
   explicit QueueEar(HoldRecord& record) noexcept : PushEar(record) {
+    if (refused_) return;
     link_.make_current();
     subscriber_ = &link_.subscriber();
     Token token;

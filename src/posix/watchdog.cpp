@@ -54,7 +54,7 @@ bool Watchdog::inherited() const noexcept { return process_ != 0 && process_ != 
 
 // ---- Starting and stopping ---------------------------------------------------------------------------------------
 
-Status Watchdog::start(Client& client) noexcept {
+Status Watchdog::start(ClientBase& client) noexcept {
   if (inherited()) return Status::forked;
   if (running_.load()) return Status::already_held;
   if (!client.connection().configured()) return Status::not_connected;
@@ -177,7 +177,7 @@ void Watchdog::leave(Keeper& keeper, HoldRecord& record) noexcept {
 }
 
 // Over our own connection. The thread may sleep meanwhile, and look at what is to be transmitted: that does not change.
-void Watchdog::take_back(Keeper& keeper, Client& client) noexcept {
+void Watchdog::take_back(Keeper& keeper, ClientBase& client) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
   const Lock lock(self);
   self.connection_.session().take_back_for(client.connection().session());

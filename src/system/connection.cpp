@@ -41,11 +41,11 @@ void set_option(int socket, int level, int name, int value) noexcept {
 
 }  // namespace
 
-Connection::Connection(const Session::Storage& storage) noexcept : Node(storage) {}
+Connection::Connection(const Node::Storage& storage) noexcept : Node(storage) {}
 
 Connection::~Connection() {
   stream_.close();
-  ::explicit_bzero(&config_.password, sizeof config_.password);
+  ::explicit_bzero(texts_.data, texts_.size);  // The password is among them.
 }
 
 void Connection::configure(const ClientConfig& config) noexcept {

@@ -120,7 +120,7 @@ bool Client::connected() const {
   loop_.call([&] { connected = client_->connected(); });
   return connected;
 }
-const ClientConfig& Client::config() const { return client_->config(); }
+ClientConfig Client::config() const { return client_->config(); }
 const ServerIdentity& Client::server() const { return client_->server(); }
 std::size_t Client::compensations_pending() const {
   std::size_t pending = 0;

@@ -80,7 +80,7 @@ class Client {
   [[nodiscard]] holdfast::Status connect(holdfast::BytesArgument url);
   void close();
   [[nodiscard]] bool connected() const;
-  [[nodiscard]] const holdfast::ClientConfig& config() const;
+  [[nodiscard]] holdfast::ClientConfig config() const;
   [[nodiscard]] const holdfast::ServerIdentity& server() const;
   [[nodiscard]] std::size_t compensations_pending() const;
   [[nodiscard]] holdfast::ByteView error_text() const;

@@ -78,7 +78,7 @@ struct NodeDesk {
     poll_replies();
   }
 
-  std::unique_ptr<SessionBuffers> buffers = std::make_unique<SessionBuffers>();
+  std::unique_ptr<NodeBuffers> buffers = std::make_unique<NodeBuffers>();
   std::unique_ptr<Node> node = std::make_unique<Node>(buffers->storage());
   Instant now = start;
   std::string sent;

@@ -27,6 +27,7 @@ int main() {
       {"Watchdog", sizeof(Watchdog), 32 * 1024},
       {"a watchdog's place", sizeof(RenewalSchedule::Place), 112},
       {"ScopedLock", sizeof(ScopedLock), 16},
+      {"SmallClient", sizeof(SmallClient), 4 * 1024},
       {"ClientConfig", sizeof(ClientConfig), 1280},
       {"Session", sizeof(Session), 768},
       {"SessionBuffers", sizeof(SessionBuffers), 10 * 1024},

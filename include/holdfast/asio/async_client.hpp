@@ -103,7 +103,7 @@ class AsyncClient {
   void cancel();
 
   [[nodiscard]] bool connected() const noexcept;
-  [[nodiscard]] const ClientConfig& config() const noexcept;
+  [[nodiscard]] ClientConfig config() const noexcept;
   [[nodiscard]] const ServerIdentity& server() const noexcept;
   // Why it is not connected; ok when it is.
   [[nodiscard]] Status failure() const noexcept;

@@ -106,6 +106,8 @@ class Compensations {
   [[nodiscard]] bool has_room() const noexcept {
     return kept_ + reserved_ < slot_count_ && kept_bytes_ + (reserved_ + 1) * key_size_max <= keys_.size;
   }
+  // So many of the longest keys find room.
+  [[nodiscard]] std::size_t longest_keys() const noexcept { return keys_.size / key_size_max; }
   [[nodiscard]] std::uint16_t index_of(const Slot& slot) const noexcept {
     return static_cast<std::uint16_t>(&slot - slots_);
   }

@@ -138,6 +138,8 @@ struct LockKind {
   ByteView (*name_at)(Key key, std::size_t index) noexcept = nullptr;
   // Asks how many milliseconds the hold in the way has left: an integer, -2 without a hold, -1 without an end, as of PTTL.
   void (*ask_remaining)(CommandLine& line, Key key) noexcept = ask_pttl;
+  // The send buffer that its longest request takes, with the longest key.
+  std::uint16_t request_size = transmit_size_max;
 };
 
 // A request with its script's text must find room in an empty send buffer, or it could never go out.

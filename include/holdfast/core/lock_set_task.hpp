@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/kept_config.hpp"
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/key.hpp"
@@ -24,7 +24,7 @@ namespace holdfast {
 
 // Where a lock is: one node, or those of its quorum.
 struct LockPlace {
-  const ClientConfig* nodes[nodes_max] = {};
+  const KeptConfig* nodes[nodes_max] = {};
   std::size_t node_count = 0;
   const LockKind* kind = nullptr;
   Key key;

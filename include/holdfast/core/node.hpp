@@ -12,8 +12,8 @@
 
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
 #include "holdfast/core/dialer.hpp"
+#include "holdfast/core/kept_config.hpp"
 #include "holdfast/core/session.hpp"
 #include "holdfast/core/socket_address.hpp"
 #include "holdfast/core/subscriber.hpp"
@@ -27,12 +27,24 @@ class LockMachine;
 
 class Node {
  public:
-  explicit Node(const Session::Storage& storage) noexcept : session_(storage) {}
+  struct Storage {
+    Session::Storage session;
+    MutableBytes texts;          // Of the configuration: config_texts_size_max is right for any.
+    SocketAddress* addresses;    // Of a name. What it has more of is not tried.
+    std::uint8_t address_count;  // At least 1; addresses_max is usual.
+  };
+
+  // The storage need not be initialised.
+  explicit Node(const Storage& storage) noexcept
+      : session_(storage.session),
+        texts_(storage.texts),
+        addresses_(storage.addresses),
+        addresses_max_(storage.address_count) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   // A. Questions.
-  [[nodiscard]] const ClientConfig& config() const noexcept { return config_; }
+  [[nodiscard]] const KeptConfig& config() const noexcept { return config_; }
   [[nodiscard]] Session& session() noexcept { return session_; }
   [[nodiscard]] const Session& session() const noexcept { return session_; }
   [[nodiscard]] Dialer& dialer() noexcept { return dialer_; }
@@ -55,8 +67,12 @@ class Node {
 
   // B. Commands.
   // Connects by this from now on. `literal` is the host's address where it is one, or nullptr: its name is resolved.
-  // REQUIRES: the session is closed, and `config` is valid.
+  // REQUIRES: the session is closed, and `config` is valid and fits.
   void configure(const ClientConfig& config, const SocketAddress* literal) noexcept;
+  // What does not fit into the storage: refuse it.
+  [[nodiscard]] ConfigProblem misfit(const ClientConfig& config) const noexcept {
+    return KeptConfig::misfit(config, texts_.size);
+  }
   // By the configuration and the addresses of another. REQUIRES: as above.
   void configure_like(const Node& other) noexcept;
   // Hands what the machine wants to the session, or tells the machine why not: too_many_requests, not_connected.
@@ -88,13 +104,35 @@ class Node {
   bool configured_ = false;
   Dialer dialer_;
   Session session_;
-  ClientConfig config_;
+  KeptConfig config_;
+  MutableBytes texts_;
 
  private:
   Status commit(const Session::Place& place, std::size_t size, const ReplyTag& tag, Instant now) noexcept;
   void start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept;
 
-  SocketAddress addresses_[addresses_max];  // The dialer knows how many.
+  SocketAddress* addresses_;  // The dialer knows how many there are.
+  std::uint8_t addresses_max_;
 };
+
+// Storage of one node as one object. Raw bytes, as the session's.
+template <class SessionBuffersType, std::size_t texts_size, std::size_t address_count>
+struct NodeBuffersOf {
+  SessionBuffersType session;
+  alignas(SocketAddress) unsigned char addresses[address_count * sizeof(SocketAddress)];
+  char texts[texts_size];
+
+  [[nodiscard]] Node::Storage storage() noexcept { return storage_of(this); }
+  // The same of buffers that need not be alive yet: their owner may declare them after its node.
+  [[nodiscard]] static Node::Storage storage_of(NodeBuffersOf* buffers) noexcept {
+    return {SessionBuffersType::storage_of(&buffers->session),
+            {buffers->texts, sizeof buffers->texts},
+            reinterpret_cast<SocketAddress*>(buffers->addresses),
+            address_count};
+  }
+};
+
+// Of a node with any configuration, that carries the requests of single locks.
+using NodeBuffers = NodeBuffersOf<SessionBuffers, config_texts_size_max, addresses_max>;
 
 }  // namespace holdfast

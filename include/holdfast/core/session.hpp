@@ -79,7 +79,7 @@ class Session {
     MutableBytes receive;  // One whole reply must fit. What is larger closes the connection: protocol_error.
     RespValue* nodes;
     std::size_t node_count;
-    MutableBytes transmit;  // At least transmit_size_max.
+    MutableBytes transmit;  // At least small_transmit_size. A request that is larger cannot go out.
     InFlight* in_flight;
     std::size_t in_flight_count;
     CompensationSlot* compensations;
@@ -88,7 +88,7 @@ class Session {
   };
 
   // The storage need not be initialised.
-  // REQUIRES: more places in flight than compensations, at least one compensation, and ten places.
+  // REQUIRES: more places in flight than compensations, at least one compensation, and small_in_flight places.
   explicit Session(const Storage& storage) noexcept;
   Session(const SessionSettings& settings, const Storage& storage) noexcept : Session(storage) { configure(settings); }
   Session(const Session&) = delete;
@@ -170,10 +170,13 @@ class Session {
     if (!has_place(compensated)) return {};
     return {transmit_space(), &at(count_).request};
   }
-  // Whether open() has a place, with space for `size` bytes.
+  // Whether open() has a place, with space for `size` bytes, or for as many as there ever are.
   [[nodiscard]] bool has_room(bool compensated, std::size_t size) const noexcept {
-    return has_place(compensated) && storage_.transmit.size - (transmit_end_ - transmit_begin_) >= size;
+    const std::size_t taken = transmit_end_ - transmit_begin_;
+    return has_place(compensated) && (taken == 0 || storage_.transmit.size - taken >= size);
   }
+  // The longest request that finds room at all.
+  [[nodiscard]] std::size_t request_size() const noexcept { return storage_.transmit.size; }
   // REQUIRES: `request` is the place's own, `size` bytes of it stand in its space, and open() was called with
   // `compensated` where it has a compensation.
   void commit(const Request& request, std::size_t size, Instant now) noexcept;
@@ -186,6 +189,8 @@ class Session {
   void give_up(const void* requester, Status why, Instant now) noexcept;
   // The requester goes away: as give_up(), but nothing is reported to it any more. What it posted goes on.
   void abandon(const void* requester, Instant now) noexcept;
+  // With fewer requests in flight, places are not short.
+  [[nodiscard]] std::size_t crowd() const noexcept { return compensations_.longest_keys(); }
   // Whether compensate() has a place, however long the key: beside those that are kept, and those that are reserved.
   [[nodiscard]] bool may_compensate() const noexcept { return compensations_.has_room(); }
   // Takes back a hold that no request in flight covers. Errors: too_many_requests (its lease will end it).
@@ -327,14 +332,17 @@ static_assert(sizeof(Session) <= 768, "promised: a session without its buffers")
 
 // Storage of one session as one object, with room for replies and requests of these sizes.
 // Raw bytes: a session writes each part before it reads it, so that nothing has to be initialised here.
-template <std::size_t elements, std::size_t reply_size, std::size_t transmit_size>
+template <std::size_t elements, std::size_t reply_size, std::size_t transmit_size,
+          std::size_t in_flight_size = in_flight_max, std::size_t compensations_size = compensations_max,
+          std::size_t keys_size = compensation_keys_size>
 struct SessionBuffersOf {
   alignas(RespValue) unsigned char nodes[elements * sizeof(RespValue)];
-  alignas(Session::InFlight) unsigned char in_flight[in_flight_max * sizeof(Session::InFlight)];
-  alignas(Session::CompensationSlot) unsigned char compensations[compensations_max * sizeof(Session::CompensationSlot)];
+  alignas(Session::InFlight) unsigned char in_flight[in_flight_size * sizeof(Session::InFlight)];
+  alignas(
+      Session::CompensationSlot) unsigned char compensations[compensations_size * sizeof(Session::CompensationSlot)];
   char receive[reply_size];
   char transmit[transmit_size];
-  char compensation_keys[compensation_keys_size];
+  char compensation_keys[keys_size];
 
   [[nodiscard]] Session::Storage storage() noexcept { return storage_of(this); }
   // The same of buffers that need not be alive yet: their owner may declare them after its session.
@@ -344,9 +352,9 @@ struct SessionBuffersOf {
             elements,
             {buffers->transmit, sizeof buffers->transmit},
             reinterpret_cast<Session::InFlight*>(buffers->in_flight),
-            in_flight_max,
+            in_flight_size,
             reinterpret_cast<Session::CompensationSlot*>(buffers->compensations),
-            compensations_max,
+            compensations_size,
             {buffers->compensation_keys, sizeof buffers->compensation_keys}};
   }
 };
@@ -354,5 +362,8 @@ struct SessionBuffersOf {
 // Of a connection that carries the requests of single locks: a blocking client's, or that of one server of a quorum.
 using SessionBuffers = SessionBuffersOf<client_elements_max, client_reply_size_max, transmit_size_max>;
 static_assert(sizeof(SessionBuffers) <= 10 * 1024, "promised: the usual buffers");
+// The smallest ones that serve a Mutex.
+using SmallSessionBuffers = SessionBuffersOf<small_elements, small_reply_size, small_transmit_size, small_in_flight,
+                                             small_compensations, small_compensation_keys_size>;
 
 }  // namespace holdfast

@@ -139,7 +139,7 @@ class BlockingLock {
   [[nodiscard]] Key key() const noexcept { return refused() ? Key() : record_->machine().key(); }
   // The proof of the present or last hold; empty before the first.
   [[nodiscard]] const Token& token() const noexcept { return refused() ? no_token : record_->machine().token(); }
-  [[nodiscard]] Client& client() const noexcept { return refused() ? handle_->owner->client() : record_->client(); }
+  [[nodiscard]] ClientBase& client() const noexcept { return refused() ? handle_->owner->client() : record_->client(); }
 
  protected:
   enum class Standing : std::uint8_t {
@@ -161,7 +161,7 @@ class BlockingLock {
   explicit BlockingLock(HoldRecord& record) noexcept : record_(&record) {}
   explicit BlockingLock(Handle* handle) noexcept : handle_(handle) {}
   // A Mutex posts the release of a hold that is left, and the last handle does. Does not block. A release that finds no place,
-  // where post_release() would say too_many_requests, is counted by Client::releases_dropped(), and its lease ends the lock.
+  // where post_release() would say too_many_requests, is counted by ClientBase::releases_dropped(), and its lease ends the lock.
   ~BlockingLock() = default;
 
   void attach(OwnedHold* hold) noexcept { record_ = hold; }

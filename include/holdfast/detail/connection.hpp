@@ -29,7 +29,7 @@ class Connection : protected SocketState, public Node {
  public:
   enum class Received : std::uint8_t { bytes, nothing, interrupted, closed };
 
-  explicit Connection(const Session::Storage& storage) noexcept;
+  explicit Connection(const Node::Storage& storage) noexcept;
   // Closes the socket without a word, also a forked child's copy, and wipes the password.
   ~Connection();
 

@@ -32,19 +32,19 @@ class HoldOwner {
   HoldOwner(const HoldOwner&) = delete;
   HoldOwner& operator=(const HoldOwner&) = delete;
 
-  [[nodiscard]] Client& client() const noexcept { return *client_; }
+  [[nodiscard]] ClientBase& client() const noexcept { return *client_; }
 
  protected:
   using Place = HoldPlace<OwnedHold>;
   static_assert(sizeof(Place) <= 640, "promised: a hold in its owner's storage");
 
-  HoldOwner(Client& client, Place* places, std::size_t count) noexcept : client_(&client), places_(places, count) {}
+  HoldOwner(ClientBase& client, Place* places, std::size_t count) noexcept : client_(&client), places_(places, count) {}
   ~HoldOwner() = default;
 
  private:
   friend class OwnedLock;
 
-  Client* client_;
+  ClientBase* client_;
   HoldPlaces<OwnedHold> places_;
 };
 

@@ -33,7 +33,7 @@ class HoldRecord {
     void (*take_timing)(HoldRecord& record, const LockTiming& timing) noexcept = nullptr;
   };
 
-  HoldRecord(Client& client, const LockKind& kind, Key key, const LockTiming& timing, const Ways& ways) noexcept;
+  HoldRecord(ClientBase& client, const LockKind& kind, Key key, const LockTiming& timing, const Ways& ways) noexcept;
   // Posts the release of a hold that is left. Does not block.
   ~HoldRecord();
   HoldRecord(const HoldRecord&) = delete;
@@ -66,10 +66,10 @@ class HoldRecord {
   [[nodiscard]] Status remaining_on_server(Duration& remaining) noexcept;
 
   [[nodiscard]] const LockMachine& machine() const noexcept { return machine_; }
-  [[nodiscard]] Client& client() const noexcept { return *client_; }
+  [[nodiscard]] ClientBase& client() const noexcept { return *client_; }
 
  private:
-  friend class Client;
+  friend class ClientBase;
   friend class Lingering;
   friend class Watchdog;
   friend class PushEar;
@@ -143,7 +143,7 @@ class HoldRecord {
   }
   void tell_now() noexcept;
 
-  Client* client_;
+  ClientBase* client_;
   const Ways* ways_;
   LockMachine machine_;
   // What other threads read. Written by the client's thread, or by the watchdog's under its lock.

@@ -7,14 +7,14 @@
 
 namespace holdfast {
 
-class Client;
+class ClientBase;
 class HoldRecord;
 
 class Keeper {
  public:
   // A client's place in the list of those that are attached.
   struct Attachment {
-    Client* client;
+    ClientBase* client;
     Attachment* next = nullptr;
   };
   struct Table {
@@ -28,7 +28,7 @@ class Keeper {
     // Nothing is renewed and nobody called from here on; waits for a call of the record's that is in progress.
     void (*leave)(Keeper& keeper, HoldRecord& record) noexcept;
     // What the client has to take back, and may not be called again for, the keeper takes back, too, as far as it has room.
-    void (*take_back)(Keeper& keeper, Client& client) noexcept;
+    void (*take_back)(Keeper& keeper, ClientBase& client) noexcept;
   };
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -38,7 +38,7 @@ class Keeper {
   Status enter(HoldRecord& record) noexcept { return table_->enter(*this, record); }
   void sync(HoldRecord& record) noexcept { table_->sync(*this, record); }
   void leave(HoldRecord& record) noexcept { table_->leave(*this, record); }
-  void take_back(Client& client) noexcept { table_->take_back(*this, client); }
+  void take_back(ClientBase& client) noexcept { table_->take_back(*this, client); }
 
  protected:
   explicit Keeper(const Table& table) noexcept : table_(&table) {}

@@ -15,7 +15,8 @@ namespace holdfast {
 
 class Subscription {
  public:
-  Subscription() noexcept = default;
+  // In this place, of place_size bytes; nullptr: there is none, and waiters poll.
+  explicit Subscription(void* place) noexcept : place_(place) {}
   ~Subscription() { close(State::closed); }
   Subscription(const Subscription&) = delete;
   Subscription& operator=(const Subscription&) = delete;
@@ -24,8 +25,11 @@ class Subscription {
   // or it is the parent's of this forked child.
   enum class State : std::uint8_t { absent, current, closed, inherited };
 
+  [[nodiscard]] bool possible() const noexcept { return place_ != nullptr; }
   // The subscriber learns of it when it is needed next.
   void close(State state) noexcept;
+
+  struct Buffers;
 
  private:
   friend class PushLink;
@@ -41,7 +45,11 @@ class Subscription {
   State state_ = State::absent;
   std::uint8_t address_ = 0;  // Which of the node's addresses it goes to.
   Stream stream_;
-  alignas(Place) unsigned char place_[sizeof(Place)];
+  void* place_;
+};
+
+struct Subscription::Buffers {
+  alignas(Place) unsigned char bytes[sizeof(Place)];
 };
 
 }  // namespace holdfast
