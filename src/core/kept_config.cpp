@@ -2,6 +2,7 @@
 #include "holdfast/core/kept_config.hpp"
 
 #include <cstring>
+#include <initializer_list>
 
 #include "holdfast/proto/assert.hpp"
 
@@ -57,6 +58,12 @@ void KeptConfig::keep(const ClientConfig& config, MutableBytes space) noexcept {
   const bool fits = !take_texts(config, space, this).found();
   HOLDFAST_ASSERT(fits);
   copy_the_rest(*this, config);
+}
+
+void KeptConfig::keep_copy(const KeptConfig& other, const char* from, const char* to) noexcept {
+  *this = other;
+  for (KeptBytes* const kept : {&host, &socket_path, &user, &password, &client_name})
+    if (!kept->empty()) kept->text_ = {to + (kept->c_str() - from), kept->view().size()};
 }
 
 KeptConfig::operator ClientConfig() const noexcept {

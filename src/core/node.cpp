@@ -27,7 +27,9 @@ void Node::configure(const ClientConfig& config, const SocketAddress* literal) n
 }
 
 void Node::configure_like(const Node& other) noexcept {
-  config_.keep(other.config_, texts_);
+  HOLDFAST_ASSERT(other.texts_.size <= texts_.size);
+  std::memcpy(texts_.data, other.texts_.data, other.texts_.size);
+  config_.keep_copy(other.config_, other.texts_.data, texts_.data);
   const Dialer& dialer = other.dialer_;
   std::uint8_t count = dialer.address_count();
   if (count > addresses_max_) count = addresses_max_;

@@ -37,6 +37,8 @@ struct KeptConfig : ClientConfigOf<KeptText> {
   }
   // Takes it over, and its texts into `space`. REQUIRES: it is valid, and misfit() has found nothing.
   void keep(const ClientConfig& config, MutableBytes space) noexcept;
+  // Another's, whose texts stand at `from` on, and have been copied as they are to `to`.
+  void keep_copy(const KeptConfig& other, const char* from, const char* to) noexcept;
   // As it was given; but of a Unix socket without the host, which is not used.
   operator ClientConfig() const noexcept;  // NOLINT(google-explicit-constructor): it is one.
 
