@@ -29,9 +29,13 @@ struct Desk {
   Instant now = start;
   std::vector<Instant> ends{3};
   std::vector<Instant> due = {Instant::max(), Instant::max(), Instant::max()};
-  static constexpr LockSetTask::Host host = {
-      [](const void* self, std::size_t place) noexcept { return static_cast<const Desk*>(self)->ends[place]; },
-      [](const void* self, std::size_t place) noexcept { return static_cast<const Desk*>(self)->due[place]; }};
+  static Instant end_of(const void* self, std::size_t place) noexcept {
+    return static_cast<const Desk*>(self)->ends[place];
+  }
+  static Instant due_of(const void* self, std::size_t place) noexcept {
+    return static_cast<const Desk*>(self)->due[place];
+  }
+  static constexpr LockSetTask::Host host = {end_of, due_of};
   LockSetTask task{host, this, 3};
 
   void acquire(Duration wait = 2s) { TEST_ASSERT_EQUAL(Status::ok, task.begin_acquire(now, wait)); }
