@@ -228,8 +228,7 @@ class AsioProgram final : public LoopProgram {
   std::size_t outstanding_ = 0;       // Handlers that are to be called.
   SimTime hangs_until_ = 0;
   bool closing_ = false;
-  bool last_ = false;  // The last acquire is in progress.
-  SimTime last_since_ = 0;
+  SimTime last_since_ = 0;  // Of the last acquire.
   SimTime last_imposed_ = 0;
 };
 
@@ -321,10 +320,9 @@ void AsioProgram::connect(std::size_t index) {
   connection.connecting = true;
   world_.pace().note_connect_call(process_);
   ++outstanding_;
-  const SimTime since = world_.now();
   connection.client->async_connect(
       application_.config_of(index, application_.connections_[index].node),
-      [this, index, since, started = application_.start(), client = connection.client.get()](std::error_code error) {
+      [this, index, started = application_.start(), client = connection.client.get()](std::error_code error) {
         --outstanding_;
         if (gone()) return;
         const Status status = status_of(error);
