@@ -26,7 +26,7 @@ class CertificateAuthority {
     char folder[] = "/tmp/holdfast-ca-XXXXXX";
     if (::mkdtemp(folder) == nullptr) throw std::runtime_error("mkdtemp failed");
     folder_ = folder;
-    key_.reset(EVP_EC_gen("P-256"));
+    key_.reset(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
     certificate_ = make(name, *key_, "", 3600, true);
     write_certificate(file(), *certificate_);
   }
@@ -41,7 +41,7 @@ class CertificateAuthority {
 
   // For these names, as "DNS:localhost,IP:127.0.0.1"; it ends in so many seconds, which may be past.
   [[nodiscard]] CertificateFiles sign(const std::string& stem, const std::string& names, long seconds = 3600) const {
-    const Key key(EVP_EC_gen("P-256"));
+    const Key key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
     const Certificate made = make(stem, *key, names, seconds, false);
     CertificateFiles files = {folder_ + "/" + stem + ".pem", folder_ + "/" + stem + ".key"};
     write_certificate(files.certificate, *made);
