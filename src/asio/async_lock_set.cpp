@@ -46,13 +46,17 @@ void AsyncLockSet::start(LockSetTask::Call call, Duration wait, Completion& comp
   proceed();
 }
 
-// As far as it goes. A lock's handler is never called from inside of what it is given to.
+void AsyncLockSet::answered(std::error_code error) {
+  asked_ = false;
+  task_.handle(to_status(error));
+  proceed();
+}
+
+// As far as it goes. A lock's handler is never called from inside of what it is given to: there is no recursion, though the
+// calls look so. A pointer says it to those who look.
 void AsyncLockSet::proceed() {
-  const auto handler = [link = link_](std::error_code error) {
-    if (link->set == nullptr) return;
-    link->set->asked_ = false;
-    link->set->task_.handle(to_status(error));
-    link->set->proceed();
+  const auto handler = [link = link_, answer = &AsyncLockSet::answered](std::error_code error) {
+    if (link->set != nullptr) (link->set->*answer)(error);
   };
   for (;;) {
     const LockSetTask::Act act = task_.step(read_clock());

@@ -89,6 +89,7 @@ class AsyncLockSet : private OperationOwner {
   void cancel_operation(Completion& completion) override;
   void start(LockSetTask::Call call, Duration wait, Completion& completion);
   void proceed();
+  void answered(std::error_code error);
   void cancel_asked();
 
   AsyncHandle** locks_;
