@@ -219,7 +219,12 @@ void AsyncRecord::proceed() {
       case TaskAct::keep: life.handle_kept(start_keeping()); break;
       case TaskAct::give_up: core_->node().give_up(this, life.why_given_up()); break;
       case TaskAct::let_go: (void)post_release_now(); break;
-      case TaskAct::over: return operating() ? finish() : rest();
+      case TaskAct::over: {
+        if (!operating()) return rest();
+        Status status = life.status();
+        if (asks_on(status)) break;
+        return finish(status);
+      }
     }
 }
 
@@ -235,12 +240,14 @@ void AsyncRecord::ask() {
   core_->schedule_turn();
 }
 
-void AsyncRecord::finish() {
-  Status status = task_.life().status();
-  if (task_.life().call() == Call::question && task_.asks_on(status)) {
-    task_.begin(Call::question, core_->now() + core_->node().config().request_timeout, core_->settings());
-    return proceed();
-  }
+// A question whose answer calls for another one is not over yet. Else `status` is what the operation came to.
+bool AsyncRecord::asks_on(Status& status) {
+  if (task_.life().call() != Call::question || !task_.asks_on(status)) return false;
+  task_.begin(Call::question, core_->now() + core_->node().config().request_timeout, core_->settings());
+  return true;
+}
+
+void AsyncRecord::finish(Status status) {
   const bool released = task_.life().call() == Call::release && machine_.count() == 0;
   if (machine_.kind().queues && machine_.leave_queue()) settle();
   if (linger_ == nullptr)

@@ -65,7 +65,8 @@ class AsyncRecord final : public AsyncHold {
   // As far as it goes.
   void proceed();
   void ask();
-  void finish();
+  [[nodiscard]] bool asks_on(Status& status);
+  void finish(Status status);
   void handle_reply(const Reply& reply);
   void settle();
   void post_due();
