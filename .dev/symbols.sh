@@ -74,7 +74,7 @@ links_without_libstdcxx() {  # links_without_libstdcxx DIR COMPILER LEVEL ASSERT
 check_archive_names() {  # what a packager would ship by accident
   local others
   others=$(find build -name 'libholdfast*.a' ! -name libholdfast.a ! -name libholdfast-proto.a \
-    ! -name libholdfast-asio.a)
+    ! -name libholdfast-asio.a ! -name libholdfast-tls.a)
   [[ -z $others ]] || { not_ok "archives of other names: ${others//$'\n'/ }"; return 1; }
   printf 'ok no archive of another name\n'
 }

@@ -71,7 +71,10 @@ class Keeping {
     valid_until_.store(0);
   }
   // Asked for, or refused: what is published counts again.
-  void end_release() noexcept { hidden_ &= hidden_as_idle; }
+  // Written only where a release had begun: who keeps a hold reads it.
+  void end_release() noexcept {
+    if (letting_go()) hidden_ &= hidden_as_idle;
+  }
   [[nodiscard]] bool letting_go() const noexcept { return (hidden_ & hidden_by_release) != 0; }
   // The hold is nobody's for a while: not held for whoever asks, renewed as before, and nobody is told anything of it. REQUIRES,
   // of both: nobody else keeps it now.
