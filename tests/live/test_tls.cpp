@@ -32,6 +32,14 @@ TlsConfig trusting() {
   return config;
 }
 
+const std::string channel = "redisson_lock__channel:{k}";
+
+void await_subscriber(const TlsServer& server) {
+  for (int turns = 0; turns < 5000 && server.plain().command("PUBSUB NUMSUB " + channel) != channel + " 1"; ++turns)
+    ::poll(nullptr, 0, 1);
+  TEST_ASSERT_EQUAL(channel + " 1", server.plain().command("PUBSUB NUMSUB " + channel));
+}
+
 // A Tls that is open.
 struct Trust {
   explicit Trust(const TlsConfig& config = trusting()) { TEST_ASSERT_EQUAL(Status::ok, tls.open(config)); }
@@ -295,9 +303,7 @@ TEST(test_what_was_decrypted_and_not_received_yet_should_wake_who_waits) {
   TEST_ASSERT_EQUAL("1", server.plain().command("PEXPIRE k 20000"));
   Status outcome = Status::ok;
   std::thread thread([&] { outcome = lock.acquire(10s); });
-  const std::string channel = "redisson_lock__channel:{k}";
-  for (int turns = 0; turns < 5000 && server.plain().command("PUBSUB NUMSUB " + channel) != channel + " 1"; ++turns)
-    ::poll(nullptr, 0, 1);
+  await_subscriber(server);
   ::poll(nullptr, 0, 50);  // It has tried once more, and sleeps.
   const Instant released = Client::now();
   server.plain().command({"EVAL",
@@ -322,9 +328,7 @@ TEST(test_a_waiter_should_be_woken_over_tls) {
   ReentrantLock theirs(waiter, "k", {.lease = 20s});
   TEST_ASSERT_EQUAL(Status::ok, ours.try_acquire());
   std::thread thread([&] { TEST_ASSERT_EQUAL(Status::ok, theirs.acquire(20s)); });
-  const std::string channel = "redisson_lock__channel:{k}";
-  for (int turns = 0; turns < 5000 && server.plain().command("PUBSUB NUMSUB " + channel) != channel + " 1"; ++turns)
-    ::poll(nullptr, 0, 1);
+  await_subscriber(server);
   const Instant released = Client::now();
   TEST_ASSERT_EQUAL(Status::ok, ours.release());
   thread.join();
