@@ -295,9 +295,11 @@ TEST_ON_SERVER(test_waiters_of_one_client_should_each_be_woken_by_their_own_mess
   second.async_acquire(60s, second_told.handler());
   TEST_ASSERT_TRUE(world.runs_until([&] { return server.command("ZCARD " + queue) == "2"; }));
   TEST_ASSERT_TRUE(world.runs_until([&] { return server.command("PUBSUB CHANNELS holdfast_fair:*") != ""; }));
-  // Just behind a beat of each, so that who comes soon was told.
-  const long beats = server.calls("zadd");
-  TEST_ASSERT_TRUE(world.runs_until([&] { return server.calls("zadd") >= beats + 2; }));
+  // Just after a beat of the second, so that what comes from it soon is no beat.
+  const std::string second_beat = "holdfast_beat:{k}:" + server.command("ZRANGE " + queue + " 1 1");
+  const auto left = [&] { return std::stol(server.command("PTTL " + second_beat)); };
+  TEST_ASSERT_TRUE(world.runs_until([&] { return left() < 2500; }));  // It asks twice when it begins to wait.
+  TEST_ASSERT_TRUE(world.runs_until([&] { return left() > 2900; }));
   const Instant released = Client::now();
   TEST_ASSERT_EQUAL(Status::ok, holder.lock.release());
   const long asked = server.calls("zadd");
