@@ -3,6 +3,8 @@
 // What is to be taken back, without a session: its slots, their keys and their turns.
 #include "holdfast/core/compensations.hpp"
 
+#include <cstddef>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -244,13 +246,13 @@ TEST(test_invariants_should_hold_after_any_steps) {
         if (sent.empty()) break;
         static constexpr Status outcomes[] = {Status::ok, Status::loading, Status::server_error, Status::busy_script};
         desk.reply(*sent[in_flight], outcomes[below(4)], below(4) == 0);
-        sent.erase(sent.begin() + in_flight);
+        sent.erase(std::next(sent.begin(), static_cast<std::ptrdiff_t>(in_flight)));
         break;
       }
       case 5:
         if (sent.empty()) break;
         desk.lose(*sent[in_flight]);
-        sent.erase(sent.begin() + in_flight);
+        sent.erase(std::next(sent.begin(), static_cast<std::ptrdiff_t>(in_flight)));
         break;
       case 6: desk.now = desk.now + 500ms; break;
     }

@@ -666,7 +666,7 @@ TEST_ON_SERVER(test_a_stopped_holdfast_should_not_leave_the_command_running_with
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   const long long left = milliseconds(server.command("PTTL lock"));
-  const long long runs_out = now.tv_sec * 1000 + now.tv_nsec / 1'000'000 + left;
+  const long long runs_out = static_cast<long long>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000 + left;
   TEST_ASSERT_TRUE(left > 0);
   long long last = 0;
   for (std::string line = command.line(); !contains(line, "(no line)"); line = command.line())

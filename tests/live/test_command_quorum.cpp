@@ -178,7 +178,7 @@ TEST_ON_NODES(test_a_quorum_that_stops_should_end_the_command_before_the_lock_ru
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   const long long left = milliseconds(nodes[2].command("PTTL lock"));
-  const long long runs_out = now.tv_sec * 1000 + now.tv_nsec / 1'000'000 + left;
+  const long long runs_out = static_cast<long long>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000 + left;
   TEST_ASSERT_TRUE(left > 0);
   long long last = 0;
   bool warned = false;

@@ -118,10 +118,10 @@ class RespOracle {
     std::string_view text;
     if (const ParseResult result = number('$', text); result != value) return result;
     if (text == "-1") return value;  // null
-    const std::size_t size = std::stoull(std::string(text));
+    const unsigned long long size = std::stoull(std::string(text));
     if (input_.size() - at_ < size) return need_more;
-    const std::string_view bytes = input_.substr(at_, size);
-    at_ += size;
+    const std::string_view bytes = input_.substr(at_, static_cast<std::size_t>(size));
+    at_ += bytes.size();
     if (const ParseResult ended = line_end(); ended != value) return ended;
     tree.kind = RespKind::bulk;
     tree.text = bytes;
@@ -133,12 +133,12 @@ class RespOracle {
     if (const ParseResult result = number('*', text); result != value) return result;
     if (text == "-1") return value;  // null
     if (depth == limits_.depth) return invalid;
-    const std::size_t count = std::stoull(std::string(text));
+    const unsigned long long count = std::stoull(std::string(text));
     // An array was promised a place by the array around it; the outermost one by nobody.
     promised_ += count + (depth == 0 ? 1 : 0);
     if (promised_ > limits_.elements) return invalid;
     tree.kind = RespKind::array;
-    for (std::size_t index = 0; index < count; ++index) {
+    for (unsigned long long index = 0; index < count; ++index) {
       RespTree item;
       if (const ParseResult result = element(depth + 1, item); result != value) return result;
       tree.items.push_back(item);
@@ -149,7 +149,7 @@ class RespOracle {
   std::string_view input_;
   const OracleLimits& limits_;
   std::size_t at_ = 0;
-  std::size_t promised_ = 0;
+  unsigned long long promised_ = 0;
 };
 
 }  // namespace holdfast::testing
