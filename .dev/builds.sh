@@ -47,6 +47,15 @@ build_tsan() {
   configure tsan clang "${sanitized[@]}" -Db_sanitize=thread -Dtests=enabled && build_suites tsan threads
 }
 
+# Other machines, as .dev/MACHINE.ini has them. Without Asio, whose headers take long to compile.
+readonly machines=(s390x arm)
+build_machine() {  # build_machine MACHINE
+  configure "$1" gcc "${optimised[@]}" --cross-file ".dev/$1.ini" -Dtests=enabled -Dasio=disabled &&
+    build_suites "$1" unit replay machines
+}
+build_s390x() { build_machine s390x; }
+build_arm() { build_machine arm; }
+
 build_suites() {  # build_suites NAME SUITE...: only the programs that tests of these suites run
   local programs
   mapfile -t programs < <(programs_of "$@")

@@ -14,6 +14,8 @@ declare -rA package_of=(
   [arm-none-eabi-g++]=gcc-arm-none-eabi [arm-libc]=libnewlib-arm-none-eabi
   [arm-libstdc++]=libstdc++-arm-none-eabi-newlib
   [mvn]=maven [javac]=default-jdk-headless [node]=nodejs [npm]=npm [go]=golang-go [python-venv]=python3-venv
+  [s390x-linux-gnu-g++]=g++-s390x-linux-gnu [arm-linux-gnueabihf-g++]=g++-arm-linux-gnueabihf
+  [qemu-s390x]=qemu-user [qemu-arm]=qemu-user
   [openssl/ssl.h]=libssl-dev [sqlite3.h]=libsqlite3-dev [lua5.1/lua.h]=liblua5.1-0-dev [python-clang]=python3-clang
 )
 
@@ -30,6 +32,9 @@ readonly needs_mutate=("${needs_sim[@]}" python-clang)
 # The languages of the interop suite. CI installs them; elsewhere a test whose language is missing is skipped, and says so.
 readonly needs_interop=(mvn javac node npm go python-venv)
 readonly needs_test=("${needs_quick[@]}" "${needs_clang[@]}" clang-tidy)
+# Other machines: CI installs what they need. Elsewhere they are skipped where it is missing, and `./dev machines` installs it.
+readonly needs_machines=("${needs_build[@]}" redis-server doctest/doctest.h CLI/CLI.hpp s390x-linux-gnu-g++
+  arm-linux-gnueabihf-g++ qemu-s390x qemu-arm)
 readonly needs_lint=("${needs_build[@]}" clang++ ld.lld doctest/doctest.h CLI/CLI.hpp clang-tidy)
 readonly needs_bench=("${needs_quick[@]}" benchmark/benchmark.h hiredis/hiredis.h)
 readonly needs_check=("${needs_build[@]}" clang++ ld.lld)

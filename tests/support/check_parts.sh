@@ -7,12 +7,12 @@
 # test once, no part is larger than another by more than one test, and what is no part runs nothing.
 set -euo pipefail
 
-program=${1:?usage: check_parts.sh TEST-PROGRAM}
+read -ra program <<<"${MESON_EXE_WRAPPER:-} ${1:?usage: check_parts.sh TEST-PROGRAM}"
 
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 
 tests_run() {  # tests_run ARGUMENT...: the names of the tests that really ran, one per line
-  "$program" --reporters=xml --no-skipped-summary "$@" | sed -nE 's/.*<TestCase name="([^"]*)".*/\1/p'
+  "${program[@]}" --reporters=xml --no-skipped-summary "$@" | sed -nE 's/.*<TestCase name="([^"]*)".*/\1/p'
 }
 
 all=$(tests_run)
