@@ -36,7 +36,7 @@ readonly needs_test=("${needs_quick[@]}" "${needs_clang[@]}" clang-tidy)
 readonly needs_machines=("${needs_build[@]}" redis-server doctest/doctest.h CLI/CLI.hpp s390x-linux-gnu-g++
   arm-linux-gnueabihf-g++ qemu-s390x qemu-arm)
 readonly needs_lint=("${needs_build[@]}" clang++ ld.lld doctest/doctest.h CLI/CLI.hpp clang-tidy)
-readonly needs_bench=("${needs_quick[@]}" benchmark/benchmark.h hiredis/hiredis.h)
+readonly needs_bench=("${needs_quick[@]}" benchmark/benchmark.h hiredis/hiredis.h openssl/ssl.h)
 readonly needs_check=("${needs_build[@]}" clang++ ld.lld)
 readonly needs_size=("${needs_check[@]}" doctest/doctest.h arm-none-eabi-g++ arm-libc arm-libstdc++)
 
