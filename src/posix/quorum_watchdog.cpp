@@ -2,7 +2,6 @@
 #include "holdfast/detail/quorum_watchdog.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,14 +10,12 @@
 #include "holdfast/detail/quorum_lock.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/quorum.hpp"
+#include "start_thread.hpp"
 #include "wait_for.hpp"
 
 namespace holdfast {
 
 namespace {
-
-// For the thread's own frames, and what the callbacks need.
-constexpr std::size_t stack_size = 256 * 1024;
 
 // Of a connection over which nothing is to come, the end alone is of interest. Its owner may be waiting for bytes there.
 #ifdef POLLRDHUP
@@ -87,20 +84,7 @@ Status QuorumWatchdog::start(QuorumClient& quorum) noexcept {
   if (const Status status = attach(quorum); status != Status::ok) return status;
   wake_.drain();
   stopping_ = false;
-  // Signals are the application's.
-  sigset_t all;
-  sigset_t before;
-  (void)::sigfillset(&all);
-  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  int error = ::pthread_attr_init(&attributes);
-  if (error == 0) {
-    (void)::pthread_attr_setstacksize(&attributes, stack_size);  // Where it is refused, the default does.
-    error = ::pthread_create(&thread_, &attributes, run, this);
-    (void)::pthread_attr_destroy(&attributes);
-  }
-  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) {
+  if (const int error = start_thread(thread_, run, this); error != 0) {
     detach(quorum);
     quorum.nodes_[0].connection.set_error_number(error);
     return Status::system_error;

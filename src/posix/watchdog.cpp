@@ -2,7 +2,6 @@
 #include "holdfast/watchdog.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,16 +12,10 @@
 #include "holdfast/detail/hold_record.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "poll_sockets.hpp"
+#include "start_thread.hpp"
 #include "wait_for.hpp"
 
 namespace holdfast {
-
-namespace {
-
-// For the thread's own frames, the resolver, and what the callbacks need.
-constexpr std::size_t stack_size = 256 * 1024;
-
-}  // namespace
 
 // Held while the watchdog's own state is looked at; never while a KeepOptions function runs.
 struct Watchdog::Lock {
@@ -71,20 +64,7 @@ Status Watchdog::start(ClientBase& client) noexcept {
   schedule_.set_request_timeout(connection_.config().request_timeout);
   stopping_ = false;
   process_ = ::getpid();
-  // Signals are the application's.
-  sigset_t all;
-  sigset_t before;
-  (void)::sigfillset(&all);
-  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  int error = ::pthread_attr_init(&attributes);
-  if (error == 0) {
-    (void)::pthread_attr_setstacksize(&attributes, stack_size);  // Where it is refused, the default does.
-    error = ::pthread_create(&thread_, &attributes, run, this);
-    (void)::pthread_attr_destroy(&attributes);
-  }
-  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) {
+  if (const int error = start_thread(thread_, run, this); error != 0) {
     client.connection().set_error_number(error);
     return Status::system_error;
   }
