@@ -42,6 +42,7 @@ class LockMachine;
 class NodeTask;
 struct LockInfo;
 struct LockQueue;
+struct Question;
 
 // Small and often used, as SocketState.
 struct CallState {
@@ -117,6 +118,11 @@ class ClientBase : private CallState, private Connection {
   //     wait for the reply.
   // Any thread; safe in a signal handler.
   void cancel() noexcept;
+
+  // A question of yours, see core/node_task.hpp: asked once, or as often as it says; blocks like Mutex::try_acquire().
+  // Errors: connection failures, the server's refusals, cancelled; protocol_error for a reply that it does not take; and what it
+  // makes of these.
+  [[nodiscard]] Status put(Question& question) noexcept;
 
   // CLOCK_BOOTTIME, the clock of every Instant here. Instant::max() where it cannot be read: then nothing is held any more,
   // and calls say system_error.
