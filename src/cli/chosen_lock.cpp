@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "chosen_lock.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -127,6 +129,18 @@ std::optional<std::uint64_t> ChosenLock::fence() const noexcept {
 
 void ChosenLock::tend() noexcept {
   if (several_ != nullptr) (void)several_->quorum.tend();
+}
+
+void ChosenLock::spread(Instant until) noexcept {
+  if (several_ == nullptr) return;
+  const QuorumClient& quorum = several_->quorum;
+  const auto all_answered = [&quorum] {
+    for (std::size_t node = 0; node < quorum.nodes(); ++node)
+      if (quorum.node_status(node) != Status::ok) return false;
+    return true;
+  };
+  for (; !all_answered() && Client::now() < until; (void)::poll(nullptr, 0, 5)) (void)several_->quorum.tend();
+  (void)redlock_->renew();
 }
 
 bool ChosenLock::settled() const noexcept {

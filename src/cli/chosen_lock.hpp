@@ -55,6 +55,9 @@ class ChosenLock {
   [[nodiscard]] std::optional<std::uint64_t> fence() const noexcept;
   // Between two calls: connections to nodes that were lost are made anew. Does not wait for them.
   void tend() noexcept;
+  // After a grant: nodes of a quorum that came too late for it are waited for until then, and are asked for the lock, too. Nobody
+  // would do that later where nobody keeps the lock.
+  void spread(Instant until) noexcept;
   // Nothing that may be ours is still to be taken back where it counts: on the server, or on a majority of the nodes.
   [[nodiscard]] bool settled() const noexcept;
   // Moves on what settled() asks for.

@@ -23,6 +23,7 @@ inline constexpr int exit_no_permission = 77;  // EX_NOPERM: the server refuses 
 // The lock was lost, or could not be renewed in time, while the command ran. The first number behind sysexits.h, so
 // that nothing else has it.
 inline constexpr int exit_lost = 79;
+inline constexpr int exit_unknown = 80;  // Renew and release by a token: sent, and the reply was lost.
 inline constexpr int exit_cannot_execute = 126;
 inline constexpr int exit_not_found = 127;
 inline constexpr int exit_signal_base = 128;  // And the signal's number.

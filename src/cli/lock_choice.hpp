@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "holdfast/core/lock_kind.hpp"
+
 namespace holdfast::cli {
 
 enum class Kind : std::uint8_t { mutex, reentrant, fenced, fair, read, write, semaphore };
@@ -15,6 +17,8 @@ enum class Kind : std::uint8_t { mutex, reentrant, fenced, fair, read, write, se
 [[nodiscard]] const char* to_string(Kind kind) noexcept;
 // The kind of that name, byte for byte.
 [[nodiscard]] std::optional<Kind> kind_named(std::string_view name) noexcept;
+// How it speaks of a hold on one server. That of a mutex wakes waiters, as all locks of this command do.
+[[nodiscard]] const LockKind& kind_table(Kind kind) noexcept;
 // All names, and those of the kinds that several servers agree on, for a message.
 inline constexpr char kind_names[] = "mutex, reentrant, fenced, fair, read, write and semaphore";
 inline constexpr char quorum_kind_names[] = "mutex, reentrant and fenced";

@@ -9,6 +9,7 @@
 #include <string>
 #include <variant>
 
+#include "acquire_command.hpp"
 #include "exit_codes.hpp"
 #include "info_command.hpp"
 #include "messages.hpp"
@@ -16,6 +17,7 @@
 #include "release_command.hpp"
 #include "run_command.hpp"
 #include "secrets.hpp"
+#include "token_command.hpp"
 
 namespace {
 
@@ -32,6 +34,9 @@ void occupy_standard_descriptors() {
 
 int execute(const Answered& answered) { return answered.exit_code; }
 int execute(RunOptions& options) { return run(options); }
+int execute(AcquireOptions& options) { return acquire(options); }
+int execute(const RenewOptions& options) { return renew(options); }
+int execute(const TokenReleaseOptions& options) { return release_by_token(options); }
 int execute(const InfoOptions& options) { return info(options); }
 int execute(const ReleaseOptions& options) { return release(options); }
 

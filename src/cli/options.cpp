@@ -4,12 +4,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <optional>
 
 #include "failure_text.hpp"
 #include "help_text.hpp"
+#include "holdfast/core/hold_request.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/proto/decimal.hpp"
 #include "holdfast/url.hpp"
@@ -69,6 +71,8 @@ struct Texts {
   std::optional<std::string> grace;
   std::optional<std::string> max_lease;
   std::optional<std::string> password_file;
+  std::optional<std::string> token;
+  std::optional<std::string> token_file;
   TrustOptions trust;
   std::vector<std::size_t> urls;  // By their place in SplitArguments.
   bool fence = false;
@@ -78,6 +82,7 @@ struct Texts {
   bool verbose = false;
   bool quiet = false;
   bool keep_environment = false;
+  bool json = false;
 };
 
 void keep_in(CLI::App& app, const std::string& names, const std::function<void(const std::string&)>& keep) {
@@ -104,25 +109,56 @@ void declare_all(CLI::App& app, Texts& texts) {
   app.add_flag("--tls-insecure", texts.trust.insecure);
 }
 
-void declare_run(CLI::App& app, Texts& texts) {
-  keep_in(app, "--kind", texts.kind);
+void declare_kind(CLI::App& app, Texts& texts) { keep_in(app, "--kind", texts.kind); }
+
+void declare_quiet(CLI::App& app, Texts& texts) { app.add_flag("-q,--quiet", texts.quiet); }
+
+// What acquires a lock.
+void declare_acquisition(CLI::App& app, Texts& texts) {
+  declare_kind(app, texts);
+  declare_quiet(app, texts);
   keep_in(app, "--permits", texts.permits);
   app.add_flag("--fence", texts.fence);
   keep_in(app, "-w,--wait", texts.wait);
   keep_in(app, "-l,--lease", texts.lease);
   keep_in(app, "-E,--busy-exit-code", texts.exit_code);
-  keep_in(app, "-k,--grace", texts.grace);
   keep_in(app, "--max-lease", texts.max_lease);
   app.add_flag("--no-restart-guard", texts.no_restart_guard);
   app.add_flag("-n,--no-wait", texts.no_wait);
-  app.add_flag("-q,--quiet", texts.quiet);
   app.add_flag("-v,--verbose", texts.verbose);
+}
+
+void declare_run(CLI::App& app, Texts& texts) {
+  declare_acquisition(app, texts);
+  keep_in(app, "-k,--grace", texts.grace);
   app.add_flag("--keep-env", texts.keep_environment);
+}
+
+void declare_acquire(CLI::App& app, Texts& texts) {
+  declare_acquisition(app, texts);
+  app.add_flag("--json", texts.json);
+}
+
+// What speaks of a hold by its token.
+void declare_token(CLI::App& app, Texts& texts) {
+  declare_kind(app, texts);
+  declare_quiet(app, texts);
+  keep_in(app, "--token", texts.token);
+  keep_in(app, "--token-file", texts.token_file);
+}
+
+void declare_renew(CLI::App& app, Texts& texts) {
+  declare_token(app, texts);
+  keep_in(app, "-l,--lease", texts.lease);
+  keep_in(app, "--max-lease", texts.max_lease);
 }
 
 void declare_info(CLI::App& /*app*/, Texts& /*texts*/) {}
 
-void declare_release(CLI::App& app, Texts& texts) { app.add_flag("-f,--force", texts.force); }
+void declare_release(CLI::App& app, Texts& texts) {
+  declare_token(app, texts);
+  app.add_flag("-f,--force", texts.force);
+}
 
 // Kinds of lock whose order or counts are one server's.
 bool needs_one_server(const std::string& kind) {
@@ -265,7 +301,12 @@ std::optional<std::string> password_from(const Texts& texts, const Environment& 
       throw UsageError{"HOLDFAST_PASSWORD and HOLDFAST_PASSWORD_FILE exclude each other"};
     if (!*file && environment.password && environment.password->size() > password_size_max)
       throw UsageError{"HOLDFAST_PASSWORD: a password has at most " + std::to_string(password_size_max) + " bytes"};
-    if (!*file) return environment.password;
+    if (!*file && environment.password) return environment.password;
+  }
+  if (!*file) {
+    source = "the credential";
+    file = &environment.credential;
+    if (!*file) return std::nullopt;
   }
   PasswordRead read = read_password(**file);
   if (!read.error.empty()) throw UsageError{std::string(source) + ": '" + escaped(**file) + "': " + read.error};
@@ -347,17 +388,17 @@ Servers servers_from(const Texts& texts, SplitArguments& split, const Environmen
 }
 
 // What only a quorum has.
-void read_quorum(RunOptions& options, const Texts& texts) {
-  if (options.servers.size() == 1) {
+void read_quorum(QuorumConfig& quorum, const Texts& texts, std::size_t server_count, Duration lease) {
+  if (server_count == 1) {
     if (texts.max_lease) throw UsageError{"--max-lease is of a quorum, and there is one server"};
     if (texts.no_restart_guard) throw UsageError{"--no-restart-guard is of a quorum, and there is one server"};
     return;
   }
-  if (texts.max_lease) options.quorum.max_lease = lease_from("--max-lease", *texts.max_lease);
-  options.quorum.restart_guard = !texts.no_restart_guard;
-  if (options.lease > options.quorum.max_lease)
-    throw UsageError{"-l: a lease of " + seconds_text(options.lease) + " seconds is longer than --max-lease, " +
-                     seconds_text(options.quorum.max_lease) +
+  if (texts.max_lease) quorum.max_lease = lease_from("--max-lease", *texts.max_lease);
+  quorum.restart_guard = !texts.no_restart_guard;
+  if (lease > quorum.max_lease)
+    throw UsageError{"-l: a lease of " + seconds_text(lease) + " seconds is longer than --max-lease, " +
+                     seconds_text(quorum.max_lease) +
                      " seconds, which is to be the same for all who share the "
                      "quorum"};
 }
@@ -395,9 +436,8 @@ void take_name_and_command(RunOptions& options, const Texts& texts, SplitArgumen
   if (options.command.empty()) throw UsageError{"there is no command behind the --"};
 }
 
-Invocation read_run(const Texts& texts, SplitArguments& split, const Environment& environment) {
-  RunOptions options;
-  take_name_and_command(options, texts, split);
+// What is asked of the lock and of its servers. REQUIRES: the name is known.
+void read_acquisition(RunOptions& options, const Texts& texts, SplitArguments& split, const Environment& environment) {
   options.servers = servers_from(texts, split, environment);
   options.choice = choice_from(texts, options.servers.size());
   if (texts.no_wait && texts.wait) throw UsageError{"-n and -w exclude each other"};
@@ -405,9 +445,8 @@ Invocation read_run(const Texts& texts, SplitArguments& split, const Environment
   if (texts.wait) options.wait = seconds_of("-w", *texts.wait);
   if (texts.lease) options.lease = lease_from("-l", *texts.lease);
   if (options.choice.kind == Kind::read) check_read_lease(options.lease);
-  options.grace = texts.grace ? grace_from(*texts.grace, options.lease) : default_grace(options.lease);
   if (texts.exit_code) options.not_acquired = exit_code_from(*texts.exit_code);
-  read_quorum(options, texts);
+  read_quorum(options.quorum, texts, options.servers.size(), options.lease);
   for (ClientConfig& server : options.servers) {
     server.request_timeout = request_timeout_for(options.lease);
     server.max_poll = max_poll_of(options.choice.kind);
@@ -415,7 +454,87 @@ Invocation read_run(const Texts& texts, SplitArguments& split, const Environment
   if (texts.verbose && texts.quiet) throw UsageError{"-q and -v exclude each other"};
   options.verbose = texts.verbose;
   options.quiet = texts.quiet;
+}
+
+Invocation read_run(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  RunOptions options;
+  take_name_and_command(options, texts, split);
+  read_acquisition(options, texts, split, environment);
+  options.grace = texts.grace ? grace_from(*texts.grace, options.lease) : default_grace(options.lease);
   options.keep_environment = texts.keep_environment;
+  return options;
+}
+
+Invocation read_acquire(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  AcquireOptions options;
+  options.name = take_name(texts, split);
+  if (!texts.lease) throw UsageError{"-l is missing: nobody renews the lock by itself, so say how long it is to last"};
+  read_acquisition(options, texts, split, environment);
+  options.json = texts.json;
+  return options;
+}
+
+// ---- A hold by its token -----------------------------------------------------------------------------------------
+
+// The first line of what `holdfast acquire` has printed.
+std::string token_in(const std::string& path) {
+  std::ifstream file(path);
+  char line[token_size_max + 2] = {};
+  file.getline(line, sizeof line);
+  if (!file && line[0] == '\0') throw UsageError{"--token-file: '" + escaped(path) + "': there is no token to be read"};
+  return line;
+}
+
+std::string token_from(const Texts& texts, const Environment& environment, const char* otherwise) {
+  if (texts.token && texts.token_file) throw UsageError{"--token and --token-file exclude each other"};
+  if (texts.token) return *texts.token;
+  if (texts.token_file) return token_in(*texts.token_file);
+  if (environment.token) return *environment.token;
+  throw UsageError{
+      "there is no token: give --token, --token-file or HOLDFAST_TOKEN, with what holdfast acquire printed" +
+      std::string(otherwise)};
+}
+
+void check_token(Kind kind, const std::string& token) {
+  if (is_token_of(kind_table(kind), ByteView(std::string_view(token)))) return;
+  const bool random = kind_table(kind).token == TokenSource::random;
+  std::string text =
+      "'" + escaped(token.substr(0, token_size_max)) + "' is no token of " + to_string(kind) + ": it has ";
+  text += random ? "32 hexadecimal digits in lower case" : "the form UUID:NUMBER, in lower case";
+  if (is_token_of(kind_table(random ? Kind::fair : Kind::mutex), ByteView(std::string_view(token))))
+    text += random ? "; this is one of another --kind: reentrant, fenced, fair, read or write"
+                   : "; this is one of another --kind: mutex or semaphore";
+  throw UsageError{text};
+}
+
+HeldToken hold_from(const Texts& texts, SplitArguments& split, const Environment& environment, const char* otherwise) {
+  HeldToken hold;
+  hold.name = take_name(texts, split);
+  hold.servers = servers_from(texts, split, environment);
+  hold.token = token_from(texts, environment, otherwise);
+  hold.kind = choice_from(texts, hold.servers.size()).kind;
+  check_token(hold.kind, hold.token);
+  hold.quiet = texts.quiet;
+  return hold;
+}
+
+Invocation read_renew(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  RenewOptions options = {.hold = hold_from(texts, split, environment, "")};
+  if (texts.lease) options.lease = lease_from("-l", *texts.lease);
+  if (options.hold.kind == Kind::read) check_read_lease(options.lease);
+  QuorumConfig quorum;
+  read_quorum(quorum, texts, options.hold.servers.size(), options.lease);
+  for (ClientConfig& server : options.hold.servers) server.request_timeout = request_timeout_for(options.lease);
+  return options;
+}
+
+Invocation read_release_by_token(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  TokenReleaseOptions options = {
+      .hold = hold_from(texts, split, environment,
+                        "; or --force, which takes the lock from whoever holds it, and does not ask")};
+  // HOLDFAST_TOKEN may be a run's own.
+  if (RunList::inherited().find_token(options.hold.token) != nullptr)
+    throw UsageError{"this is the token of the run that this one is inside of, which releases it by itself"};
   return options;
 }
 
@@ -424,10 +543,10 @@ Invocation read_info(const Texts& texts, SplitArguments& split, const Environmen
 }
 
 Invocation read_release(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  if (!texts.force) return read_release_by_token(texts, split, environment);
+  if (texts.token || texts.token_file || texts.kind)
+    throw UsageError{"--force asks for no token: it takes the lock, of whatever kind, from whoever holds it"};
   ReleaseOptions options = {.name = take_name(texts, split), .servers = {}};
-  if (!texts.force)
-    throw UsageError{"only its holder can release a lock, and a run does so by itself; --force takes " +
-                     escaped(options.name) + " from whoever holds it, who is not asked"};
   options.servers = servers_from(texts, split, environment);
   return options;
 }
@@ -441,6 +560,8 @@ struct Subcommand {
 };
 constexpr Subcommand subcommands[] = {
     {"run", run_help_text, declare_run, read_run},
+    {"acquire", acquire_help_text, declare_acquire, read_acquire},
+    {"renew", renew_help_text, declare_renew, read_renew},
     {"info", info_help_text, declare_info, read_info},
     {"release", release_help_text, declare_release, read_release},
 };

@@ -41,6 +41,31 @@ struct RunOptions {
   [[nodiscard]] Duration request_timeout() const noexcept { return servers.front().request_timeout; }
 };
 
+// holdfast acquire: as a run that has no command.
+struct AcquireOptions : RunOptions {
+  bool json = false;
+};
+
+// A hold that another process acquired.
+struct HeldToken {
+  std::string name;  // As above.
+  Servers servers;
+  Kind kind = Kind::mutex;
+  std::string token;  // As holds of that kind have.
+  bool quiet = false;
+};
+
+// holdfast renew
+struct RenewOptions {
+  HeldToken hold;
+  Duration lease = lease_default;  // Within the limits of a LockTiming.
+};
+
+// holdfast release, without --force
+struct TokenReleaseOptions {
+  HeldToken hold;
+};
+
 // holdfast info
 struct InfoOptions {
   std::string name;  // As above.
@@ -59,7 +84,8 @@ struct Answered {
 };
 
 // One alternative a subcommand.
-using Invocation = std::variant<Answered, RunOptions, InfoOptions, ReleaseOptions>;
+using Invocation =
+    std::variant<Answered, RunOptions, AcquireOptions, RenewOptions, TokenReleaseOptions, InfoOptions, ReleaseOptions>;
 
 // The copies that it makes of passwords are wiped, but for those of the servers.
 [[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const Environment& environment);

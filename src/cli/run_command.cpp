@@ -2,7 +2,6 @@
 #include "run_command.hpp"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <string>
 #include <system_error>
 
+#include "acquisition.hpp"
 #include "chosen_lock.hpp"
 #include "failure_text.hpp"
 #include "messages.hpp"
@@ -20,39 +20,13 @@
 #include "signal_relay.hpp"
 #include "supervision.hpp"
 #include "terminal.hpp"
-#include "waiting.hpp"
 #include "warden.hpp"
 
 namespace holdfast::cli {
 
 namespace {
 
-// How long a server that does not answer may keep us from going, while the lock's own end is as near.
-constexpr Duration patience_max = std::chrono::seconds(2);
-// The same of who asks for the end. What is to be taken back has been sent by then, if there is a connection.
-constexpr Duration patience_after_signal = std::chrono::milliseconds(400);
-constexpr Duration patience_step = std::chrono::milliseconds(10);
-
 std::string system_text(int error) { return std::generic_category().message(error); }
-
-// Until then what may be ours is taken back, so long as a server does not confirm it. `what` is said where none does.
-void settle(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, const char* what, Instant until,
-            Instant lease_end) {
-  relay.limit_calls(lock, until);
-  while (!lock.settled()) {
-    const Instant now = Client::now();
-    if (now >= until) {
-      if (now < lease_end)
-        say(std::string(options.servers.size() == 1 ? "the server has" : "a majority of the nodes have") +
-            " not confirmed " + what + " " + escaped(options.name) + "; it ends by itself in " +
-            seconds_text(lease_end - now) + " seconds at the latest");
-      break;
-    }
-    lock.move();
-    if (!lock.settled()) relay.sleep_until(std::min(now + patience_step, until));
-  }
-  relay.end_limit();
-}
 
 // The server has said no to a release, so that the lock may stay until its lease is over. What got no answer at all is
 // left to settle().
@@ -115,42 +89,10 @@ int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay,
 }  // namespace
 
 int run(RunOptions& options) {
-  const RunList outer = RunList::inherited();
-  const std::string name = escaped(options.name);
-  // A reader is let in beside an outer run that reads, and there may be a permit more. Where not, the server's answer tells.
-  const bool may_join = options.choice.kind == Kind::read || options.choice.kind == Kind::semaphore;
-  if (options.wait != no_wait && !may_join && is_own_lock(options, outer)) return tell_own_lock(options);
   SignalRelay relay;
-  if (!relay.opened()) {
-    say("cannot open a pipe: " + system_text(errno));
-    return exit_system;
-  }
   ChosenLock lock(options);
-  const Instant begin = Client::now();
-  Waiting waiting(lock, options, relay, outer);
-  const Status acquired = waiting.run();
-  for (ClientConfig& server : options.servers) ::explicit_bzero(&server.password, sizeof server.password);
-
-  if (const int signal = relay.ending_signal(); signal != 0) {
-    const Instant until = Client::now() + patience_after_signal;
-    relay.limit_calls(lock, until);
-    relay.release_signals();
-    if (lock.held(Client::now())) (void)lock.release();
-    settle(lock, options, relay, "that nothing is left of", until, Client::now() + options.lease);
-    return exit_signal_base + signal;
-  }
-  if (acquired != Status::ok) {
-    const int exit_code = waiting.tell_failure(acquired);
-    relay.release_signals();
-    settle(lock, options, relay, "that nothing is left of", std::min(waiting.limit(), Client::now() + patience_max),
-           Client::now() + options.lease);
-    return exit_code;
-  }
-  if (options.verbose) {
-    const std::optional<std::uint64_t> fence = lock.fence();
-    say("acquired " + name + " after " + seconds_text(Client::now() - begin) + " seconds" +
-        (fence ? "; its fence is " + std::to_string(*fence) : ""));
-  }
+  if (const std::optional<int> failed = acquire(lock, options, relay)) return *failed;
+  const std::string name = escaped(options.name);
 
   bool lost = false;
   const int exit_code = run_command(lock, options, relay, lost);

@@ -25,6 +25,14 @@ std::optional<std::string> variable(const char* name) {
   return text == nullptr || *text == '\0' ? std::nullopt : std::optional<std::string>(text);
 }
 
+// What systemd hands to a unit that asks for it.
+std::optional<std::string> password_credential() {
+  const std::optional<std::string> folder = variable("CREDENTIALS_DIRECTORY");
+  if (!folder) return std::nullopt;
+  const std::string path = *folder + "/holdfast.password";
+  return ::access(path.c_str(), F_OK) == 0 ? std::optional<std::string>(path) : std::nullopt;
+}
+
 // Of a list of URLs with spaces between them, one after the other.
 template <class Use>
 void for_each_url(char* text, Use&& use) {
@@ -49,7 +57,9 @@ Environment Environment::inherited() {
   const char* const urls = std::getenv(url_variable);
   return {.urls = urls == nullptr ? std::nullopt : std::optional<std::string>(urls),
           .password = variable(password_variable),
-          .password_file = variable(password_file_variable)};
+          .password_file = variable(password_file_variable),
+          .credential = password_credential(),
+          .token = variable("HOLDFAST_TOKEN")};
 }
 
 // Between the first ':' of what stands in front of the last '@', and that: so are unescaped bytes of a password part of it.

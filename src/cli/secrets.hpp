@@ -17,6 +17,8 @@ struct Environment {
   std::optional<std::string> urls;           // HOLDFAST_URL
   std::optional<std::string> password;       // HOLDFAST_PASSWORD
   std::optional<std::string> password_file;  // HOLDFAST_PASSWORD_FILE
+  std::optional<std::string> credential;     // holdfast.password in CREDENTIALS_DIRECTORY, where it is there.
+  std::optional<std::string> token;          // HOLDFAST_TOKEN
 
   [[nodiscard]] static Environment inherited();
 };

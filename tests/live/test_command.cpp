@@ -802,7 +802,7 @@ TEST_ON_SERVER(test_release_without_force_should_touch_nothing) {
   server.command("SET lock foreign");
   std::string errors;
   TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(), {"release", "lock"}, &errors));
-  TEST_ASSERT_TRUE(contains(errors, "only its holder can release a lock"));
+  TEST_ASSERT_TRUE(contains(errors, "there is no token: give --token, --token-file or HOLDFAST_TOKEN"));
   TEST_ASSERT_EQUAL("foreign", server.command("GET lock"));
 }
 
@@ -926,8 +926,8 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"info", "--url", "redis://:hidden@host:x", "lock"}, "--url: "},
       {{"release"}, "NAME is missing"},
       {{"release", "--force"}, "NAME is missing"},
-      {{"release", "lock"}, "--force takes lock from whoever holds it"},
-      {{"release", "\x1b[31m"}, "--force takes \\x1b[31m from"},
+      {{"release", "lock"}, "--force, which takes the lock from whoever holds it"},
+      {{"release", "--token", "\x1b[31m", "lock"}, "'\\x1b[31m' is no token of mutex"},
       {{"release", "lock", "--", "--force"}, "more behind the --"},
       {{"release", "--force", "--url", "redis://:hidden@host:x", "lock"}, "--url: "},
       {{"run", "--url", "", "lock", "--", "true"}, "--url: "},
@@ -970,5 +970,5 @@ TEST(test_help_and_version_should_be_printed_on_request) {
     TEST_ASSERT_EQUAL(0, command.wait());
   }
   TEST_ASSERT_TRUE(contains(output_of("", {"info", "--help"}, 0), "Usage: holdfast info"));
-  TEST_ASSERT_TRUE(contains(output_of("", {"release", "--help"}, 0), "Usage: holdfast release --force"));
+  TEST_ASSERT_TRUE(contains(output_of("", {"release", "--help"}, 0), "Usage: holdfast release [--token"));
 }

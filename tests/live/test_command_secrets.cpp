@@ -150,6 +150,47 @@ TEST_ON_SERVER(test_a_password_should_be_read_from_a_file_or_the_environment, "-
     TEST_ASSERT_EQUAL(exit_free, run_to_end(server.unix_url(), words));
 }
 
+TEST_ON_SERVER(test_a_credential_of_systemd_should_be_used_where_nothing_else_gives_a_password, "--requirepass",
+               secret) {
+  const std::string folder = server.socket_path() + ".credentials";
+  std::filesystem::create_directory(folder);
+  const Start start = {.environment = {{"CREDENTIALS_DIRECTORY", folder}}};
+  Running without(server.unix_url(), run_script({"-n"}, "exit 5"), start);
+  TEST_ASSERT_EQUAL(exit_no_permission, without.wait());
+  std::ofstream(folder + "/holdfast.password") << secret << "\n";
+  for (const Words& words : {run_script({}, "env"), Words{"acquire", "-l", "1", "-n", "other"}}) {
+    Running command(server.unix_url(), words, start);
+    const std::string output = command.rest();
+    TEST_ASSERT_EQUAL(0, command.wait());
+    TEST_ASSERT_FALSE(contains(output, "cret-word"));
+    TEST_ASSERT_EQUAL(words[0] == "run", contains(output, "CREDENTIALS_DIRECTORY=" + folder));
+  }
+  Running other(server.unix_url(), run_script({"-n"}, "exit 5"),
+                {.environment = {{"CREDENTIALS_DIRECTORY", folder}, {"HOLDFAST_PASSWORD", "other-word"}}});
+  TEST_ASSERT_EQUAL(exit_no_permission, other.wait());
+}
+
+// As /proc shows it to every user of the machine: what the command was started with, and with what environment.
+TEST_ON_SERVER(test_proc_should_show_no_password_of_any_process_of_a_run, "--requirepass", secret) {
+  const std::pair<Words, Start> cases[] = {
+      {{"--url", url_with(server, std::string(":") + secret)}, {}},
+      {{"--url", server.unix_url()}, {.environment = {{"HOLDFAST_PASSWORD", secret}}}},
+      {{}, {.environment = {{"HOLDFAST_URL", url_with(server, std::string(":") + secret)}}}},
+  };
+  for (const auto& [options, start] : cases) {
+    Running command("", run_script(options, "echo $$; exec sleep 1000"), start);
+    const pid_t guarded = command.line_of_pid();
+    for (const pid_t pid : {guarded, command.pid(), await_warden_of(command.pid())})
+      for (const char* const file : {"cmdline", "environ"}) {
+        TEST_ASSERT_FALSE(shown_in(pid, "cmdline").empty());
+        TEST_ASSERT_FALSE(contains(shown_in(pid, file), "cret-word"));
+      }
+    TEST_ASSERT_TRUE(contains(shown_in(guarded, "environ"), "HOLDFAST_TOKEN="));
+    command.signal(SIGTERM);
+    TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
+  }
+}
+
 TEST_ON_SERVER(test_a_user_with_a_password_from_elsewhere_should_be_that_user) {
   server.command("ACL SETUSER bob on >bobs-word ~* &* +@all");
   for (const std::string& url : {url_with(server, "bob"), "redis://bob@127.0.0.1:" + std::to_string(server.port())}) {
