@@ -11,6 +11,8 @@ namespace holdfast::cli {
 
 inline constexpr int exit_ok = 0;
 inline constexpr int exit_free = 1;            // Nobody holds the lock. Of info and release, which run no command.
+inline constexpr int exit_warning = 1;         // Of doctor, by the worst that it found.
+inline constexpr int exit_danger = 2;          // The same.
 inline constexpr int exit_usage = 64;          // EX_USAGE: the command line or HOLDFAST_URL.
 inline constexpr int exit_no_lock = 65;        // EX_DATAERR: the key is there, and no lock that holdfast knows.
 inline constexpr int exit_no_server = 69;      // EX_UNAVAILABLE: no server, or none that serves locks now.

@@ -14,6 +14,7 @@ inline constexpr char help_text[] =
     "       holdfast renew [--token TOKEN] [OPTION...] NAME\n"
     "       holdfast release [--token TOKEN | --force] [OPTION...] NAME\n"
     "       holdfast info [--url URL]... NAME\n"
+    "       holdfast doctor [--url URL]... [OPTION...] [NAME]\n"
     "       holdfast --help | --version\n"
     "\n"
     "Distributed locks on Redis and Valkey.\n"
@@ -24,6 +25,7 @@ inline constexpr char help_text[] =
     "  renew       extend a lock, by its token\n"
     "  release     let a lock go by its token, or take it from whoever holds it\n"
     "  info        show who holds a lock\n"
+    "  doctor      see whether locks are safe on a server, or on several\n"
     "\n"
     "Options:\n"
     "  -h, --help  print this text\n"
@@ -212,6 +214,30 @@ inline constexpr char info_help_text[] =
     "A NAME that begins with a dash goes behind a --: holdfast info -- -NAME.\n"
     "\n"
     "Exit codes: 0 it is held, 1 it is free, 65 the key is no lock; 64, 69, 70, 71, 74, 76, 77 as in holdfast run.\n";
+
+inline constexpr char doctor_help_text[] =
+    "Usage: holdfast doctor [--url URL]... [OPTION...] [NAME]\n"
+    "\n"
+    "Sees whether locks are safe on these servers, for this user, and says what to do about what it finds, the most\n"
+    "dangerous first. Then, of each server: version, role, the rate of its clock beside ours, round trips. It changes\n"
+    "nothing; a right that can only be tried is tried on a key of its own, which ends within a second.\n"
+    "\n"
+    "Options:\n"
+    "  NAME            whether the user may use this key is looked at, too\n"
+    "  --kind KIND     the kind of lock that the user must have the rights for, default mutex; what other kinds lack "
+    "is told\n"
+    "  -l, --lease TIME\n"
+    "                  of a watchdog or a quorum, which round trips are compared with: default 30 seconds\n"
+    "  --seconds TIME  how long clocks and round trips are looked at, default 3; longer is surer\n"
+    "  --json          print one JSON object: findings (severity, code, server, what, advice) and servers\n"
+    "  --url URL       as in holdfast run; several are looked at as a quorum\n"
+    "  --password-file FILE, --tls-*\n"
+    "                  as in holdfast run\n"
+    "  -h, --help      print this text\n"
+    "\n"
+    "Exit codes: 0 nothing beyond information was found, 1 a warning, 2 a danger, a server that is not reached among "
+    "them;\n"
+    "64, 70, 74 as in holdfast run.\n";
 
 inline constexpr char release_help_text[] =
     "Usage: holdfast release [--token TOKEN | --token-file FILE] [OPTION...] NAME\n"

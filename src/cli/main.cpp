@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "acquire_command.hpp"
+#include "doctor_command.hpp"
 #include "exit_codes.hpp"
 #include "info_command.hpp"
 #include "messages.hpp"
@@ -38,6 +39,7 @@ int execute(AcquireOptions& options) { return acquire(options); }
 int execute(const RenewOptions& options) { return renew(options); }
 int execute(const TokenReleaseOptions& options) { return release_by_token(options); }
 int execute(const InfoOptions& options) { return info(options); }
+int execute(DoctorOptions& options) { return doctor(options); }
 int execute(const ReleaseOptions& options) { return release(options); }
 
 // What it says is in the invocation by now.

@@ -73,6 +73,7 @@ struct Texts {
   std::optional<std::string> password_file;
   std::optional<std::string> token;
   std::optional<std::string> token_file;
+  std::optional<std::string> seconds;
   TrustOptions trust;
   std::vector<std::size_t> urls;  // By their place in SplitArguments.
   bool fence = false;
@@ -151,6 +152,13 @@ void declare_renew(CLI::App& app, Texts& texts) {
   declare_token(app, texts);
   keep_in(app, "-l,--lease", texts.lease);
   keep_in(app, "--max-lease", texts.max_lease);
+}
+
+void declare_doctor(CLI::App& app, Texts& texts) {
+  declare_kind(app, texts);
+  keep_in(app, "-l,--lease", texts.lease);
+  keep_in(app, "--seconds", texts.seconds);
+  app.add_flag("--json", texts.json);
 }
 
 void declare_info(CLI::App& /*app*/, Texts& /*texts*/) {}
@@ -542,6 +550,18 @@ Invocation read_info(const Texts& texts, SplitArguments& split, const Environmen
   return InfoOptions{.name = take_name(texts, split), .servers = servers_from(texts, split, environment)};
 }
 
+Invocation read_doctor(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  DoctorOptions options;
+  if (texts.name || !split.rest.empty()) options.name = take_name(texts, split);
+  options.servers = servers_from(texts, split, environment);
+  options.kind = choice_from(texts, options.servers.size()).kind;
+  if (texts.lease) options.lease = lease_from("-l", *texts.lease);
+  if (texts.seconds) options.duration = seconds_of("--seconds", *texts.seconds);
+  if (options.duration > std::chrono::hours(1)) throw UsageError{"--seconds: an hour is the most"};
+  options.json = texts.json;
+  return options;
+}
+
 Invocation read_release(const Texts& texts, SplitArguments& split, const Environment& environment) {
   if (!texts.force) return read_release_by_token(texts, split, environment);
   if (texts.token || texts.token_file || texts.kind)
@@ -563,6 +583,7 @@ constexpr Subcommand subcommands[] = {
     {"acquire", acquire_help_text, declare_acquire, read_acquire},
     {"renew", renew_help_text, declare_renew, read_renew},
     {"info", info_help_text, declare_info, read_info},
+    {"doctor", doctor_help_text, declare_doctor, read_doctor},
     {"release", release_help_text, declare_release, read_release},
 };
 

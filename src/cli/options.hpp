@@ -72,6 +72,16 @@ struct InfoOptions {
   Servers servers;
 };
 
+// holdfast doctor
+struct DoctorOptions {
+  std::string name;  // As above, or empty.
+  Servers servers;
+  Kind kind = Kind::mutex;
+  Duration lease = lease_default;
+  Duration duration = std::chrono::seconds(3);  // Of the look at the clocks.
+  bool json = false;
+};
+
 // holdfast release --force
 struct ReleaseOptions {
   std::string name;  // As above.
@@ -84,8 +94,8 @@ struct Answered {
 };
 
 // One alternative a subcommand.
-using Invocation =
-    std::variant<Answered, RunOptions, AcquireOptions, RenewOptions, TokenReleaseOptions, InfoOptions, ReleaseOptions>;
+using Invocation = std::variant<Answered, RunOptions, AcquireOptions, RenewOptions, TokenReleaseOptions, InfoOptions,
+                                DoctorOptions, ReleaseOptions>;
 
 // The copies that it makes of passwords are wiped, but for those of the servers.
 [[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const Environment& environment);

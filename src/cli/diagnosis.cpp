@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+#include "diagnosis.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/limits.hpp"
+#include "messages.hpp"
+#include "seconds.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr double million = 1e6;
+// What the promise allows, and of that what is no news.
+constexpr double rate_max = million / drift_divisor;
+constexpr double rate_usual = rate_max / 10;
+
+double seconds_in(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string milliseconds_text(Duration duration) {
+  const std::int64_t microseconds = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  std::string fraction = std::to_string(microseconds % 1000);
+  fraction.insert(0, 3 - std::min<std::size_t>(fraction.size(), 3), '0');
+  return std::to_string(microseconds / 1000) + "." + fraction.substr(0, 2) + " ms";
+}
+
+// The server's time less ours, at the middle of the round trip.
+std::int64_t offset_of(const TimePair& pair) {
+  const Duration middle = (pair.sent - Instant()) + pair.round_trip() / 2;
+  return pair.server_microseconds - std::chrono::duration_cast<std::chrono::microseconds>(middle).count();
+}
+
+class Findings {
+ public:
+  explicit Findings(std::vector<Finding>& all) : all_(all) {}
+  void of(const std::string& server) { server_ = server; }
+  void add(Severity severity, const char* code, std::string what, std::string advice) {
+    all_.push_back({severity, server_, code, std::move(what), std::move(advice)});
+  }
+
+ private:
+  std::vector<Finding>& all_;
+  std::string server_;
+};
+
+bool begins_with(const std::string& text, std::string_view begin) { return text.compare(0, begin.size(), begin) == 0; }
+
+// ---- What one server is ----------------------------------------------------------------------------------------------
+
+void judge_memory(Findings& findings, const ServerFacts& server) {
+  const std::uint64_t limit = server.number("maxmemory");
+  const std::string policy = server.field("maxmemory_policy");
+  const bool evicts = begins_with(policy, "allkeys") || begins_with(policy, "volatile");
+  const char* const advice = "CONFIG SET maxmemory-policy noeviction, or give locks a server of their own";
+  if (evicts && limit != 0)
+    findings.add(
+        Severity::danger, "eviction",
+        "maxmemory is set and its policy is " + policy + ": when memory is full, locks that are held are evicted",
+        advice);
+  else if (evicts)
+    findings.add(Severity::information, "eviction-later",
+                 "the policy is " + policy + ", and would evict locks if maxmemory were ever set", advice);
+  if (limit != 0 && !evicts && server.number("used_memory") > limit / 10 * 9)
+    findings.add(Severity::warning, "memory-full",
+                 "more than nine tenths of maxmemory are used: soon no lock can be acquired",
+                 "raise maxmemory, or find out what fills the server");
+}
+
+void judge_persistence(Findings& findings, const ServerFacts& server, bool quorum) {
+  if (server.info.empty()) return;
+  if (server.field("aof_last_write_status") == "err" || server.field("rdb_last_bgsave_status") == "err")
+    findings.add(Severity::danger, "disk", "the server could not write to its disk: it refuses writes, or soon will",
+                 "see the server's log; free the disk or repair it");
+  const Severity forgets = quorum ? Severity::information : Severity::warning;
+  const char* const guard = quorum ? "Of a quorum the restart guard makes up for that; " : "";
+  const std::string advice =
+      std::string(guard) + "CONFIG SET appendonly yes, with appendfsync always where no grant may be forgotten";
+  if (server.field("aof_enabled") == "1") {
+    if (server.appendfsync && *server.appendfsync != "always")
+      findings.add(
+          Severity::information, "fsync",
+          "appendfsync is " + *server.appendfsync + ": a crash of the machine forgets the grants of about a second",
+          "appendfsync always, or a fence, where that matters");
+  } else if (!server.save) {
+    findings.add(forgets, "no-aof", "there is no append-only file: a restart forgets grants", advice);
+  } else if (server.save->empty()) {
+    findings.add(forgets, "no-persistence", "nothing is kept on disk: a restart forgets every lock, and lets others in",
+                 advice);
+  } else {
+    findings.add(forgets, "snapshots", "only snapshots are kept: a restart forgets the grants since the last one",
+                 advice);
+  }
+}
+
+// Of INFO: "ip=..,port=..,state=online,offset=5,lag=0".
+std::string value_in(const std::string& line, const std::string& name) {
+  const std::size_t at = ("," + line).find("," + name + "=");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + name.size() + 1;
+  return line.substr(begin, line.find(',', begin) - begin);
+}
+
+void judge_replication(Findings& findings, const ServerFacts& server) {
+  if (server.field("role") == "slave") {
+    findings.add(Severity::danger, "replica",
+                 "this is a replica of " + escaped(server.field("master_host")) + ":" +
+                     escaped(server.field("master_port")) + ": it grants no locks",
+                 "give the address of the master");
+    return;
+  }
+  const std::uint64_t replicas = server.number("connected_slaves");
+  if (replicas == 0) return;
+  findings.add(Severity::information, "replicas",
+               std::to_string(replicas) + " replicas: a fail-over to one loses what had not reached it",
+               "a fence, or a quorum of independent servers, where that matters");
+  for (const char* const name : {"slave0", "slave1", "slave2"}) {
+    const std::string line = server.field(name);
+    if (line.empty()) continue;
+    const std::string who = escaped(value_in(line, "ip")) + ":" + escaped(value_in(line, "port"));
+    const std::uint64_t behind =
+        server.number("master_repl_offset") - std::strtoull(value_in(line, "offset").c_str(), nullptr, 10);
+    const long lag = std::strtol(value_in(line, "lag").c_str(), nullptr, 10);
+    if (value_in(line, "state") != "online")
+      findings.add(Severity::warning, "replica-away",
+                   "the replica " + who + " is not online: " + escaped(value_in(line, "state")),
+                   "see its log; no fail-over to it before that");
+    else if (lag > 5 || behind > 1'000'000)
+      findings.add(Severity::warning, "replica-lag",
+                   "the replica " + who + " lags by " + std::to_string(lag) + " seconds and " + std::to_string(behind) +
+                       " bytes",
+                   "a fail-over to it would lose grants; see its load and its network");
+  }
+}
+
+void judge_service(Findings& findings, const ServerFacts& server) {
+  if (server.info.empty()) {
+    findings.add(Severity::information, "no-info", "this user may not ask what the server is: much is not checked",
+                 "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +info +eval");
+    return;
+  }
+  const std::string valkey = server.field("valkey_version");
+  const std::string version = valkey.empty() ? server.field("redis_version") : valkey;
+  const long major = std::strtol(version.c_str(), nullptr, 10);
+  if (major > 0 && major < 6)
+    findings.add(Severity::warning, "old-version",
+                 "version " + escaped(version) + " is no longer maintained, and has no ACL",
+                 "Redis from 6.2 on, or Valkey");
+  const std::uint64_t most = server.number("maxclients");
+  if (most != 0 && server.number("connected_clients") > most / 10 * 9)
+    findings.add(Severity::warning, "clients", "more than nine tenths of maxclients are connected",
+                 "raise maxclients, or find out who holds the connections");
+  if (server.number("uptime_in_seconds") < 60)
+    findings.add(Severity::information, "young", "the server was started less than a minute ago",
+                 "if that was no plan of yours, see its log");
+}
+
+// ---- Rights ----------------------------------------------------------------------------------------------------------
+
+void judge_rights(Findings& findings, const ServerFacts& server, const Examination& examination) {
+  const std::string set_user = "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user));
+  if (server.name_refused)
+    findings.add(Severity::danger, "key", "this user may not use the key " + escaped(examination.name),
+                 set_user + " ~" + escaped(examination.name));
+  for (const Kind kind :
+       {Kind::mutex, Kind::reentrant, Kind::fenced, Kind::fair, Kind::read, Kind::write, Kind::semaphore}) {
+    std::string needed;
+    std::string optional;
+    for (const Right& right : server.missing)
+      if (right.kind == kind) (right.needed ? needed : optional) += " " + right.rule;
+    if (!needed.empty())
+      findings.add(kind == examination.kind ? Severity::danger : Severity::information, "rights",
+                   std::string("this user cannot use locks of kind ") + to_string(kind), set_user + needed);
+    if (!optional.empty() && kind == examination.kind)
+      findings.add(Severity::information, "optional-rights",
+                   std::string("locks of kind ") + to_string(kind) +
+                       " do with less than they could: waiters poll, or a lost connection is not ended",
+                   set_user + optional);
+  }
+  if (!server.unchecked.empty()) {
+    std::string rules;
+    for (const std::string& rule : server.unchecked) rules += " " + rule;
+    findings.add(Severity::information, "unchecked-rights", "not to be asked for without harm:" + rules,
+                 set_user + " +acl|whoami +acl|dryrun, for who runs holdfast doctor");
+  }
+}
+
+// ---- Time ------------------------------------------------------------------------------------------------------------
+
+void judge_time(Findings& findings, const ServerFacts& server, const Examination& examination) {
+  if (server.times.empty()) return;
+  if (const std::optional<ClockRate> rate = clock_rate_of(server.times)) {
+    const double off = std::abs(rate->parts_per_million);
+    const std::string text = std::to_string(std::lround(rate->parts_per_million)) + " ppm, give or take " +
+                             std::to_string(std::lround(rate->uncertainty)) + ", over " + seconds_text(rate->over) +
+                             " seconds";
+    if (rate->steps != 0)
+      findings.add(Severity::danger, "clock-step",
+                   "the server's clock was set " + std::to_string(rate->steps) + " times meanwhile, by up to " +
+                       milliseconds_text(rate->largest_step) + ": leases end early, or late",
+                   "let chrony or ntpd slew the clock; see who sets it");
+    else if (off - rate->uncertainty > rate_max)
+      findings.add(Severity::danger, "clock-rate", "the server's clock runs at another rate than ours: " + text,
+                   "one of the two clocks is broken, or is being corrected; the drift allows a hundredth");
+    else if (off - rate->uncertainty > rate_usual)
+      findings.add(Severity::warning, "clock-rate", "the server's clock runs at another rate than ours: " + text,
+                   "see what corrects these clocks");
+    else if (rate->uncertainty > rate_max)
+      findings.add(Severity::information, "clock-unsure", "the rate of the server's clock cannot be told: " + text,
+                   "measure for longer, with --seconds");
+  }
+  std::vector<Duration> trips;
+  for (const TimePair& pair : server.times) trips.push_back(pair.round_trip());
+  std::sort(trips.begin(), trips.end());
+  const Duration slow = percentile(trips, 99);
+  const Duration lease = examination.lease;
+  const bool quorum = examination.servers.size() > 1;
+  const Duration node_timeout = std::max<Duration>(lease / node_timeout_divisor, node_timeout_min);
+  const std::string slow_text = "of the round trips one in a hundred takes " + milliseconds_text(slow) + " or more";
+  // A renewal is due at a third of the lease. What is left then must do for several attempts.
+  const Duration margin = lease - drift_of(lease) - lease / 3;
+  if (slow * 2 > margin)
+    findings.add(Severity::danger, "round-trip",
+                 slow_text + ": a watchdog has no second attempt within a lease of " + seconds_text(lease) + " seconds",
+                 "a longer lease, or a nearer server");
+  else if (slow * 10 > margin)
+    findings.add(Severity::warning, "round-trip",
+                 slow_text + ": few attempts of a watchdog fit into a lease of " + seconds_text(lease) + " seconds",
+                 "a longer lease, or a nearer server");
+  else if (quorum && slow > node_timeout)
+    findings.add(Severity::warning, "node-timeout",
+                 slow_text + ", and a node of a quorum has " + milliseconds_text(node_timeout) +
+                     " to answer: its vote is often missed",
+                 "a longer lease, or a nearer server");
+}
+
+// ---- Several servers -------------------------------------------------------------------------------------------------
+
+void judge_independence(Findings& findings, const std::vector<ServerFacts>& servers) {
+  findings.of("");
+  for (std::size_t one = 0; one < servers.size(); ++one)
+    for (std::size_t other = one + 1; other < servers.size(); ++other) {
+      const auto both = [&](const char* name) {
+        return !servers[one].field(name).empty() && servers[one].field(name) == servers[other].field(name);
+      };
+      const std::string pair = servers[one].address + " and " + servers[other].address;
+      if (both("run_id"))
+        findings.add(Severity::danger, "one-server", pair + " are one server: a quorum of it is none",
+                     "a server for each address");
+      else if (both("master_replid"))
+        findings.add(Severity::danger, "one-data", pair + " replicate each other, or one master: they fail together",
+                     "servers that know nothing of each other");
+      else if (servers[one].host == servers[other].host)
+        findings.add(Severity::warning, "one-host", pair + " are on one host: they fail together",
+                     "a machine for each");
+    }
+  if (servers.size() == 2)
+    findings.add(Severity::information, "two-nodes", "a quorum of two needs both: it survives no failure",
+                 "three servers");
+}
+
+}  // namespace
+
+const char* to_string(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::information: return "information";
+    case Severity::warning: return "warning";
+    case Severity::danger: return "danger";
+  }
+  return "invalid";
+}
+
+std::string ServerFacts::field(const char* name) const {
+  const auto found = info.find(name);
+  return found == info.end() ? "" : found->second;
+}
+
+std::uint64_t ServerFacts::number(const char* name) const { return std::strtoull(field(name).c_str(), nullptr, 10); }
+
+std::optional<ClockRate> clock_rate_of(const std::vector<TimePair>& pairs) {
+  if (pairs.size() < 2) return std::nullopt;
+  // The quickest of each end: its error is the least.
+  const auto quickest = [&pairs](std::size_t begin, std::size_t end) {
+    return *std::min_element(
+        pairs.begin() + static_cast<std::ptrdiff_t>(begin), pairs.begin() + static_cast<std::ptrdiff_t>(end),
+        [](const TimePair& one, const TimePair& other) { return one.round_trip() < other.round_trip(); });
+  };
+  const std::size_t part = std::max<std::size_t>(pairs.size() / 4, 1);
+  const TimePair first = quickest(0, part);
+  const TimePair last = quickest(pairs.size() - part, pairs.size());
+  ClockRate rate;
+  rate.over = last.sent - first.sent;
+  if (rate.over <= Duration::zero()) return std::nullopt;
+  const double span = seconds_in(rate.over) * million;
+  rate.parts_per_million = static_cast<double>(offset_of(last) - offset_of(first)) / span * million;
+  rate.uncertainty = (seconds_in(first.round_trip() + last.round_trip()) / 2 * million + 2) / span * million;
+  // A step is more than round trips and the worst rate that is allowed explain, and stays.
+  const TimePair* before = &pairs.front();
+  for (const TimePair& pair : pairs) {
+    const double slack = seconds_in(before->round_trip() + pair.round_trip()) / 2 * million +
+                         seconds_in(pair.sent - before->sent) * million / drift_divisor + 1000;
+    const auto moved = static_cast<double>(std::abs(offset_of(pair) - offset_of(*before)));
+    if (moved > slack) {
+      ++rate.steps;
+      rate.largest_step = std::max(rate.largest_step, Duration(static_cast<std::int64_t>(moved) * 1000));
+    }
+    before = &pair;
+  }
+  return rate;
+}
+
+Duration percentile(const std::vector<Duration>& sorted, int percent) {
+  const std::size_t rank = (sorted.size() * static_cast<std::size_t>(percent) + 99) / 100;
+  return sorted[std::max<std::size_t>(rank, 1) - 1];
+}
+
+std::vector<Finding> diagnose(const Examination& examination) {
+  std::vector<Finding> all;
+  Findings findings(all);
+  const bool quorum = examination.servers.size() > 1;
+  for (const ServerFacts& server : examination.servers) {
+    findings.of(server.address);
+    if (!server.no_connection.empty()) {
+      findings.add(Severity::danger, "no-connection", server.no_connection,
+                   "see that the server runs, and that the URL is right");
+      continue;
+    }
+    judge_replication(findings, server);
+    judge_memory(findings, server);
+    judge_persistence(findings, server, quorum);
+    judge_service(findings, server);
+    judge_rights(findings, server, examination);
+    judge_time(findings, server, examination);
+  }
+  judge_independence(findings, examination.servers);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Finding& one, const Finding& other) { return one.severity > other.severity; });
+  return all;
+}
+
+}  // namespace holdfast::cli

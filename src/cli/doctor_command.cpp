@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+#include "doctor_command.hpp"
+
+#include <poll.h>
+#include <string.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "diagnosis.hpp"
+#include "failure_text.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "json.hpp"
+#include "messages.hpp"
+#include "seconds.hpp"
+#include "server_questions.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+// Between two questions for the time: a hundred a second are nothing to a server.
+constexpr int pause_milliseconds = 10;
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  const int size = std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return {text, static_cast<std::size_t>(std::max(size, 0))};
+}
+std::string milliseconds(Duration duration) {
+  return fixed(std::chrono::duration<double, std::milli>(duration).count(), 2);
+}
+
+Examination examine(DoctorOptions& options) {
+  Examination examination = {.kind = options.kind, .name = options.name, .lease = options.lease, .servers = {}};
+  std::vector<std::unique_ptr<Client>> clients;
+  for (ClientConfig& config : options.servers) {
+    ServerFacts facts;
+    facts.address = address_text(config);
+    facts.host = config.socket_path.empty() ? std::string(config.host.view().string_view()) : "";
+    facts.user = std::string(config.user.view().string_view());
+    auto client = std::make_unique<Client>();
+    const Status status = client->connect(config);
+    if (status == Status::ok)
+      ask_facts(*client, options.name, facts);
+    else
+      facts.no_connection = "no connection: " + failure_text(status, *client);
+    ::explicit_bzero(&config.password, sizeof config.password);
+    clients.push_back(std::move(client));
+    examination.servers.push_back(std::move(facts));
+  }
+  // Round by round, so that all are asked over the same time.
+  const Instant end = Client::now() + options.duration;
+  do {
+    for (std::size_t index = 0; index < clients.size(); ++index) {
+      ServerFacts& facts = examination.servers[index];
+      TimePair pair;
+      if (facts.no_connection.empty() && ask_time(*clients[index], pair)) facts.times.push_back(pair);
+    }
+    (void)::poll(nullptr, 0, pause_milliseconds);
+  } while (Client::now() < end);
+  return examination;
+}
+
+std::vector<Duration> round_trips(const ServerFacts& server) {
+  std::vector<Duration> trips;
+  for (const TimePair& pair : server.times) trips.push_back(pair.round_trip());
+  std::sort(trips.begin(), trips.end());
+  return trips;
+}
+
+std::string version_text_of(const ServerFacts& server) {
+  const std::string valkey = server.field("valkey_version");
+  if (!valkey.empty()) return "Valkey " + escaped(valkey);
+  const std::string redis = server.field("redis_version");
+  return redis.empty() ? "of unknown version" : "Redis " + escaped(redis);
+}
+
+// What the version brings beside what all have.
+std::string offers_text(const ServerFacts& server) {
+  const bool valkey = !server.field("valkey_version").empty();
+  int major = 0;
+  int minor = 0;
+  (void)std::sscanf(server.field(valkey ? "valkey_version" : "redis_version").c_str(), "%d.%d", &major, &minor);
+  if (valkey ? major >= 9 : major > 8 || (major == 8 && minor >= 4))
+    return valkey ? "compare-and-delete by DELIFEQ" : "compare-and-delete by DELEX";
+  return "compare-and-delete by script";
+}
+
+// A line for each doubling of the round trip.
+std::string chart(const std::vector<Duration>& trips) {
+  constexpr int width = 40;
+  std::string text;
+  const Duration least = std::chrono::microseconds(16);
+  std::vector<std::pair<Duration, std::size_t>> bars;
+  std::size_t most = 0;
+  for (std::size_t at = 0; at < trips.size();) {
+    Duration end = least;
+    while (end <= trips[at]) end *= 2;
+    std::size_t count = 0;
+    for (; at < trips.size() && trips[at] < end; ++at) ++count;
+    bars.emplace_back(end, count);
+    most = std::max(most, count);
+  }
+  for (const auto& [end, count] : bars) {
+    const std::string label = milliseconds(end);
+    text += "    < " + std::string(9 - std::min<std::size_t>(label.size(), 9), ' ') + label + " ms  ";
+    text += std::string(std::max<std::size_t>(count * width / most, 1), '#') + " " + std::to_string(count) + "\n";
+  }
+  return text;
+}
+
+std::string wrapped_finding(const Finding& finding) {
+  std::string text = std::string(to_string(finding.severity)) + ": ";
+  if (!finding.server.empty()) text += finding.server + ": ";
+  return text + finding.what + "\n    " + finding.advice + "\n";
+}
+
+std::string report_text(const Examination& examination, const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) text += wrapped_finding(finding);
+  if (findings.empty()) text += "nothing was found\n";
+  for (const ServerFacts& server : examination.servers) {
+    text += "\nserver " + server.address + "\n";
+    if (!server.no_connection.empty()) continue;
+    const std::string role = server.field("role");
+    text += "  version: " + version_text_of(server) + "; " + offers_text(server) + "\n";
+    if (!role.empty())
+      text += "  role: " + std::string(role == "slave" ? "replica" : "master") + ", " +
+              server.field("connected_slaves") + " replicas, up for " + server.field("uptime_in_seconds") +
+              " seconds\n";
+    if (!server.user.empty()) text += "  user: " + escaped(server.user) + "\n";
+    if (const std::optional<ClockRate> rate = clock_rate_of(server.times))
+      text += "  clock: " + fixed(rate->parts_per_million, 0) + " ppm beside ours, give or take " +
+              fixed(rate->uncertainty, 0) + ", over " + seconds_text(rate->over) + " seconds; " +
+              std::to_string(rate->steps) + " steps\n";
+    const std::vector<Duration> trips = round_trips(server);
+    if (trips.empty()) continue;
+    text += "  round trip in ms: half within " + milliseconds(percentile(trips, 50)) + ", 90 % " +
+            milliseconds(percentile(trips, 90)) + ", 99 % " + milliseconds(percentile(trips, 99)) + ", all " +
+            milliseconds(trips.back()) + "\n" + chart(trips);
+    const Duration margin = examination.lease - drift_of(examination.lease) - examination.lease / 3;
+    text += "  watchdog: of a lease of " + seconds_text(examination.lease) + " seconds " + seconds_text(margin) +
+            " are left when a renewal is due, less the slowest round trip " + seconds_text(margin - trips.back()) +
+            "\n";
+  }
+  return text;
+}
+
+std::string list_text(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
+  return "[" + text + "]";
+}
+
+std::string report_json(const Examination& examination, const std::vector<Finding>& findings) {
+  std::vector<std::string> found;
+  for (const Finding& finding : findings) {
+    JsonObject object;
+    object.add("severity", std::string_view(to_string(finding.severity)));
+    object.add("code", finding.code);
+    object.add("server", finding.server);
+    object.add("what", finding.what);
+    object.add("advice", finding.advice);
+    found.push_back(object.text());
+  }
+  std::vector<std::string> servers;
+  for (const ServerFacts& server : examination.servers) {
+    JsonObject object;
+    object.add("address", server.address);
+    object.add("reached", server.no_connection.empty());
+    object.add("version", version_text_of(server));
+    object.add("role", escaped(server.field("role")));
+    if (const std::optional<ClockRate> rate = clock_rate_of(server.times)) {
+      object.add_number("clock_ppm", fixed(rate->parts_per_million, 1));
+      object.add_number("clock_ppm_uncertainty", fixed(rate->uncertainty, 1));
+      object.add_number("clock_steps", std::to_string(rate->steps));
+    }
+    const std::vector<Duration> trips = round_trips(server);
+    if (!trips.empty()) {
+      object.add_number("round_trips", std::to_string(trips.size()));
+      for (const int percent : {50, 90, 99, 100})
+        object.add_number("round_trip_ms_p" + std::to_string(percent), milliseconds(percentile(trips, percent)));
+    }
+    servers.push_back(object.text());
+  }
+  JsonObject report;
+  report.add_raw("findings", list_text(found));
+  report.add_raw("servers", list_text(servers));
+  return report.text() + "\n";
+}
+
+}  // namespace
+
+int doctor(DoctorOptions& options) {
+  const Examination examination = examine(options);
+  const std::vector<Finding> findings = diagnose(examination);
+  if (!print(options.json ? report_json(examination, findings) : report_text(examination, findings)))
+    return exit_output;
+  const Severity worst = findings.empty() ? Severity::information : findings.front().severity;
+  return worst == Severity::danger ? exit_danger : worst == Severity::warning ? exit_warning : exit_ok;
+}
+
+}  // namespace holdfast::cli
