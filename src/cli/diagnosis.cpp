@@ -53,7 +53,7 @@ bool begins_with(const std::string& text, std::string_view begin) { return text.
 
 void judge_memory(Findings& findings, const ServerFacts& server) {
   const std::uint64_t limit = server.number("maxmemory");
-  const std::string policy = server.field("maxmemory_policy");
+  const std::string policy = escaped(server.field("maxmemory_policy"));
   const bool evicts = begins_with(policy, "allkeys") || begins_with(policy, "volatile");
   const char* const advice = "CONFIG SET maxmemory-policy noeviction, or give locks a server of their own";
   if (evicts && limit != 0)
@@ -81,10 +81,10 @@ void judge_persistence(Findings& findings, const ServerFacts& server, bool quoru
       std::string(guard) + "CONFIG SET appendonly yes, with appendfsync always where no grant may be forgotten";
   if (server.field("aof_enabled") == "1") {
     if (server.appendfsync && *server.appendfsync != "always")
-      findings.add(
-          Severity::information, "fsync",
-          "appendfsync is " + *server.appendfsync + ": a crash of the machine forgets the grants of about a second",
-          "appendfsync always, or a fence, where that matters");
+      findings.add(Severity::information, "fsync",
+                   "appendfsync is " + escaped(*server.appendfsync) +
+                       ": a crash of the machine forgets the grants of about a second",
+                   "appendfsync always, or a fence, where that matters");
   } else if (!server.save) {
     findings.add(forgets, "no-aof", "there is no append-only file: a restart forgets grants", advice);
   } else if (server.save->empty()) {
