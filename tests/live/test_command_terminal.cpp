@@ -61,6 +61,57 @@ TEST_ON_SERVER(test_the_interrupt_key_should_end_the_command) {
   TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
 }
 
+// ---- What an editor and a shell need -------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_a_command_in_raw_mode_should_get_every_key_as_a_byte) {
+  TerminalSession session(server.unix_url(),
+                          run_line("stty raw -echo; echo begin.; x=$(dd bs=1 count=5 2>/dev/null | od -An -tx1); stty "
+                                   "sane; echo got $x.; exit 5"));
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("begin."));
+  session.type("\x03\x1a\x1c\x11q");  // ^C ^Z ^\ ^Q
+  TEST_ASSERT_TRUE(session.shows("got 03 1a 1c 11 71."));
+  TEST_ASSERT_EQUAL(5, session.job());
+}
+
+TEST_ON_SERVER(test_the_command_should_hear_that_the_window_was_resized) {
+  TerminalSession session(server.unix_url(), {"run", "lock", "--", "sh", "-c",
+                                              "trap 'stty size' WINCH; echo begin; while :; do sleep 0.02; done"});
+  TEST_ASSERT_TRUE(session.process() > 0);
+  TEST_ASSERT_TRUE(session.shows("begin"));
+  session.resize(33, 77);
+  TEST_ASSERT_TRUE(session.shows("33 77"));
+  session.resize(50, 101);
+  TEST_ASSERT_TRUE(session.shows("50 101"));
+  session.type("\x03");
+  TEST_ASSERT_EQUAL(128 + SIGINT, session.job());
+}
+
+TEST_ON_SERVER(test_a_shell_should_have_jobs_of_its_own) {
+  TerminalSession session(server.unix_url(), {"run", "lock", "--", "sh", "-i"});
+  TEST_ASSERT_TRUE(session.process() > 0);
+  session.type("echo st''arted; sleep 1000\n");
+  TEST_ASSERT_TRUE(session.shows("started"));
+  // Before the sleep has the terminal, the shell gets the key, which means nothing to it.
+  TEST_ASSERT_TRUE(eventually([&] {
+    session.type("\x1a");
+    (void)::poll(nullptr, 0, 100);
+    return session.shows_now("Stopped");
+  }));
+  TEST_ASSERT_EQUAL("1", server.command("EXISTS lock"));
+  session.type("fg; echo en''ded\n");
+  TEST_ASSERT_TRUE(session.shows("fg;"));
+  TEST_ASSERT_TRUE(eventually([&] {
+    session.type("\x03");
+    (void)::poll(nullptr, 0, 100);
+    session.type("echo al''ive\n");
+    return session.shows_now("alive");
+  }));
+  session.type("exit 7\n");
+  TEST_ASSERT_EQUAL(7, session.job());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+}
+
 // ---- A command that asks for the terminal by its name ------------------------------------------------------------
 
 TEST_ON_SERVER(test_a_command_that_reads_the_terminal_should_get_it_whatever_its_input_is) {

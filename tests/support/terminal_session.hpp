@@ -78,18 +78,26 @@ class TerminalSession {
   TerminalSession& operator=(const TerminalSession&) = delete;
 
   void type(const std::string& keys) const { (void)!::write(master_, keys.data(), keys.size()); }
+  void resize(unsigned short rows, unsigned short columns) const {
+    winsize size{};
+    size.ws_row = rows;
+    size.ws_col = columns;
+    ::ioctl(master_, TIOCSWINSZ, &size);
+  }
   // True as soon as `text` has been shown.
   bool shows(const std::string& text) {
-    return eventually([&] {
-      pollfd entry = {.fd = master_, .events = POLLIN, .revents = 0};
-      char part[512];
-      while (::poll(&entry, 1, 0) == 1) {
-        const ssize_t count = ::read(master_, part, sizeof part);
-        if (count <= 0) break;
-        shown_.append(part, static_cast<std::size_t>(count));
-      }
-      return contains(shown_, text);
-    });
+    return eventually([&] { return shows_now(text); });
+  }
+  // The same without waiting.
+  bool shows_now(const std::string& text) {
+    pollfd entry = {.fd = master_, .events = POLLIN, .revents = 0};
+    char part[512];
+    while (::poll(&entry, 1, 0) == 1) {
+      const ssize_t count = ::read(master_, part, sizeof part);
+      if (count <= 0) break;
+      shown_.append(part, static_cast<std::size_t>(count));
+    }
+    return contains(shown_, text);
   }
   // Of what was shown.
   int number_behind(const std::string& text) const {
