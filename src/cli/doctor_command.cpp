@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -81,9 +82,10 @@ std::string version_text_of(const ServerFacts& server) {
 // What the version brings beside what all have.
 std::string offers_text(const ServerFacts& server) {
   const bool valkey = !server.field("valkey_version").empty();
-  int major = 0;
-  int minor = 0;
-  (void)std::sscanf(server.field(valkey ? "valkey_version" : "redis_version").c_str(), "%d.%d", &major, &minor);
+  const std::string version = server.field(valkey ? "valkey_version" : "redis_version");
+  const long major = std::strtol(version.c_str(), nullptr, 10);
+  const std::size_t dot = version.find('.');
+  const long minor = dot == std::string::npos ? 0 : std::strtol(version.c_str() + dot + 1, nullptr, 10);
   if (valkey ? major >= 9 : major > 8 || (major == 8 && minor >= 4))
     return valkey ? "compare-and-delete by DELIFEQ" : "compare-and-delete by DELEX";
   return "compare-and-delete by script";
