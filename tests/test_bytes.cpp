@@ -16,13 +16,16 @@ using namespace holdfast;
 static void setUp() {}
 static void tearDown() {}
 
-TEST(test_a_view_should_keep_the_nul_bytes_of_a_literal) {
-  const ByteView view = "a\0b";
+TEST(test_a_literal_should_keep_nul_bytes_only_with_its_size) {
+  const ByteView view("a\0b", 3);
   TEST_ASSERT_EQUAL(std::size_t{3}, view.size());
   TEST_ASSERT_EQUAL('\0', view[1]);
   TEST_ASSERT_EQUAL('b', view[2]);
-  static_assert(ByteView("a\0b").size() == 3, "at compile time, too");
-  static_assert(ByteView("\0\0b").size() == 3);
+  TEST_ASSERT_EQUAL(ByteView("a"), ByteView("a\0b"));
+  TEST_ASSERT_EQUAL(ByteView("a"), BytesArgument("a\0b").view());
+  static_assert(ByteView("a\0b").size() == 1, "at compile time, too");
+  static_assert(ByteView("a\0").size() == 1);
+  static_assert(ByteView("\0\0b").empty());
   static_assert(ByteView("").empty());
 }
 
@@ -46,8 +49,8 @@ TEST(test_a_char_array_should_be_taken_up_to_its_nul) {
   TEST_ASSERT_EQUAL(ByteView("orders/41"), ByteView(reused));
 }
 
-// A type does not tell a const buffer from a literal, but a literal ends with one NUL after a byte that is none.
-TEST(test_a_const_char_array_that_ends_like_no_literal_should_be_taken_up_to_its_nul) {
+// A type does not tell a const buffer from a literal. Whatever was in it before, and however that ends.
+TEST(test_a_const_char_array_should_be_taken_up_to_its_nul) {
   struct Order {
     char name[16];
   };
@@ -65,9 +68,11 @@ TEST(test_a_const_char_array_that_ends_like_no_literal_should_be_taken_up_to_its
     TEST_ASSERT_EQUAL(ByteView("a brim-full one"), ByteView(seen.name));
     std::memcpy(order.name, "a brim-full one.", 16);
     TEST_ASSERT_EQUAL(ByteView("a brim-full one."), ByteView(seen.name));
-    // This one ends like a literal. Its address does not.
+    // It was full to its last byte, and then took a shorter text.
     std::memcpy(order.name, "orders/42\0 one", 15);
     order.name[15] = '\0';
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(seen.name));
+    TEST_ASSERT_EQUAL(ByteView("orders/42"), BytesArgument(seen.name).view());
     TEST_ASSERT_EQUAL(ByteView("orders/42"), ByteView(&seen.name[0]));
   }
   const char padded[64] = "x";
@@ -94,11 +99,11 @@ TEST(test_a_pointer_should_be_taken_up_to_its_nul_and_nullptr_as_nothing) {
 
 TEST(test_a_view_should_be_made_of_whatever_holds_text) {
   const std::string text("k\0ey", 4);
-  TEST_ASSERT_EQUAL(ByteView("k\0ey"), ByteView(text));
-  TEST_ASSERT_EQUAL(ByteView("k\0ey"), ByteView(std::string_view(text)));
-  TEST_ASSERT_EQUAL(ByteView("k\0ey").string_view(), std::string_view(text));
-  TEST_ASSERT_EQUAL(ByteView("k\0ey"), BytesArgument(std::string(text)).view());
-  TEST_ASSERT_TRUE(ByteView("k\0ey") == std::string(text));
+  TEST_ASSERT_EQUAL(ByteView("k\0ey", 4), ByteView(text));
+  TEST_ASSERT_EQUAL(ByteView("k\0ey", 4), ByteView(std::string_view(text)));
+  TEST_ASSERT_EQUAL(ByteView("k\0ey", 4).string_view(), std::string_view(text));
+  TEST_ASSERT_EQUAL(ByteView("k\0ey", 4), BytesArgument(std::string(text)).view());
+  TEST_ASSERT_TRUE(ByteView("k\0ey", 4) == std::string(text));
 }
 
 // What is kept is not made of a temporary without a word; what a call is given may be one.
@@ -117,6 +122,13 @@ static_assert(passed<char (&)[8]> && passed<const char (&)[8]> && passed<const c
 static_assert(std::is_constructible_v<ByteView, std::string>, "in so many words, for one expression");
 static_assert(!kept<int> && !passed<int> && !kept<char> && !passed<bool>);
 static_assert(!kept<volatile char (&)[8]> && !kept<unsigned char (&)[8]> && !kept<void*>);
+// Nothing is guessed of what is no text, or of which nobody says where it ends.
+static_assert(!std::is_constructible_v<ByteView, unsigned char*> && !std::is_constructible_v<ByteView, const void*> &&
+              !std::is_constructible_v<ByteView, const wchar_t (&)[8]> && !std::is_constructible_v<ByteView, char> &&
+              !std::is_constructible_v<ByteView, int> && !std::is_constructible_v<ByteView, const char8_t*> &&
+              !std::is_constructible_v<ByteView, const char* const*>);
+static_assert(!std::is_constructible_v<BytesArgument, unsigned char*> && !std::is_constructible_v<BytesArgument, int> &&
+              !std::is_constructible_v<BytesArgument, const wchar_t (&)[8]>);
 
 TEST(test_the_empty_view_should_equal_every_empty_view) {
   TEST_ASSERT_TRUE(ByteView().empty());

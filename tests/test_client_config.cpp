@@ -113,9 +113,10 @@ TEST(test_an_address_should_be_needed_and_a_socket_path_should_do_instead_of_it)
 }
 
 TEST(test_a_nul_byte_in_an_address_should_be_refused) {
-  TEST_ASSERT_EQUAL(std::string("host"), problem_after([](ClientConfig& config) { config.host = "a\0b"; }));
+  TEST_ASSERT_EQUAL(std::string("host"),
+                    problem_after([](ClientConfig& config) { config.host = ByteView("a\0b", 3); }));
   TEST_ASSERT_EQUAL(std::string("socket_path"),
-                    problem_after([](ClientConfig& config) { config.socket_path = "/a\0b"; }));
+                    problem_after([](ClientConfig& config) { config.socket_path = ByteView("/a\0b", 4); }));
 }
 
 TEST(test_a_user_without_a_password_should_be_refused) {

@@ -230,7 +230,7 @@ TEST(test_a_malformed_host_should_be_refused) {
         "redis://[::1]x",  "redis://[h]",          "redis://a b",      "redis://h%41",   "redis://h\n",
         "redis://h,other", "redis://h;x",          "redis://\xc3\xa4", "redis://[::1]:", "redis://h\\x"})
     expect_refused(std::string_view(url));
-  expect_refused(ByteView("redis://h\0other"));
+  expect_refused(ByteView("redis://h\0other", 15));
 }
 
 TEST(test_a_malformed_port_should_be_refused) {

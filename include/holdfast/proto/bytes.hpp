@@ -7,14 +7,10 @@
 //
 //     a std::string, a std::string_view, a pointer with a size   all of its bytes, NUL bytes included
 //     a const char* (argv, getenv())                             up to its NUL; nothing, where it is nullptr
-//     a char array                                               up to its first NUL, or all of it where there is none
-//     a literal                                                  all of its bytes, NUL bytes included
-//     a const char array                                         as a literal if it ends like one, else as a char array
+//     a char array, a literal among them                         up to its first NUL, or all of it where there is none
 //
-// A type does not tell a literal from a buffer that is seen through a const reference. A literal ends with one NUL after a byte
-// that is none; so `"a\0b"` is three bytes, and `const char name[64] = "x"` is one. A literal with a NUL as its last byte of
-// its own is taken for a buffer: say ByteView("a\0", 2). A buffer that was once full to its last byte and then took a shorter
-// text ends like a literal: where it is const, pass its address (`&order.name[0]`) or a view.
+// A type does not tell a literal from a buffer that is seen through a const reference, so nothing is guessed: what stands after
+// the first NUL of an array is never taken. A literal with NUL bytes of its own is said with its size: ByteView("a\0b", 3).
 #pragma once
 
 #include <cstddef>
@@ -68,10 +64,7 @@ class ByteView {
   requires TextArray<std::remove_reference_t<Array>>
   [[gnu::always_inline]] constexpr explicit(!std::is_lvalue_reference_v<Array>)
       ByteView(Array&& array HOLDFAST_LIFETIMEBOUND) noexcept
-      : data_(array),
-        size_(std::is_lvalue_reference_v<Array> && std::is_const_v<std::remove_reference_t<Array>>
-                  ? size_of_const(array, std::extent_v<std::remove_reference_t<Array>>)
-                  : size_to_nul(array, std::extent_v<std::remove_reference_t<Array>>)) {}
+      : data_(array), size_(size_to_nul(array, std::extent_v<std::remove_reference_t<Array>>)) {}
   template <class Text>
   requires TextOwner<std::remove_reference_t<Text>>
   constexpr explicit(!std::is_lvalue_reference_v<Text>) ByteView(Text&& text HOLDFAST_LIFETIMEBOUND) noexcept
@@ -123,13 +116,6 @@ class ByteView {
     }
     const void* const nul = __builtin_memchr(bytes, '\0', limit);
     return nul == nullptr ? limit : static_cast<std::size_t>(static_cast<const char*>(nul) - bytes);
-  }
-  // The last bytes, which of a buffer may never have been written, are looked at only where there is a NUL before them.
-  [[nodiscard, gnu::always_inline]] static constexpr std::size_t size_of_const(const char* bytes,
-                                                                               std::size_t limit) noexcept {
-    const std::size_t size = size_to_nul(bytes, limit);
-    if (size + 1 >= limit) return size;
-    return bytes[limit - 1] == '\0' && bytes[limit - 2] != '\0' ? limit - 1 : size;
   }
   [[nodiscard]] static constexpr ByteView of_pointer(const char* text) noexcept {
     return text == nullptr ? ByteView() : ByteView(text, __builtin_strlen(text));
