@@ -122,10 +122,26 @@ as_package() {
   echo "ok: installed without Asio"
 }
 
-program_of_readme() {  # the block of README.md that is a whole program
-  awk '/^```cpp$/ { inside = 1; text = ""; next }
+program_of_readme() {  # program_of_readme LANGUAGE: the block of README.md that is a whole program
+  awk -v begin="^\`\`\`$1\$" '$0 ~ begin { inside = 1; text = ""; next }
     /^```$/ && inside { inside = 0; if (text ~ /int main/) printf "%s", text; next }
     inside { text = text $0 "\n" }' "$source_root/README.md"
+}
+
+# By each compiler for C, and with nothing of C++ at link time. That they work is seen by the test of the examples.
+as_package_in_c() {
+  local flags compiler program
+  program_of_readme c >"$work/readme.c"
+  grep -q 'int main' "$work/readme.c" || fail "README.md has no program in C"
+  read -ra flags <<<"$(pkg-config --cflags --libs holdfast)"
+  for compiler in gcc clang; do
+    if ! command -v "$compiler" >/dev/null; then echo "skipped: C by $compiler, which is not here"; continue; fi
+    for program in "$source_root"/examples/c/*.c "$work/readme.c"; do
+      quietly "$compiler" -std=c11 -pedantic -Wall -Wextra -Wconversion -Werror "$program" "${flags[@]}" -o "$work/in-c"
+    done
+    ! readelf --dynamic "$work/in-c" | grep 'libstdc++' >&2 || fail "a program in C needs libstdc++"
+    echo "ok: installed, in C by $compiler"
+  done
 }
 
 as_package_with_asio() {
@@ -143,7 +159,7 @@ as_package_with_asio() {
     lock_with "$work/coroutine-$compiler"
     echo "ok: installed with Asio, a coroutine by $compiler"
   done
-  program_of_readme >"$work/readme.cpp"
+  program_of_readme cpp >"$work/readme.cpp"
   quietly g++ -std=c++20 -Wall -Wextra -Werror "$work/readme.cpp" "${flags[@]}" -o "$work/readme"
   echo "ok: the program in README.md compiles"
   ! g++ -std=c++20 "${flags[@]}" -UHOLDFAST_ASIO_VERSION -DHOLDFAST_ASIO_VERSION=101000 -fsyntax-only "$here/coroutine.cpp" \
@@ -156,4 +172,5 @@ start_server
 as_subproject
 as_subproject_without_asio
 as_package
+as_package_in_c
 as_package_with_asio

@@ -22,6 +22,9 @@ std::string folder() {
 
 // The program that the fixture runs.
 void use(const std::string& example) { ::setenv("HOLDFAST_COMMAND", (folder() + "/example_" + example).c_str(), 1); }
+void use_c(const std::string& example) {
+  ::setenv("HOLDFAST_COMMAND", (folder() + "/c/example_c_" + example).c_str(), 1);
+}
 
 std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;
@@ -113,6 +116,50 @@ TEST_ON_SERVER(test_semaphore_should_lend_two_printers_to_three) {
   TEST_ASSERT_TRUE(contains(text, "the third: lock_busy\nthe third, after a release: ok\nok: "));
   TEST_ASSERT_EQUAL("2", server.command("GET holdfast/printers"));
   TEST_ASSERT_EQUAL("1", server.command("DBSIZE"));
+}
+
+// ---- in C --------------------------------------------------------------------------------------------------------
+
+// They are not built under a sanitizer, whose C++ part the C compiler does not link.
+#define TEST_IN_C(name)                                        \
+  static void name##_on(RedisServer& server);                  \
+  TEST_ON_SERVER(name) {                                       \
+    if (std::getenv("HOLDFAST_C_EXAMPLES") == nullptr) return; \
+    name##_on(server);                                         \
+  }                                                            \
+  static void name##_on([[maybe_unused]] RedisServer& server)
+
+TEST_IN_C(test_minimal_in_c_should_hold_and_release) {
+  use_c("minimal");
+  TEST_ASSERT_TRUE(contains(output_of("", {server.unix_url()}, 0), "acquire and release: ok"));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS holdfast/example"));
+  TEST_ASSERT_TRUE(contains(output_of("", {"unix:///nowhere"}, 1), "connect: connect_failed"));
+  TEST_ASSERT_TRUE(contains(output_of("", {"http://127.0.0.1"}, 1), "connect: invalid_argument"));
+}
+
+TEST_IN_C(test_watchdog_in_c_should_hold_with_a_fence_and_release) {
+  use_c("watchdog");
+  TEST_ASSERT_TRUE(contains(output_of("", {server.unix_url(), "0.1"}, 0), "fence: yes\nlost: no\nrelease: ok\n"));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS holdfast/kept"));
+}
+
+TEST_IN_C(test_redlock_in_c_should_be_held_by_three) {
+  use_c("redlock");
+  RedisServer second(server.binary(), {});
+  RedisServer third(server.binary(), {});
+  const std::string text =
+      output_of("", {"--no-restart-guard", server.unix_url(), second.unix_url(), third.unix_url()}, 0);
+  TEST_ASSERT_TRUE(contains(text, "acquire: ok\nheld for: more than 5 s\nrelease: ok\n"));
+  const std::string young = output_of("", {server.unix_url(), second.unix_url(), third.unix_url()}, 1);
+  TEST_ASSERT_TRUE(contains(young, "connect: no_quorum\n") && contains(young, "was restarted"));
+}
+
+TEST_IN_C(test_python_should_hold_a_lock) {
+  const std::string program = std::string(std::getenv("HOLDFAST_SOURCE_ROOT")) + "/examples/c/from_python.py";
+  ::setenv("HOLDFAST_COMMAND", "python3", 1);
+  const std::string text = output_of("", {program, folder() + "/c/libholdfast-c.so", server.unix_url()}, 0);
+  TEST_ASSERT_TRUE(contains(text, "acquire: ok\nheld: True fence: True\na rival: lock_busy\nrelease: ok\n"));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS holdfast/python"));
 }
 
 // ---- poll_loop ---------------------------------------------------------------------------------------------------

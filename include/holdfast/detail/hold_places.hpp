@@ -24,6 +24,8 @@ class HoldPlace {
   HoldPlace(const HoldPlace&) = delete;
   HoldPlace& operator=(const HoldPlace&) = delete;
 
+  [[nodiscard]] bool empty() const noexcept { return handles_ == 0; }
+
   // One handle less, which has this share. REQUIRES: the hold is in a place.
   static void leave(Hold& hold, const HoldShare& share) noexcept {
     HoldPlace& place = reinterpret_cast<HoldPlace&>(hold);  // Which it begins.
@@ -36,8 +38,6 @@ class HoldPlace {
  private:
   template <class>
   friend class HoldPlaces;
-  template <class, std::size_t>
-  friend class HoldStorage;
 
   union {
     Hold hold_;  // While there are handles.
@@ -85,7 +85,7 @@ class HoldStorage {
   HoldStorage() noexcept = default;
   // An assertion says where a lock is left of an owner that goes.
   ~HoldStorage() {
-    for (const HoldPlace<Hold>& place : places) HOLDFAST_ASSERT(place.handles_ == 0);
+    for (const HoldPlace<Hold>& place : places) HOLDFAST_ASSERT(place.empty());
   }
 
   HoldPlace<Hold> places[count];

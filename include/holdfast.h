@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The blocking client of holdfast for C11, and for every language that calls C. It is in the library holdfast; a program in C
+ * links it with plain gcc: `gcc program.c -lholdfast -pthread`, or what `pkg-config --cflags --libs holdfast` says.
+ *
+ *     static holdfast_client client;
+ *     static holdfast_lock lock;
+ *     holdfast_client_init(&client);
+ *     if (holdfast_client_connect(&client, "redis://127.0.0.1") != HOLDFAST_OK) ...
+ *     const holdfast_lock_options options = {.lease_ms = 5000};
+ *     holdfast_mutex_init(&lock, &client, "orders/42", &options);
+ *     if (holdfast_lock_acquire(&lock, 2000) == HOLDFAST_OK) {
+ *       while (work_is_left() && holdfast_lock_held(&lock)) do_a_step();
+ *       if (holdfast_lock_release(&lock) != HOLDFAST_OK) ...
+ *     }
+ *     holdfast_lock_destroy(&lock);
+ *     holdfast_client_destroy(&client);
+ *
+ * Storage is the caller's: a static object, a local one, or a part of another. Nothing here uses the heap, but the resolver of
+ * libc for host names and the start of a watchdog's thread. An object may not be copied or moved.
+ *
+ * An object lives from its init, whatever that says, to its destroy. A call of one that is NULL, zeroed, destroyed, a copy or
+ * misaligned does nothing, and says HOLDFAST_INVALID_ARGUMENT, false or 0; of one that was never written to it is undefined.
+ * Destroy in this order: locks, owners, then clients and quorums, whose watchdogs may go before or after them. An assertion
+ * ends the program where a lock outlives its owner or its client.
+ *
+ * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
+ * are copied. Times are counted in milliseconds, or in what the name ends with.
+ *
+ * Thread rule: a client or a quorum and what is made of it are used by one thread at a time. Functions that say "any thread" are
+ * the exception. Errors, costs and promises are those of the C++ interface, whose headers say more (holdfast/).
+ */
+#ifndef HOLDFAST_H
+#define HOLDFAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define HOLDFAST_NOEXCEPT noexcept
+#define HOLDFAST_NUMBER : int /* As in C, it may be any number. */
+extern "C" {
+#else
+#define HOLDFAST_NOEXCEPT
+#define HOLDFAST_NUMBER
+#endif
+
+/* They may be exported from a shared library that is made of the archive. */
+#define HOLDFAST_API __attribute__((visibility("default")))
+#define HOLDFAST_WARN_UNUSED __attribute__((warn_unused_result))
+
+/* ---- Outcomes ------------------------------------------------------------------------------------------------------------
+ * Three-valued outcomes stay three-valued: HOLDFAST_OK is yes; HOLDFAST_OUTCOME_UNKNOWN and HOLDFAST_TIMED_OUT are neither yes
+ * nor no. holdfast/status.hpp says what each one means.
+ */
+typedef enum holdfast_status HOLDFAST_NUMBER {
+  HOLDFAST_OK,
+
+  HOLDFAST_LOCK_BUSY, /* Somebody else holds the lock. Not an error. */
+
+  /* Yours. */
+  HOLDFAST_INVALID_ARGUMENT,
+  HOLDFAST_NOT_HELD,
+  HOLDFAST_ALREADY_HELD,
+  HOLDFAST_UPGRADE_REFUSED,
+  HOLDFAST_PERMITS_DIFFER,
+  HOLDFAST_BUFFER_TOO_SMALL,
+  HOLDFAST_TOO_MANY_REQUESTS,
+  HOLDFAST_CANCELLED,
+  HOLDFAST_FORKED,
+
+  /* The wire's. */
+  HOLDFAST_NOT_CONNECTED,
+  HOLDFAST_CONNECT_FAILED,
+  HOLDFAST_NAME_NOT_RESOLVED,
+  HOLDFAST_TRANSPORT_CLOSED,
+  HOLDFAST_TIMED_OUT,
+  HOLDFAST_TLS_FAILED,
+
+  /* The peer's. */
+  HOLDFAST_PROTOCOL_ERROR,
+
+  /* The server's. */
+  HOLDFAST_AUTH_REQUIRED,
+  HOLDFAST_AUTH_FAILED,
+  HOLDFAST_NO_PERMISSION,
+  HOLDFAST_READ_ONLY,
+  HOLDFAST_LOADING,
+  HOLDFAST_OUT_OF_MEMORY,
+  HOLDFAST_BUSY_SCRIPT,
+  HOLDFAST_NO_SCRIPT,
+  HOLDFAST_WRONG_TYPE,
+  HOLDFAST_TOO_FEW_REPLICAS,
+  HOLDFAST_STALE_REPLICA,
+  HOLDFAST_DISK_ERROR,
+  HOLDFAST_MOVED,
+  HOLDFAST_ASK,
+  HOLDFAST_CLUSTER_DOWN,
+  HOLDFAST_CROSS_SLOT,
+  HOLDFAST_TRY_AGAIN,
+  HOLDFAST_TOO_MANY_CLIENTS,
+  HOLDFAST_DENIED,
+  HOLDFAST_UNKNOWN_COMMAND,
+  HOLDFAST_SERVER_ERROR,
+
+  /* The world's. */
+  HOLDFAST_LOCK_LOST,
+  HOLDFAST_NO_QUORUM,
+  HOLDFAST_SAME_MACHINE,
+  HOLDFAST_SYSTEM_ERROR,
+  HOLDFAST_NO_ENTROPY,
+
+  /* Nobody's. */
+  HOLDFAST_OUTCOME_UNKNOWN /* The reply was lost: it may have run or not. */
+} holdfast_status;
+
+/* Such as "lock_busy"; "invalid" for a number that is none. Never NULL, and never freed. Any thread. */
+HOLDFAST_API const char* holdfast_status_name(holdfast_status status) HOLDFAST_NOEXCEPT;
+/* One sentence each: what happened, and what to do about it. Any thread. */
+HOLDFAST_API const char* holdfast_status_cause(holdfast_status status) HOLDFAST_NOEXCEPT;
+HOLDFAST_API const char* holdfast_status_remedy(holdfast_status status) HOLDFAST_NOEXCEPT;
+
+/* ---- Storage -------------------------------------------------------------------------------------------------------------
+ * In bytes, the same on every machine. src/c ties them to the types of C++.
+ */
+#define HOLDFAST_ALIGNMENT 8
+#define HOLDFAST_CLIENT_SIZE 16448        /* Of it 16 KiB for the client, all its buffers included. */
+#define HOLDFAST_LOCK_SIZE 768            /* A lock of any kind. */
+#define HOLDFAST_OWNER_SIZE 64            /* An owner without its places. */
+#define HOLDFAST_OWNER_PLACE_SIZE 640     /* One for each name that an owner has locks of, two for a read/write lock. */
+#define HOLDFAST_WATCHDOG_SIZE 32832      /* A watchdog without its places. */
+#define HOLDFAST_WATCHDOG_PLACE_SIZE 120  /* One for each hold that is kept at the same time. */
+#define HOLDFAST_QUORUM_SIZE 2752         /* A quorum without its nodes. */
+#define HOLDFAST_QUORUM_NODE_SIZE 16384   /* One for each server. */
+#define HOLDFAST_QUORUM_VOTE_SIZE 544     /* One for each lock on a quorum and server. */
+#define HOLDFAST_QUORUM_WATCHDOG_SIZE 320 /* However many holds it keeps. */
+#define HOLDFAST_NODES_MAX 9
+#define HOLDFAST_KEY_SIZE_MAX 256
+#define HOLDFAST_NAMES_MAX 8
+
+#ifdef __cplusplus
+#define HOLDFAST_STORAGE(name, size)                       \
+  typedef struct name {                                    \
+    alignas(HOLDFAST_ALIGNMENT) unsigned char bytes[size]; \
+  } name
+#else
+#define HOLDFAST_STORAGE(name, size)                        \
+  typedef struct name {                                     \
+    _Alignas(HOLDFAST_ALIGNMENT) unsigned char bytes[size]; \
+  } name
+#endif
+HOLDFAST_STORAGE(holdfast_client, HOLDFAST_CLIENT_SIZE);
+HOLDFAST_STORAGE(holdfast_lock, HOLDFAST_LOCK_SIZE);
+HOLDFAST_STORAGE(holdfast_owner, HOLDFAST_OWNER_SIZE);
+HOLDFAST_STORAGE(holdfast_owner_place, HOLDFAST_OWNER_PLACE_SIZE);
+HOLDFAST_STORAGE(holdfast_watchdog, HOLDFAST_WATCHDOG_SIZE);
+HOLDFAST_STORAGE(holdfast_watchdog_place, HOLDFAST_WATCHDOG_PLACE_SIZE);
+HOLDFAST_STORAGE(holdfast_quorum, HOLDFAST_QUORUM_SIZE);
+HOLDFAST_STORAGE(holdfast_quorum_node, HOLDFAST_QUORUM_NODE_SIZE);
+HOLDFAST_STORAGE(holdfast_quorum_vote, HOLDFAST_QUORUM_VOTE_SIZE);
+HOLDFAST_STORAGE(holdfast_quorum_watchdog, HOLDFAST_QUORUM_WATCHDOG_SIZE);
+
+/* For languages that do not read this header: the size of the object of that name, such as "holdfast_lock", in bytes; 0 where
+ * there is none. Storage is aligned to HOLDFAST_ALIGNMENT bytes. Any thread. */
+HOLDFAST_API size_t holdfast_size_of(const char* object) HOLDFAST_NOEXCEPT;
+
+/* ---- Time ----------------------------------------------------------------------------------------------------------------
+ * Instants are nanoseconds of CLOCK_BOOTTIME (CLOCK_MONOTONIC where there is none).
+ */
+#define HOLDFAST_NEVER INT64_MAX        /* An instant that does not come. */
+#define HOLDFAST_WAIT_FOREVER INT64_MAX /* A wait without an end. */
+#define HOLDFAST_UNLIMITED INT64_MAX    /* The remaining time of a key without a TTL. */
+
+/* Any thread. */
+HOLDFAST_API int64_t holdfast_now_ns(void) HOLDFAST_NOEXCEPT;
+
+/* ---- Client --------------------------------------------------------------------------------------------------------------
+ * One connection to one server, for any number of locks. It reconnects by itself. TLS is not offered in C: `rediss://` is
+ * refused.
+ */
+typedef struct holdfast_client_config {
+  const char* host;        /* "127.0.0.1" */
+  uint16_t port;           /* 6379 */
+  const char* socket_path; /* A Unix socket; where it is set, host and port are not used. */
+  const char* user;        /* The default user. */
+  const char* password;    /* No AUTH. */
+  const char* client_name; /* For CLIENT LIST: "holdfast". An empty text: none. */
+  int database;
+  int64_t connect_timeout_ms; /* Over all addresses, the handshake included: 2 s. */
+  int64_t request_timeout_ms; /* From the send of a request to its reply: 1 s. */
+  int64_t stall_timeout_ms;   /* With nothing received for so long, the connection is closed: 5 s. */
+  int64_t max_poll_ms;        /* Who waits by push asks again after so long at most. */
+  int64_t spin_us;            /* Polls the socket so long before the process sleeps: not at all. At most 10,000. */
+  bool no_native_delete;      /* Releases never go by the server's own compare-and-delete. */
+} holdfast_client_config;
+
+/* Not connected yet. No I/O. */
+HOLDFAST_API holdfast_status holdfast_client_init(holdfast_client* client) HOLDFAST_NOEXCEPT;
+/* Closes the connection. Does not block. REQUIRES: its locks and owners are destroyed. */
+HOLDFAST_API void holdfast_client_destroy(holdfast_client* client) HOLDFAST_NOEXCEPT;
+
+/* `redis://[[user][:password]@]host[:port][/database]`, or `unix://[[user][:password]@]/path[?db=database]`. Blocks for the
+ * connect timeout at most; a resolver may take longer. After a failure the next call of a lock tries again.
+ * Errors: HOLDFAST_INVALID_ARGUMENT (holdfast_client_problem() says why); the wire's; the server's; HOLDFAST_CANCELLED. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_client_connect(holdfast_client* client,
+                                                                          const char* url) HOLDFAST_NOEXCEPT;
+/* The same by settings. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
+holdfast_client_connect_with(holdfast_client* client, const holdfast_client_config* config) HOLDFAST_NOEXCEPT;
+/* Sends what waits to be sent, where that does not block, and closes. */
+HOLDFAST_API void holdfast_client_close(holdfast_client* client) HOLDFAST_NOEXCEPT;
+HOLDFAST_API bool holdfast_client_connected(const holdfast_client* client) HOLDFAST_NOEXCEPT;
+/* After HOLDFAST_INVALID_ARGUMENT of a connect: the setting that was wrong, and in `reason`, unless that is NULL, a sentence
+ * about it. NULL where nothing was wrong. Never contains the password. */
+HOLDFAST_API const char* holdfast_client_problem(const holdfast_client* client, const char** reason) HOLDFAST_NOEXCEPT;
+/* The server's own words about the last refusal. Fills in `text` as snprintf() does, and gives the size that it has without its
+ * NUL: where that is `size` or more, it was cut. */
+HOLDFAST_API size_t holdfast_client_error_text(const holdfast_client* client, char* text,
+                                               size_t size) HOLDFAST_NOEXCEPT;
+/* For programs without a watchdog: renews what is due, tells what is to be told, and gives the instant to call it again, in
+ * nanoseconds; HOLDFAST_NEVER where there is nothing to do. Blocks for some request timeouts at most. */
+HOLDFAST_API int64_t holdfast_client_tend(holdfast_client* client) HOLDFAST_NOEXCEPT;
+/* Ends the call in progress, or the next one, with HOLDFAST_CANCELLED. Any thread; safe in a signal handler. */
+HOLDFAST_API void holdfast_client_cancel(holdfast_client* client) HOLDFAST_NOEXCEPT;
+
+/* ---- Locks ---------------------------------------------------------------------------------------------------------------
+ * One object for every kind, on one server and on a quorum. A setting that a kind does not have is refused.
+ */
+typedef struct holdfast_lock_options {
+  int64_t
+      lease_ms; /* [5, 86,400,000]. The automatic lease: 30 s, kept alive by the watchdog, or by holdfast_client_tend(). */
+  int64_t drift_ms;        /* lease / 100 + 2. Below the lease. */
+  bool kept;               /* Kept alive as with the automatic lease, whatever its length. */
+  size_t key_size;         /* The key has so many bytes, whichever: up to its NUL. Not of a multi lock. */
+  bool announce;           /* A mutex: its release wakes those who wait. */
+  bool fence;              /* A mutex, reentrant and fair lock: a grant comes with a number that grows. */
+  int64_t node_timeout_ms; /* On a quorum: how long a server has to answer. lease / 20, at least 5. */
+  int64_t min_validity_ms; /* On a quorum: a grant with less than this left counts as none. */
+} holdfast_lock_options;
+
+/* Each makes a lock; nothing is sent. `options` may be NULL. Errors: HOLDFAST_INVALID_ARGUMENT (a key has 1 to
+ * HOLDFAST_KEY_SIZE_MAX bytes; an option; the client or owner is none), HOLDFAST_TOO_MANY_REQUESTS (the owner has no place for
+ * one name more). Every call of the lock says so then, too, and it is to be destroyed all the same. */
+
+/* One object at a time, not reentrant; a string on the server. */
+HOLDFAST_API holdfast_status holdfast_mutex_init(holdfast_lock* lock, holdfast_client* client, const char* key,
+                                                 const holdfast_lock_options* options) HOLDFAST_NOEXCEPT;
+/* One permit of the name's; at most `permits` holders have one at a time. 0: as many as somebody else has set. */
+HOLDFAST_API holdfast_status holdfast_semaphore_init(holdfast_lock* lock, holdfast_client* client, const char* key,
+                                                     uint32_t permits,
+                                                     const holdfast_lock_options* options) HOLDFAST_NOEXCEPT;
+
+/* Who may acquire a lock again while it is held. `places` must outlive it; one for each name that it has locks of. Errors:
+ * HOLDFAST_INVALID_ARGUMENT (no places, or more than 65,535; no client). */
+HOLDFAST_API holdfast_status holdfast_owner_init(holdfast_owner* owner, holdfast_client* client,
+                                                 holdfast_owner_place* places, size_t count) HOLDFAST_NOEXCEPT;
+/* REQUIRES: its locks are destroyed. */
+HOLDFAST_API void holdfast_owner_destroy(holdfast_owner* owner) HOLDFAST_NOEXCEPT;
+
+/* Two locks of one owner, kind and name are handles of one hold. With `fence` it is Redisson's fenced lock. */
+HOLDFAST_API holdfast_status holdfast_reentrant_init(holdfast_lock* lock, holdfast_owner* owner, const char* key,
+                                                     const holdfast_lock_options* options) HOLDFAST_NOEXCEPT;
+/* A reentrant lock whose waiters stand in a queue. */
+HOLDFAST_API holdfast_status holdfast_fair_init(holdfast_lock* lock, holdfast_owner* owner, const char* key,
+                                                const holdfast_lock_options* options) HOLDFAST_NOEXCEPT;
+/* Up to HOLDFAST_NAMES_MAX names, all or none. */
+HOLDFAST_API holdfast_status holdfast_multi_init(holdfast_lock* lock, holdfast_owner* owner, const char* const* names,
+                                                 size_t count, const holdfast_lock_options* options) HOLDFAST_NOEXCEPT;
+/* Many readers or one writer: two objects, one for each side, which are one lock. A lease of `read` is 30 s at most. They are
+ * destroyed together, by holdfast_lock_destroy() of either: until then both must be there; that of the other does nothing. The
+ * options' key_size is taken of `read_options`. */
+HOLDFAST_API holdfast_status holdfast_read_write_init(holdfast_lock* read, holdfast_lock* write, holdfast_owner* owner,
+                                                      const char* key, const holdfast_lock_options* read_options,
+                                                      const holdfast_lock_options* write_options) HOLDFAST_NOEXCEPT;
+
+/* Posts the release of a hold that is left. Does not block. */
+HOLDFAST_API void holdfast_lock_destroy(holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+
+/* What the init said. */
+HOLDFAST_API holdfast_status holdfast_lock_configuration(const holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+
+/* One attempt: one send, one receive. Blocks for the request timeout at most, and for the connect timeout where it must connect
+ * first. Errors: HOLDFAST_LOCK_BUSY; HOLDFAST_ALREADY_HELD; HOLDFAST_LOCK_LOST of a reentrant lock whose lost hold was not
+ * released as often as it was acquired; unknown outcomes, whose grants are taken back; the wire's; the server's. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_lock_try_acquire(holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* Attempts until it is granted or the wait is over, and a request timeout longer at most. 0: one attempt. It lives through lost
+ * connections. Errors: the last attempt's; HOLDFAST_CANCELLED; HOLDFAST_INVALID_ARGUMENT (the wait is below 0). */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_lock_acquire(holdfast_lock* lock,
+                                                                        int64_t wait_ms) HOLDFAST_NOEXCEPT;
+/* Extends the lease, counted from now. Errors: HOLDFAST_NOT_HELD; HOLDFAST_LOCK_LOST, which is final; others: not extended as
+ * far as we know, and the hold goes on until its end. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_lock_renew(holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* Lets go, and waits for the server's word. Whatever it says, this acquisition is over from the call on. Errors:
+ * HOLDFAST_NOT_HELD; HOLDFAST_LOCK_LOST (what was done last may not have been protected); unknown outcomes, which are followed
+ * by a compensation. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_lock_release(holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* The same without waiting: never blocks. Errors: HOLDFAST_NOT_HELD; HOLDFAST_LOCK_LOST; HOLDFAST_TOO_MANY_REQUESTS: the server
+ * is told later. */
+HOLDFAST_API holdfast_status holdfast_lock_post_release(holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* You have stopped what needed a lost hold: the next acquire begins a new one. Errors: HOLDFAST_ALREADY_HELD;
+ * HOLDFAST_NOT_HELD. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_lock_forget_loss(holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+
+/* Any thread; no I/O. True implies that no other client was told that it holds the lock. */
+HOLDFAST_API bool holdfast_lock_held(const holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* Held, but a renewal failed or is overdue. Any thread. */
+HOLDFAST_API bool holdfast_lock_at_risk(const holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* Whole milliseconds until the hold ends, rounded down; 0 where nothing is held. Any thread. */
+HOLDFAST_API int64_t holdfast_lock_remaining_ms(const holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* The instant when it ends; 0 where nothing is held. Any thread. */
+HOLDFAST_API int64_t holdfast_lock_valid_until_ns(const holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* When to renew; HOLDFAST_NEVER where nothing is held. */
+HOLDFAST_API int64_t holdfast_lock_renewal_due_ns(const holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* How often it was acquired and not released. */
+HOLDFAST_API uint32_t holdfast_lock_hold_count(const holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* Of the last grant; 0 where there was none, and without the option. */
+HOLDFAST_API uint64_t holdfast_lock_fence(const holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+/* Asks the server how long the lock is held still, whoever holds it: 0 where it is free, HOLDFAST_UNLIMITED without a TTL. On
+ * failure the output is untouched. Errors: as an attempt; HOLDFAST_INVALID_ARGUMENT of a lock on a quorum, which is on no one
+ * server. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
+holdfast_lock_remaining_on_server_ms(holdfast_lock* lock, int64_t* remaining_ms) HOLDFAST_NOEXCEPT;
+
+/* ---- Keeping -------------------------------------------------------------------------------------------------------------
+ * A watchdog is a thread that renews what is held, over a connection of its own.
+ */
+typedef void (*holdfast_callback)(void* context) HOLDFAST_NOEXCEPT;
+
+typedef enum holdfast_keep {
+  HOLDFAST_KEEP_AUTOMATIC, /* Holds with the automatic lease, or `kept`. */
+  HOLDFAST_KEEP_ALWAYS,
+  HOLDFAST_KEEP_NEVER
+} holdfast_keep;
+
+typedef struct holdfast_keep_options {
+  int keep; /* A holdfast_keep. */
+  /* Called once a hold at most: the first doubt, and the end; not after a release has begun. From the watchdog's thread, where
+   * only what any thread may call is called; or at the end of a call of the client. It may not throw, longjmp() or block. */
+  holdfast_callback on_at_risk;
+  holdfast_callback on_lost;
+  void* context;
+  int64_t max_hold_ms; /* Counted from the grant; an older hold is not renewed any more. Unlimited. */
+  int64_t liveness_ms; /* Renewed only while holdfast_lock_tick() was called within so long. Off. */
+} holdfast_keep_options;
+
+/* Of holds from the next one on. Errors: HOLDFAST_INVALID_ARGUMENT; HOLDFAST_ALREADY_HELD. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
+holdfast_lock_keep(holdfast_lock* lock, const holdfast_keep_options* options) HOLDFAST_NOEXCEPT;
+/* The application is alive. Any thread. */
+HOLDFAST_API void holdfast_lock_tick(holdfast_lock* lock) HOLDFAST_NOEXCEPT;
+
+/* `places` must outlive it. Errors: HOLDFAST_INVALID_ARGUMENT (no places). */
+HOLDFAST_API holdfast_status holdfast_watchdog_init(holdfast_watchdog* watchdog, holdfast_watchdog_place* places,
+                                                    size_t count) HOLDFAST_NOEXCEPT;
+/* Stops, and detaches its clients. REQUIRES: nothing is held that it keeps; none of its clients is in a call. */
+HOLDFAST_API void holdfast_watchdog_destroy(holdfast_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+/* Starts the thread; the client's holds from the next one on are kept. Errors: HOLDFAST_NOT_CONNECTED,
+ * HOLDFAST_ALREADY_HELD (it runs), HOLDFAST_SYSTEM_ERROR (no thread), HOLDFAST_FORKED. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_watchdog_start(holdfast_watchdog* watchdog,
+                                                                          holdfast_client* client) HOLDFAST_NOEXCEPT;
+/* One client more, of the same server; NULL for `watchdog`: its holds are kept by holdfast_client_tend() from the next one on.
+ * Errors: HOLDFAST_INVALID_ARGUMENT (the watchdog is none, and not NULL). */
+HOLDFAST_API holdfast_status holdfast_client_attach(holdfast_client* client,
+                                                    holdfast_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+/* Ends the thread, and waits for it: holds run out unless they are renewed otherwise. */
+HOLDFAST_API void holdfast_watchdog_stop(holdfast_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+
+/* ---- Several servers -----------------------------------------------------------------------------------------------------
+ * A lock on a quorum is held while a majority of independent servers holds it (Redlock). proto/redlock.md says when that is
+ * safe.
+ */
+typedef struct holdfast_quorum_config {
+  int64_t max_lease_ms;  /* The longest lease of any client of this quorum: 30 s. One setting for all of them. */
+  bool no_restart_guard; /* A restarted server votes at once. Only where servers keep what they have answered. */
+} holdfast_quorum_config;
+
+/* `nodes` must outlive it: 1 to HOLDFAST_NODES_MAX. No I/O. */
+HOLDFAST_API holdfast_status holdfast_quorum_init(holdfast_quorum* quorum, holdfast_quorum_node* nodes,
+                                                  size_t count) HOLDFAST_NOEXCEPT;
+/* Closes. Does not block. REQUIRES: its locks are destroyed. */
+HOLDFAST_API void holdfast_quorum_destroy(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
+/* Connects to all at once; HOLDFAST_OK when a majority is there and may vote. `config` may be NULL. Blocks for the connect
+ * timeout at most. Errors: HOLDFAST_INVALID_ARGUMENT (a URL; too many nodes), HOLDFAST_SAME_MACHINE, HOLDFAST_NO_QUORUM: it
+ * goes on connecting whenever it is used; HOLDFAST_CANCELLED; HOLDFAST_ALREADY_HELD. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
+holdfast_quorum_connect(holdfast_quorum* quorum, const char* const* urls, size_t count,
+                        const holdfast_quorum_config* config) HOLDFAST_NOEXCEPT;
+HOLDFAST_API void holdfast_quorum_close(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
+/* A majority is. */
+HOLDFAST_API bool holdfast_quorum_connected(const holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
+/* What keeps this server from voting, or the outcome of its last request. */
+HOLDFAST_API holdfast_status holdfast_quorum_node_status(const holdfast_quorum* quorum, size_t node) HOLDFAST_NOEXCEPT;
+/* Which servers did not vote in what failed last, and why. As holdfast_client_error_text(). */
+HOLDFAST_API size_t holdfast_quorum_error_text(holdfast_quorum* quorum, char* text, size_t size) HOLDFAST_NOEXCEPT;
+/* As the functions of a client. */
+HOLDFAST_API int64_t holdfast_quorum_tend(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
+HOLDFAST_API void holdfast_quorum_cancel(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
+
+/* A mutex on all of them. The quorum must have been connected before: else HOLDFAST_NOT_CONNECTED. `votes` must outlive the
+ * lock, one for each server. */
+HOLDFAST_API holdfast_status holdfast_redlock_init(holdfast_lock* lock, holdfast_quorum* quorum,
+                                                   holdfast_quorum_vote* votes, size_t count, const char* key,
+                                                   const holdfast_lock_options* options) HOLDFAST_NOEXCEPT;
+
+HOLDFAST_API holdfast_status holdfast_quorum_watchdog_init(holdfast_quorum_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+/* As that of a watchdog. */
+HOLDFAST_API void holdfast_quorum_watchdog_destroy(holdfast_quorum_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+/* Starts the thread; what the quorum holds, and will hold, is kept. Errors: as holdfast_watchdog_start(). */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
+holdfast_quorum_watchdog_start(holdfast_quorum_watchdog* watchdog, holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
+HOLDFAST_API void holdfast_quorum_watchdog_stop(holdfast_quorum_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+//
+// The sizes of the objects by their names, for languages that do not read holdfast.h.
+#include "objects.hpp"
+
+size_t holdfast_size_of(const char* object) noexcept {
+  static constexpr struct {
+    const char* name;
+    std::size_t size;
+  } sizes[] = {
+#define HOLDFAST_SIZE(name) {#name, sizeof(name)}
+      HOLDFAST_SIZE(holdfast_client),        HOLDFAST_SIZE(holdfast_lock),
+      HOLDFAST_SIZE(holdfast_owner),         HOLDFAST_SIZE(holdfast_owner_place),
+      HOLDFAST_SIZE(holdfast_watchdog),      HOLDFAST_SIZE(holdfast_watchdog_place),
+      HOLDFAST_SIZE(holdfast_quorum),        HOLDFAST_SIZE(holdfast_quorum_node),
+      HOLDFAST_SIZE(holdfast_quorum_vote),   HOLDFAST_SIZE(holdfast_quorum_watchdog),
+      HOLDFAST_SIZE(holdfast_client_config), HOLDFAST_SIZE(holdfast_lock_options),
+      HOLDFAST_SIZE(holdfast_keep_options),  HOLDFAST_SIZE(holdfast_quorum_config),
+#undef HOLDFAST_SIZE
+  };
+  const holdfast::ByteView wanted = object;
+  for (const auto& each : sizes)
+    if (wanted == each.name) return each.size;
+  return 0;
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+//
+// What the C interface says without a server: its statuses, its sizes, and what is no object.
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "holdfast.h"
+#include "holdfast/holdfast.hpp"
+#include "printers.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+// In zeroed storage, as a static object of C.
+template <class Storage>
+std::unique_ptr<Storage> zeroed() {
+  auto storage = std::make_unique<Storage>();
+  std::memset(storage.get(), 0, sizeof(Storage));
+  return storage;
+}
+
+// Every call of what is no lock.
+void expect_no_lock(holdfast_lock* lock) {
+  int64_t remaining = 7;
+  const holdfast_keep_options keep = {};
+  for (const holdfast_status status :
+       {holdfast_lock_configuration(lock), holdfast_lock_try_acquire(lock), holdfast_lock_acquire(lock, 0),
+        holdfast_lock_renew(lock), holdfast_lock_release(lock), holdfast_lock_post_release(lock),
+        holdfast_lock_forget_loss(lock), holdfast_lock_keep(lock, &keep),
+        holdfast_lock_remaining_on_server_ms(lock, &remaining)})
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, status);
+  TEST_ASSERT_EQUAL(7, remaining);
+  TEST_ASSERT_FALSE(holdfast_lock_held(lock));
+  TEST_ASSERT_FALSE(holdfast_lock_at_risk(lock));
+  TEST_ASSERT_EQUAL(0, holdfast_lock_remaining_ms(lock));
+  TEST_ASSERT_EQUAL(0, holdfast_lock_valid_until_ns(lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_NEVER, holdfast_lock_renewal_due_ns(lock));
+  TEST_ASSERT_EQUAL(0U, holdfast_lock_hold_count(lock));
+  TEST_ASSERT_EQUAL(0U, holdfast_lock_fence(lock));
+  holdfast_lock_tick(lock);
+  holdfast_lock_destroy(lock);
+}
+
+}  // namespace
+
+TEST(test_a_status_should_have_the_number_and_the_texts_that_it_has_in_cpp) {
+  for (int number = 0; number < status_count; ++number) {
+    const auto ours = static_cast<Status>(number);
+    const auto theirs = static_cast<holdfast_status>(number);
+    TEST_ASSERT_EQUAL(std::string(to_string(ours)), std::string(holdfast_status_name(theirs)));
+    TEST_ASSERT_EQUAL(std::string(cause(ours)), std::string(holdfast_status_cause(theirs)));
+    TEST_ASSERT_EQUAL(std::string(remedy(ours)), std::string(holdfast_status_remedy(theirs)));
+  }
+  TEST_ASSERT_EQUAL(std::string("lock_busy"), std::string(holdfast_status_name(HOLDFAST_LOCK_BUSY)));
+  TEST_ASSERT_EQUAL(status_count, HOLDFAST_OUTCOME_UNKNOWN + 1);
+}
+
+// C has no closed enumeration: a number of another library's comes in here some day.
+TEST(test_a_number_that_is_no_status_should_have_a_name_all_the_same) {
+  for (const int number : {status_count, 255, 256, 300, -1, INT32_MAX, INT32_MIN}) {
+    TEST_MESSAGE(number);
+    const auto status = static_cast<holdfast_status>(number);
+    TEST_ASSERT_EQUAL(std::string("invalid"), std::string(holdfast_status_name(status)));
+    TEST_ASSERT_TRUE(holdfast_status_cause(status) != nullptr);
+    TEST_ASSERT_TRUE(holdfast_status_remedy(status) != nullptr);
+  }
+}
+
+TEST(test_the_sizes_should_be_found_by_name) {
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_CLIENT_SIZE}, holdfast_size_of("holdfast_client"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_LOCK_SIZE}, holdfast_size_of("holdfast_lock"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_OWNER_PLACE_SIZE}, holdfast_size_of("holdfast_owner_place"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_QUORUM_WATCHDOG_SIZE}, holdfast_size_of("holdfast_quorum_watchdog"));
+  TEST_ASSERT_EQUAL(sizeof(holdfast_lock_options), holdfast_size_of("holdfast_lock_options"));
+  TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_size_of("holdfast_loc"));
+  TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_size_of(""));
+  TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_size_of(nullptr));
+}
+
+// Storage is not thrown away: what is promised is at most a quarter larger than what is used.
+TEST(test_a_size_should_be_near_that_of_its_object) {
+  if (sizeof(void*) != 8) return;  // Promised for machines of 64 bits; others need less.
+  TEST_ASSERT_TRUE(HOLDFAST_CLIENT_SIZE < sizeof(Client) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_LOCK_SIZE < sizeof(Mutex) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_WATCHDOG_SIZE < sizeof(Watchdog) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_WATCHDOG_PLACE_SIZE < (sizeof(RenewalSchedule::Place) + 4) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_QUORUM_VOTE_SIZE < sizeof(QuorumVote) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_QUORUM_SIZE + HOLDFAST_QUORUM_NODE_SIZE * 9 < sizeof(Quorum<9>) * 5 / 4);
+}
+
+TEST(test_what_is_no_lock_should_refuse_every_call) {
+  expect_no_lock(nullptr);
+  const auto lock = zeroed<holdfast_lock>();
+  expect_no_lock(lock.get());
+  expect_no_lock(reinterpret_cast<holdfast_lock*>(lock->bytes + 1));
+
+  const auto client = zeroed<holdfast_client>();
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_mutex_init(lock.get(), client.get(), "k", nullptr));
+  expect_no_lock(lock.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_mutex_init(nullptr, client.get(), "k", nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(lock.get(), client.get(), "k", nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_configuration(lock.get()));
+  const auto copy = std::make_unique<holdfast_lock>(*lock);
+  expect_no_lock(copy.get());
+  // A client's storage is no lock's, whatever a cast says.
+  expect_no_lock(reinterpret_cast<holdfast_lock*>(client.get()));
+  holdfast_lock_destroy(lock.get());
+  expect_no_lock(lock.get());
+  holdfast_client_destroy(client.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect(client.get(), "redis://127.0.0.1"));
+  holdfast_client_destroy(client.get());
+}
+
+TEST(test_what_is_no_client_no_owner_no_watchdog_and_no_quorum_should_be_refused) {
+  const auto client = zeroed<holdfast_client>();
+  const auto owner = zeroed<holdfast_owner>();
+  const auto place = zeroed<holdfast_owner_place>();
+  const auto watchdog = zeroed<holdfast_watchdog>();
+  const auto watchdog_place = zeroed<holdfast_watchdog_place>();
+  const auto quorum = zeroed<holdfast_quorum>();
+  const auto node = zeroed<holdfast_quorum_node>();
+  const auto vote = zeroed<holdfast_quorum_vote>();
+  const auto keeper = zeroed<holdfast_quorum_watchdog>();
+  const auto lock = zeroed<holdfast_lock>();
+  const auto other = zeroed<holdfast_lock>();
+  const char* const names[] = {"a", "b"};
+  char text[8] = "before";
+  const char* reason = "before";
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect_with(client.get(), nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_attach(client.get(), nullptr));
+  TEST_ASSERT_FALSE(holdfast_client_connected(client.get()));
+  TEST_ASSERT_TRUE(holdfast_client_problem(client.get(), &reason) == nullptr);
+  TEST_ASSERT_TRUE(reason == nullptr);
+  TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_client_error_text(client.get(), text, sizeof text));
+  TEST_ASSERT_EQUAL(std::string(), std::string(text));
+  TEST_ASSERT_EQUAL(HOLDFAST_NEVER, holdfast_client_tend(client.get()));
+  holdfast_client_cancel(client.get());
+  holdfast_client_close(client.get());
+
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_owner_init(owner.get(), client.get(), place.get(), 1));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_reentrant_init(lock.get(), owner.get(), "k", nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_fair_init(lock.get(), owner.get(), "k", nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_multi_init(lock.get(), owner.get(), names, 2, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT,
+                    holdfast_read_write_init(lock.get(), other.get(), owner.get(), "k", nullptr, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_semaphore_init(lock.get(), client.get(), "k", 1, nullptr));
+  expect_no_lock(lock.get());
+  expect_no_lock(other.get());
+
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_watchdog_init(watchdog.get(), nullptr, 1));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_watchdog_init(watchdog.get(), watchdog_place.get(), 0));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_watchdog_start(watchdog.get(), client.get()));
+  holdfast_watchdog_stop(watchdog.get());
+  holdfast_watchdog_destroy(watchdog.get());
+
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_init(quorum.get(), node.get(), 0));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_init(quorum.get(), node.get(), HOLDFAST_NODES_MAX + 1));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), names, 1, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_node_status(quorum.get(), 0));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT,
+                    holdfast_redlock_init(lock.get(), quorum.get(), vote.get(), 1, "k", nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_quorum_watchdog_init(keeper.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_watchdog_start(keeper.get(), quorum.get()));
+  holdfast_quorum_watchdog_destroy(keeper.get());
+
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_quorum_init(quorum.get(), node.get(), 1));
+  TEST_ASSERT_EQUAL(HOLDFAST_NOT_CONNECTED,
+                    holdfast_redlock_init(lock.get(), quorum.get(), vote.get(), 1, "k", nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_NOT_CONNECTED, holdfast_lock_try_acquire(lock.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), names, 2, nullptr));
+  const char* const none[] = {nullptr};
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), none, 1, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), nullptr, 1, nullptr));
+  holdfast_lock_destroy(lock.get());
+  holdfast_quorum_destroy(quorum.get());
+  TEST_ASSERT_FALSE(holdfast_quorum_connected(quorum.get()));
+}
+
+TEST(test_a_setting_that_a_kind_does_not_have_should_be_refused) {
+  const auto client = zeroed<holdfast_client>();
+  const auto owner = zeroed<holdfast_owner>();
+  const auto places = std::make_unique<holdfast_owner_place[]>(2);
+  const auto lock = zeroed<holdfast_lock>();
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_owner_init(owner.get(), client.get(), places.get(), 2));
+  const auto mutex = [&](const char* key, const holdfast_lock_options& options) {
+    const holdfast_status status = holdfast_mutex_init(lock.get(), client.get(), key, &options);
+    TEST_ASSERT_EQUAL(status, holdfast_lock_configuration(lock.get()));
+    if (status != HOLDFAST_OK) TEST_ASSERT_EQUAL(status, holdfast_lock_try_acquire(lock.get()));
+    holdfast_lock_destroy(lock.get());
+    return status;
+  };
+  const auto reentrant = [&](const holdfast_lock_options& options) {
+    const holdfast_status status = holdfast_reentrant_init(lock.get(), owner.get(), "k", &options);
+    holdfast_lock_destroy(lock.get());
+    return status;
+  };
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, mutex("k", {}));
+  holdfast_lock_options options = {};
+  options.announce = options.fence = true;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, mutex("k", options));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, reentrant(options));
+  options.announce = false;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, reentrant(options));
+  for (int64_t holdfast_lock_options::*const field :
+       {&holdfast_lock_options::node_timeout_ms, &holdfast_lock_options::min_validity_ms}) {
+    options = {};
+    options.*field = 10;
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, mutex("k", options));
+  }
+  for (const int64_t lease : {int64_t{-1}, int64_t{4}, int64_t{86'400'001}, INT64_MAX, INT64_MIN}) {
+    options = {};
+    options.lease_ms = lease;
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, mutex("k", options));
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, reentrant(options));
+  }
+  options = {};
+  options.drift_ms = -1;
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, mutex("k", options));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, mutex(nullptr, {}));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, mutex("", {}));
+  const std::string longest(HOLDFAST_KEY_SIZE_MAX, 'k');
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, mutex(longest.c_str(), {}));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, mutex((longest + "k").c_str(), {}));
+  options = {};
+  options.key_size = HOLDFAST_KEY_SIZE_MAX + 1;
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, mutex((longest + "k").c_str(), options));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, mutex(nullptr, options));
+
+  // Names of a multi lock, and a place too few.
+  const char* const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
+  const char* const odd[] = {"a", nullptr};
+  const auto multi = [&](const char* const* list, std::size_t count, const holdfast_lock_options* wanted) {
+    const holdfast_status status = holdfast_multi_init(lock.get(), owner.get(), list, count, wanted);
+    holdfast_lock_destroy(lock.get());
+    return status;
+  };
+  options = {};
+  options.key_size = 1;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, multi(names, HOLDFAST_NAMES_MAX, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, multi(names, HOLDFAST_NAMES_MAX + 1, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, multi(names, 0, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, multi(nullptr, 2, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, multi(odd, 2, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, multi(names, 2, &options));
+  const auto read = zeroed<holdfast_lock>();
+  const auto write = zeroed<holdfast_lock>();
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT,
+                    holdfast_read_write_init(read.get(), read.get(), owner.get(), "rw", nullptr, nullptr));
+  expect_no_lock(read.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_OK,
+                    holdfast_read_write_init(read.get(), write.get(), owner.get(), "rw", nullptr, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_TOO_MANY_REQUESTS, holdfast_reentrant_init(lock.get(), owner.get(), "k", nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_TOO_MANY_REQUESTS, holdfast_lock_try_acquire(lock.get()));
+  holdfast_lock_destroy(lock.get());
+  // Either side takes both away.
+  holdfast_lock_destroy(write.get());
+  expect_no_lock(read.get());
+  expect_no_lock(write.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, reentrant({}));
+
+  holdfast_owner_destroy(owner.get());
+  holdfast_client_destroy(client.get());
+}
+
+TEST(test_a_configuration_should_be_checked_and_its_problem_named) {
+  const auto client = zeroed<holdfast_client>();
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(client.get()));
+  const auto problem_after = [&](const holdfast_client_config& config) {
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect_with(client.get(), &config));
+    const char* reason = nullptr;
+    const char* const field = holdfast_client_problem(client.get(), &reason);
+    TEST_ASSERT_TRUE(field != nullptr && reason != nullptr);
+    return std::string(field);
+  };
+  holdfast_client_config config = {};
+  config.database = -1;
+  TEST_ASSERT_EQUAL(std::string("database"), problem_after(config));
+  config = {};
+  config.request_timeout_ms = -1;
+  TEST_ASSERT_EQUAL(std::string("request_timeout"), problem_after(config));
+  config = {};
+  config.connect_timeout_ms = INT64_MAX;
+  TEST_ASSERT_EQUAL(std::string("connect_timeout"), problem_after(config));
+  config = {};
+  config.spin_us = 10'001;
+  TEST_ASSERT_EQUAL(std::string("spin"), problem_after(config));
+  config = {};
+  const std::string longer(600, 'p');
+  config.password = longer.c_str();
+  TEST_ASSERT_EQUAL(std::string("password"), problem_after(config));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect(client.get(), nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect(client.get(), "rediss://127.0.0.1"));
+  TEST_ASSERT_TRUE(holdfast_client_problem(client.get(), nullptr) != nullptr);
+  holdfast_client_destroy(client.get());
+}
