@@ -7,7 +7,7 @@
 declare -rA package_of=(
   [meson]=meson [ninja]=ninja-build [pkg-config]=pkg-config [python3]=python3
   [g++]=g++ [clang++]=clang [ld.lld]=lld [clang-tidy]=clang-tidy [clang-format]=clang-format
-  [redis-server]=redis-server [valgrind]=valgrind [strace]=strace
+  [redis-server]=redis-server [cmake]=cmake [valgrind]=valgrind [strace]=strace
   [doctest/doctest.h]=doctest-dev [CLI/CLI.hpp]=libcli11-dev [asio.hpp]=libasio-dev
   [benchmark/benchmark.h]=libbenchmark-dev [hiredis/hiredis.h]=libhiredis-dev
   [clang-runtime]=libclang-rt-dev [llvm-symbolizer]=llvm [llvm-cov]=llvm [llvm-profdata]=llvm
@@ -26,7 +26,7 @@ readonly needs_coverage=("${needs_build[@]}" "${needs_clang[@]}" llvm-cov llvm-p
   lua5.1/lua.h)
 readonly needs_demo=("${needs_build[@]}" redis-server CLI/CLI.hpp)
 readonly needs_fuzz=("${needs_build[@]}" "${needs_clang[@]}")
-readonly needs_quick=("${needs_demo[@]}" doctest/doctest.h sqlite3.h lua5.1/lua.h valgrind strace)
+readonly needs_quick=("${needs_demo[@]}" doctest/doctest.h sqlite3.h lua5.1/lua.h valgrind strace cmake)
 readonly needs_sim=("${needs_build[@]}" CLI/CLI.hpp doctest/doctest.h lua5.1/lua.h)
 readonly needs_mutate=("${needs_sim[@]}" python-clang)
 # The languages of the interop suite. CI installs them; elsewhere a test whose language is missing is skipped, and says so.

@@ -3,57 +3,16 @@
 #
 # usage: check.sh SOURCE-ROOT
 #
-# Uses holdfast as its users do: as a Meson subproject, and installed, by pkg-config. Takes a real lock each time, where
+# Uses holdfast as its users do: as a Meson subproject, and installed, by pkg-config and CMake. Takes a real lock each time, where
 # Asio is there in a coroutine too. Exits 77 (skipped) where there is no server to lock on.
 set -euo pipefail
 
 source_root=$(readlink -f "${1:?usage: check.sh SOURCE-ROOT}")
 here=$source_root/tests/consumer
 work=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-consumer.XXXXXX")
-server_pid=
 
-# A sanitizer's or a wrapper's settings of the build that runs us are not the consumer's.
-unset CFLAGS CXXFLAGS LDFLAGS DESTDIR
-
-clean_up() {
-  if [[ -n $server_pid ]]; then kill "$server_pid" 2>/dev/null || true; wait "$server_pid" 2>/dev/null || true; fi
-  rm -rf "$work"
-}
-trap clean_up EXIT
-
-fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
-
-quietly() {  # quietly COMMAND...: its output only if it fails
-  "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$*"; }
-}
-
-find_server() {
-  local candidate
-  IFS=: read -ra candidates <<<"${HOLDFAST_SERVERS:-redis-server:valkey-server}"
-  for candidate in "${candidates[@]}"; do
-    if command -v "$candidate"; then return 0; fi
-  done
-  echo "skipped: no redis-server and no valkey-server" >&2
-  exit 77
-}
-
-start_server() {
-  local server
-  server=$(find_server) || exit $?
-  "$server" --port 0 --unixsocket "$work/socket" --save '' --appendonly no --dir "$work" >"$work/server.log" 2>&1 &
-  server_pid=$!
-  for _ in {1..200}; do
-    if [[ -S $work/socket ]]; then return 0; fi
-    kill -0 "$server_pid" 2>/dev/null || break
-    sleep 0.05
-  done
-  cat "$work/server.log" >&2
-  fail "$server did not start"
-}
-
-lock_with() {  # lock_with PROGRAM: must say that it held the lock
-  [[ $("$1" "unix://$work/socket") == 'held: yes' ]] || fail "$1 did not lock"
-}
+# shellcheck source=/dev/null
+source "$here/consumer.sh"
 
 as_subproject() {
   local project=$work/project
@@ -92,8 +51,9 @@ print(" ".join(t["name"] for t in ours if t["type"] not in ("static library", "s
   [[ -z $others ]] || fail "the subproject brings its own targets along: $others"
 }
 
+prefix=$work/prefix
 as_package() {
-  local prefix=$work/prefix flags
+  local flags
   quietly meson setup "$work/build" "$source_root" --prefix "$prefix" \
     -Dtests=disabled -Dfuzz=disabled -Dcli=disabled -Dasio=disabled
   quietly nice meson install -C "$work/build"
@@ -144,6 +104,24 @@ as_package_in_c() {
   done
 }
 
+# What Meson has installed, for CMake.
+as_package_by_cmake() {
+  if ! command -v cmake >/dev/null; then echo "skipped: installed, by CMake, which is not here"; return 0; fi
+  quietly cmake -S "$here/cmake" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror'
+  quietly nice cmake --build "$work/cmake"
+  lock_with "$work/cmake/locker"
+  "$work/cmake/codec" || fail "the codec did not read a reply"
+  if [[ -e $work/cmake/coroutine ]]; then lock_with "$work/cmake/coroutine"; fi
+  echo "ok: installed, by CMake"
+  # A project that has no compiler for C++.
+  quietly cmake -S "$here/cmake" -B "$work/cmake-c" -G Ninja -DLANGUAGE=C -DCMAKE_PREFIX_PATH="$prefix" \
+    -DPROGRAM_IN_C="$source_root/examples/c/minimal.c"
+  quietly cmake --build "$work/cmake-c"
+  [[ $("$work/cmake-c/in-c" "unix://$work/socket" | tail -n 1) == 'acquire and release: ok' ]] || fail "C did not lock"
+  echo "ok: installed, by CMake in C"
+}
+
 as_package_with_asio() {
   local flags compiler
   quietly meson configure "$work/build" -Dasio=auto
@@ -174,3 +152,4 @@ as_subproject_without_asio
 as_package
 as_package_in_c
 as_package_with_asio
+as_package_by_cmake

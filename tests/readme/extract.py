@@ -29,9 +29,10 @@ MARKS = {
 KEPT = {"fenced", "asio"}
 KEPT_WORDS = re.compile(r"automatic lease|\bkept\b|\bkeeps\b|renew")
 
-# No C++ and no command: how another project's meson.build names us and a program in C (tests/consumer does both), and the tree of
-# our folders.
-OTHER_BLOCKS = {"meson": "dependency('holdfast'", "c": "#include <holdfast.h>", "": "include/holdfast/"}
+# No C++ and no command: how another project names us by Meson and CMake, and a program in C (tests/consumer does all three), and the
+# tree of our folders.
+OTHER_BLOCKS = {"meson": "dependency('holdfast'", "c": "#include <holdfast.h>",
+                "cmake": "holdfast::holdfast", "": "include/holdfast/"}
 
 URL = r"redis://(\d+(?:\.\d+){3})"
 
