@@ -14,17 +14,34 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-consumer.XXXXXX")
 # shellcheck source=/dev/null
 source "$here/consumer.sh"
 
+# As a release is: a tarball, and a wrap file that says which dependencies come out of it. What is in the tarball is what lies in
+# the source tree, committed or not.
+wrap_of_tarball() {  # wrap_of_tarball SUBPROJECTS
+  local tarball=$1/packagefiles/holdfast.tar.gz
+  mkdir -p "$1/packagefiles"
+  tar -C "$source_root" --exclude=./build --exclude=./.git --transform 's|^\.|holdfast-release|' -czf "$tarball" .
+  cat >"$1/holdfast.wrap" <<WRAP
+[wrap-file]
+directory = holdfast-release
+source_filename = holdfast.tar.gz
+source_hash = $(sha256sum "$tarball" | cut -d' ' -f1)
+
+[provide]
+dependency_names = holdfast, holdfast-proto, holdfast-asio, holdfast-tls
+WRAP
+}
+
 as_subproject() {
   local project=$work/project
   mkdir -p "$project/subprojects"
   cp "$here"/meson.build "$here"/*.cpp "$project"
-  ln -s "$source_root" "$project/subprojects/holdfast"
+  wrap_of_tarball "$project/subprojects"
   quietly meson setup "$project/build" "$project"
   nothing_of_ours_but_libraries "$project/build"
   quietly nice ninja -C "$project/build"
   lock_with "$project/build/locker"
   "$project/build/codec" || fail "the codec did not read a reply"
-  echo "ok: as a subproject"
+  echo "ok: as a subproject, by a wrap file from a tarball"
   if [[ -e $project/build/coroutine ]]; then
     lock_with "$project/build/coroutine"
     echo "ok: as a subproject, with Asio"

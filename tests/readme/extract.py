@@ -32,7 +32,8 @@ KEPT_WORDS = re.compile(r"automatic lease|\bkept\b|\bkeeps\b|renew")
 # No C++ and no command: how another project names us by Meson and CMake, and a program in C (tests/consumer does all three), and the
 # tree of our folders.
 OTHER_BLOCKS = {"meson": "dependency('holdfast'", "c": "#include <holdfast.h>",
-                "cmake": "holdfast::holdfast", "": "include/holdfast/"}
+                "cmake": "holdfast::holdfast",
+                "ini": "[provide]", "": "include/holdfast/"}
 
 URL = r"redis://(\d+(?:\.\d+){3})"
 
