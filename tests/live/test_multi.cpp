@@ -17,6 +17,12 @@
 static void setUp() {}
 static void tearDown() {}
 
+// One text is no list of names: that each of its characters were one does not compile.
+static_assert(!std::is_constructible_v<MultiLock, Owner&, char (&)[8]> &&
+              !std::is_constructible_v<MultiLock, Owner&, const char (&)[8]> &&
+              !std::is_constructible_v<MultiLock, Owner&, const char*> &&
+              std::is_constructible_v<MultiLock, Owner&, const char* (&)[2]>);
+
 namespace {
 
 std::string text_of(ByteView bytes) { return std::string(bytes.string_view()); }
