@@ -380,7 +380,7 @@ HOLDFAST_API holdfast_status holdfast_quorum_init(holdfast_quorum* quorum, holdf
                                                   size_t count) HOLDFAST_NOEXCEPT;
 /* Closes. Does not block. REQUIRES: its locks are destroyed. */
 HOLDFAST_API void holdfast_quorum_destroy(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
-/* Connects to all at once; HOLDFAST_OK when a majority is there and may vote. `config` may be NULL. Blocks for the connect
+/* Connects to all at once, with the default timeouts; HOLDFAST_OK when a majority is there and may vote. `config` may be NULL. Blocks for the connect
  * timeout at most. Errors: HOLDFAST_INVALID_ARGUMENT (a URL; too many nodes), HOLDFAST_SAME_MACHINE, HOLDFAST_NO_QUORUM: it
  * goes on connecting whenever it is used; HOLDFAST_CANCELLED; HOLDFAST_ALREADY_HELD. */
 HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
