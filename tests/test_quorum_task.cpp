@@ -447,6 +447,26 @@ TEST(test_reentry_should_be_granted_for_the_lease_that_it_wants_or_not_at_all) {
   }
 }
 
+TEST(test_lease_that_is_wanted_should_be_permitted_and_not_that_of_another_handle) {
+  constexpr QuorumTiming shorter = {.lease = 1s};
+  constexpr QuorumTiming longer = {.lease = 20s};
+  TaskDesk desk(reentrant_kind, {.max_lease = 2s});
+  TEST_ASSERT_EQUAL(Status::invalid_argument, desk.task.permit(nullptr, desk.now));
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.permit(&shorter, desk.now));
+  desk.task.begin_acquire(desk.now, desk.now, desk.now + 1s, &shorter);
+  TEST_ASSERT_EQUAL(desk.all, desk.ask());
+  desk.answer_all(granted);
+  desk.keep();
+  desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.permit(nullptr, desk.now));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, desk.task.permit(&longer, desk.now));
+  // What is held is raised, and never shortened.
+  TaskDesk held(reentrant_kind);
+  held.hold();
+  held.roll.begin(3, {.max_lease = 2s}, held.now);
+  TEST_ASSERT_EQUAL(Status::invalid_argument, held.task.permit(&shorter, held.now));
+}
+
 TEST(test_only_the_last_release_should_want_room) {
   TaskDesk desk(reentrant_kind);
   desk.hold();

@@ -35,6 +35,7 @@
 namespace holdfast {
 
 class QuorumLock;
+class QuorumRecord;
 
 class QuorumClient {
  public:
@@ -112,6 +113,7 @@ class QuorumClient {
   void leave() noexcept;
 
  private:
+  friend class QuorumRecord;
   friend class QuorumLock;
   friend class QuorumPushEar;
   friend class QuorumWatchdog;
@@ -119,7 +121,7 @@ class QuorumClient {
   // While one stands the quorum is its owner's, and a watchdog's thread keeps away. With a lock: also from its functions.
   class Turn {
    public:
-    explicit Turn(const QuorumClient& quorum, const QuorumLock* lock = nullptr) noexcept : quorum_(quorum) {
+    explicit Turn(const QuorumClient& quorum, const QuorumRecord* lock = nullptr) noexcept : quorum_(quorum) {
       if (quorum.attachment_.keeper != nullptr) quorum.take_turn(lock);
     }
     ~Turn() {
@@ -131,7 +133,7 @@ class QuorumClient {
    private:
     const QuorumClient& quorum_;
   };
-  void take_turn(const QuorumLock* lock) const noexcept;
+  void take_turn(const QuorumRecord* lock) const noexcept;
   void give_turn() const noexcept;
   void call_back(void (*call)(void* context) noexcept, void* context) noexcept;
 
@@ -177,7 +179,7 @@ class QuorumClient {
     return end_of_wait(now_ + nodes_[0].connection.config().connect_timeout);
   }
   [[nodiscard]] Instant tend_next() const noexcept;
-  void tend_due(const QuorumLock* but = nullptr) noexcept;
+  void tend_due(const QuorumRecord* but = nullptr) noexcept;
   void tend_holds() noexcept;
   void tell_holds() noexcept;
 
@@ -188,7 +190,7 @@ class QuorumClient {
   RandomSource random_;
   Instant now_;
   Instant looked_at_;  // When the sockets were last waited for.
-  QuorumLock* first_ = nullptr;
+  QuorumRecord* first_ = nullptr;
   mutable QuorumKeeper::Attachment attachment_{.quorum = this};
   Extra* extra_ = nullptr;
   std::size_t extra_count_ = 0;

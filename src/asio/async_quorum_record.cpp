@@ -65,7 +65,7 @@ void AsyncQuorumRecord::start_acquire(Duration wait, Completion& completion, Asy
   const Instant now = core_->begin();
   Status refused = may_start();
   if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
-  if (refused == Status::ok) refused = core_->roll().permit(machine_);
+  if (refused == Status::ok) refused = task_.permit(nullptr, now);
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
   task_.begin_acquire(now, now + wait, core_->end_of_wait(now + wait));
@@ -79,7 +79,7 @@ void AsyncQuorumRecord::start_renew(Duration timeout, Completion& completion, As
   Status refused = may_start();
   if (refused == Status::ok && timeout < Duration::zero()) refused = Status::invalid_argument;
   if (refused != Status::ok) return core_->complete(completion, refused);
-  (void)core_->roll().permit(machine_);  // So that error_text() has the reason, where it is refused.
+  (void)task_.permit(nullptr, now);  // So that error_text() has the reason, where it is refused.
   begin(completion, handle);
   task_.begin(Call::renew, timeout == Duration::zero() ? core_->request_deadline() : now + timeout);
   proceed();

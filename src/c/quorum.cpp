@@ -59,13 +59,17 @@ class PlacedRedlock : private PlacedVotes, public QuorumLock {
  public:
   PlacedRedlock(QuorumClient& quorum, const LockKind& kind, holdfast_quorum_vote* votes, std::size_t count,
                 ByteView key, const QuorumTiming& timing) noexcept
-      : PlacedVotes(kind, votes, count), QuorumLock(quorum, kind, pointers_, count, Key(key), timing, ways) {}
+      : PlacedVotes(kind, votes, count),
+        QuorumLock(record_),
+        record_(quorum, kind, pointers_, count, Key(key), timing, ways) {}
   ~PlacedRedlock() = default;
 
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  static constexpr Ways ways = {.draw_ordinal = nullptr, .run_listening = run_listening};
+  static constexpr QuorumRecord::Ways ways = {.draw_ordinal = nullptr, .run_listening = run_listening};
+
+  QuorumRecord record_;
 };
 
 }  // namespace

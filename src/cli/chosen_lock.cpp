@@ -63,10 +63,10 @@ void ChosenLock::make_lock(SeveralServers& several) {
       redlock_ = &several.place.emplace<RedlockMutex<nodes_max>>(several.quorum, name, timing, mutex_options);
       break;
     case Kind::reentrant:
-      redlock_ = &several.place.emplace<RedlockReentrantLock<nodes_max>>(several.quorum, name, timing);
+      redlock_ = &several.place.emplace<RedlockReentrantLock<nodes_max>>(several.owner, name, timing);
       break;
     case Kind::fenced:
-      redlock_ = &several.place.emplace<RedlockFencedLock<nodes_max>>(several.quorum, name, timing);
+      redlock_ = &several.place.emplace<RedlockFencedLock<nodes_max>>(several.owner, name, timing);
       break;
     case Kind::fair:
     case Kind::read:

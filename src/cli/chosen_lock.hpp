@@ -82,6 +82,7 @@ class ChosenLock {
   };
   struct SeveralServers {
     Quorum<nodes_max> quorum;
+    QuorumOwnerOf<nodes_max, 1> owner{quorum};
     std::variant<std::monostate, RedlockMutex<nodes_max>, RedlockReentrantLock<nodes_max>, RedlockFencedLock<nodes_max>>
         place;
   };

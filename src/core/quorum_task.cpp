@@ -15,14 +15,14 @@ constexpr Duration busy_poll = std::chrono::seconds(1);
 
 }  // namespace
 
-void QuorumTask::prepare() noexcept {
+void QuorumTask::prepare(const QuorumTiming& timing) noexcept {
   const KeptConfig& config = roll_.node(0).config();
   settings_ = {.request_timeout = config.request_timeout,
                .connect_timeout = config.connect_timeout,
                .max_poll = config.max_poll,
                .unknown_poll = busy_poll,
                .spread = WaitSpread::whole,
-               .room_timeout = machine_.timing().effective_node_timeout(),
+               .room_timeout = timing.effective_node_timeout(),
                .one_node = false};
   reentering_ = fleeting_ = false;
 }
@@ -58,6 +58,13 @@ bool QuorumTask::enough_room(NodeSet with_room, NodeSet awaited, Instant now) co
   return (awaited & voters) == 0 && count_of(static_cast<NodeSet>(voters & with_room)) >= machine_.majority();
 }
 
+Status QuorumTask::permit(const QuorumTiming* timing, Instant now) noexcept {
+  const LockTiming kept = machine_.timing().lock();
+  if (timing == nullptr) return roll_.permit(kept.effective_lease());
+  const bool raises = machine_.held(now);  // A shorter one changes nothing then.
+  return roll_.permit((raises ? kept.raised_by(timing->lock()) : timing->lock()).effective_lease());
+}
+
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
 void QuorumTask::ask(const Token& token, NodeSet with_room, Instant now) noexcept {
@@ -77,7 +84,7 @@ void QuorumTask::ask(const Token& token, NodeSet with_room, Instant now) noexcep
 }
 
 Status QuorumTask::ask_to_acquire(const Token& token, NodeSet with_room, Instant now, Instant& until) noexcept {
-  if (const Status status = roll_.permit(machine_); status != Status::ok) return status;
+  if (const Status status = permit(timing_, now); status != Status::ok) return status;
   if (now >= life_.end()) return Status::timed_out;
   fleeting_ = false;
   reentering_ = machine_.kind().reentrant && machine_.held(now);

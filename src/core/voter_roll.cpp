@@ -236,9 +236,9 @@ void VoterRoll::demote(NodeSet nodes, Instant now) noexcept {
   }
 }
 
-Status VoterRoll::permit(const QuorumMachine& machine) noexcept {
-  const bool permitted = machine.permitted(config_.max_lease);
-  refused_lease_ = permitted ? Duration::zero() : machine.timing().lock().effective_lease();
+Status VoterRoll::permit(Duration lease) noexcept {
+  const bool permitted = lease <= config_.max_lease;
+  refused_lease_ = permitted ? Duration::zero() : lease;
   return permitted ? Status::ok : Status::invalid_argument;
 }
 

@@ -8,7 +8,7 @@ void MixedLockSet::find(const AnyLock& lock, LockPlace& found) noexcept {
   const QuorumLock& many = *lock.many();
   found.node_count = many.quorum().nodes();
   for (std::size_t node = 0; node < found.node_count; ++node) found.nodes[node] = &many.quorum().node(node).config();
-  found.kind = &many.kind();
+  found.kind = &many.record_->machine().kind();
   found.key = many.key();
   found.sort();
 }

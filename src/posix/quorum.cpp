@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "holdfast/detail/quorum_lock.hpp"
+#include "holdfast/detail/quorum_record.hpp"
 #include "holdfast/url.hpp"
 #include "poll_sockets.hpp"
 #include "wait_for.hpp"
@@ -28,7 +28,7 @@ constexpr Duration idle_max = std::chrono::seconds(1);
 
 // ---- Whose turn it is --------------------------------------------------------------------------------------------
 
-void QuorumClient::take_turn(const QuorumLock* lock) const noexcept {
+void QuorumClient::take_turn(const QuorumRecord* lock) const noexcept {
   if (random_.forked())
     attachment_.keeper = nullptr;  // The parent's.
   else if (attachment_.depth++ == 0)
@@ -195,7 +195,7 @@ void QuorumClient::look_at(std::size_t index) noexcept {
   (void)nodes_[index].connection.handle_ready(now_);
   const NodeSet changed = roll_.introduce(index, now_);
   if (roll_.moved(index)) nodes_[index].connection.session().forget_compensations();
-  for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
+  for (QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_)
     for (NodeSet left = changed; left != 0; left = static_cast<NodeSet>(left & (left - 1)))
       if (const auto node = static_cast<std::size_t>(__builtin_ctz(left)); node < lock->machine_.nodes())
         lock->machine_.meet(node, roll_.server(node), roll_.excluded(node));
@@ -236,7 +236,7 @@ Status QuorumClient::begin() noexcept {
     wait_until(now_);
     move();
   }
-  for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
+  for (QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_)
     if (lock->machine_.owed() != 0 && !lock->orphaned()) lock->catch_up();
   return Status::ok;
 }
@@ -245,7 +245,7 @@ void QuorumClient::dispatch(Node& node) noexcept {
   Reply reply;
   while (node.connection.session().poll_reply(reply, now_)) {
     const auto& vote = *static_cast<const QuorumVote*>(reply.tag.requester);
-    static_cast<QuorumLock*>(vote.owner)->take_reply(vote.node, reply);
+    static_cast<QuorumRecord*>(vote.owner)->take_reply(vote.node, reply);
   }
   if (node.connection.session().ready() && !roll_.introduced(index_of(node))) look_at(index_of(node));
 }
@@ -347,7 +347,7 @@ bool QuorumClient::expects_bytes() const noexcept {
 std::size_t QuorumClient::compensations_pending() const noexcept {
   const Turn turn(*this);
   std::size_t pending = roll_.compensations_pending();
-  for (const QuorumLock* lock = first_; lock != nullptr; lock = lock->next_)
+  for (const QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_)
     pending += static_cast<std::size_t>(__builtin_popcount(lock->machine_.owed()));
   return pending;
 }
@@ -362,7 +362,7 @@ void QuorumClient::transmit_all() noexcept {
 
 Instant QuorumClient::tend_next() const noexcept {
   Instant next = Instant::max();
-  for (const QuorumLock* lock = first_; lock != nullptr; lock = lock->next_) {
+  for (const QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_) {
     if (lock->orphaned() || !lock->kept()) continue;
     next = earlier(next, lock->machine_.poll_timeout());
     if (lock->may_renew(now_)) next = earlier(next, lock->machine_.renewal_due());
@@ -382,8 +382,8 @@ Instant QuorumClient::tend() noexcept {
 
 // Asks for the renewals that are due, and waits for none: who waits for something else deals with the answers as they come.
 // The lock that a call waits for has an answer of its own to come.
-void QuorumClient::tend_due(const QuorumLock* but) noexcept {
-  for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_) {
+void QuorumClient::tend_due(const QuorumRecord* but) noexcept {
+  for (QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_) {
     if (lock == but || lock->orphaned()) continue;
     if (lock->machine_.poll_timeout() <= now_ || lock->machine_.owed() != 0) lock->catch_up();
     if (!lock->kept() || lock->machine_.renewal_due() > now_ || !lock->may_renew(now_)) continue;
@@ -400,7 +400,7 @@ void QuorumClient::tend_holds() noexcept {
     move();
     open = false;
     Instant then = earlier(until, next_timeout());
-    for (QuorumLock* lock = first_; lock != nullptr; lock = lock->next_) {
+    for (QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_) {
       if (lock->orphaned()) continue;
       lock->catch_up();
       if (!lock->machine_.waiting() || !lock->kept()) continue;
@@ -416,8 +416,8 @@ void QuorumClient::tend_holds() noexcept {
 
 // A callback may release, acquire or destroy any lock: after each, the list is read anew.
 void QuorumClient::tell_holds() noexcept {
-  for (QuorumLock* lock = first_; lock != nullptr;) {
-    QuorumLock* const next = lock->next_;
+  for (QuorumRecord* lock = first_; lock != nullptr;) {
+    QuorumRecord* const next = lock->next_;
     const bool told = lock->keeping_.has_news() && !lock->orphaned();
     if (told) lock->tell();
     lock = told ? first_ : next;

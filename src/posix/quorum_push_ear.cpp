@@ -11,7 +11,7 @@ namespace holdfast {
 
 class QuorumPushEar final : public QuorumEar {
  public:
-  explicit QuorumPushEar(QuorumLock& lock) noexcept
+  explicit QuorumPushEar(QuorumRecord& lock) noexcept
       : lock_(lock), quorum_(*lock.quorum_), count_(lock.machine_.nodes()) {}
 
   void leave(bool with_lock) noexcept {
@@ -101,7 +101,7 @@ class QuorumPushEar final : public QuorumEar {
     return push.timeout(quorum_.roll_.introduced(index));
   }
 
-  QuorumLock& lock_;
+  QuorumRecord& lock_;
   QuorumClient& quorum_;
   std::size_t count_;
   Subscriber::Waiter* waiters_[nodes_max] = {};
@@ -109,7 +109,7 @@ class QuorumPushEar final : public QuorumEar {
   bool refused_ = false;  // By all nodes: the call polls.
 };
 
-Status run_listening(QuorumLock& lock) noexcept {
+Status run_listening(QuorumRecord& lock) noexcept {
   QuorumPushEar ear(lock);
   const Status status = lock.run(&ear);
   ear.leave(status == Status::ok);

@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "holdfast/clock.hpp"
-#include "holdfast/detail/quorum_lock.hpp"
+#include "holdfast/detail/quorum_record.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/quorum.hpp"
 #include "start_thread.hpp"
@@ -49,7 +49,7 @@ struct QuorumWatchdog::Watch {
 
 // Whom to call.
 struct QuorumWatchdog::News {
-  const QuorumLock* lock = nullptr;
+  const QuorumRecord* lock = nullptr;
   Keeping::Callback call = nullptr;
   void* context = nullptr;
 };
@@ -62,7 +62,7 @@ QuorumWatchdog::~QuorumWatchdog() {
   stop();
   if (inherited()) return;
   while (attached_ != nullptr) {
-    for (const QuorumLock* lock = attached_->quorum->first_; lock != nullptr; lock = lock->next_)
+    for (const QuorumRecord* lock = attached_->quorum->first_; lock != nullptr; lock = lock->next_)
       HOLDFAST_ASSERT(!lock->kept() || lock->valid_until() == Instant());  // What it keeps goes first, or is released.
     detach(*this, *attached_);
   }
@@ -130,7 +130,7 @@ void QuorumWatchdog::detach(QuorumClient& quorum) noexcept {
 
 // ---- What the owners' threads call -------------------------------------------------------------------------------
 
-void QuorumWatchdog::take(QuorumKeeper& keeper, Attachment& attachment, const QuorumLock* lock) noexcept {
+void QuorumWatchdog::take(QuorumKeeper& keeper, Attachment& attachment, const QuorumRecord* lock) noexcept {
   auto& self = static_cast<QuorumWatchdog&>(keeper);
   const Lock guard(self);
   while (attachment.used || (lock != nullptr && self.telling_ == lock))
@@ -222,7 +222,7 @@ bool QuorumWatchdog::visit(Attachment& attachment, Watch& watch) noexcept {
 // With nothing to keep, to tell or to take back, a quorum is left alone.
 bool QuorumWatchdog::needed(const QuorumClient& quorum) noexcept {
   std::size_t pending = quorum.roll_.compensations_pending();
-  for (const QuorumLock* lock = quorum.first_; lock != nullptr && pending == 0; lock = lock->next_)
+  for (const QuorumRecord* lock = quorum.first_; lock != nullptr && pending == 0; lock = lock->next_)
     if (!lock->orphaned())
       pending += lock->machine_.owed() != 0 || lock->keeping_.has_news() ||
                  (lock->kept() && lock->machine_.valid_until() != Instant());
@@ -233,7 +233,7 @@ bool QuorumWatchdog::needed(const QuorumClient& quorum) noexcept {
 Instant QuorumWatchdog::next_of(const QuorumClient& quorum) noexcept {
   const Instant now = quorum.now_;
   Instant next = earlier(quorum.tend_next(), quorum.next_timeout());
-  for (const QuorumLock* lock = quorum.first_; lock != nullptr; lock = lock->next_) {
+  for (const QuorumRecord* lock = quorum.first_; lock != nullptr; lock = lock->next_) {
     if (lock->orphaned()) continue;
     if (lock->keeping_.has_news()) next = earlier(next, now);
     if (lock->kept() && lock->machine_.renewal_due() <= now && !lock->may_renew(now) && !lock->keeping_.too_old(now))
@@ -249,7 +249,7 @@ Instant QuorumWatchdog::move(QuorumClient& quorum, Watch& watch) noexcept {
   quorum.wait_until(quorum.now_, false);
   quorum.move();
   quorum.tend_due();
-  for (QuorumLock* lock = quorum.first_; lock != nullptr; lock = lock->next_)
+  for (QuorumRecord* lock = quorum.first_; lock != nullptr; lock = lock->next_)
     if (!lock->orphaned()) lock->catch_up();
   quorum.transmit_all();
   for (std::size_t index = 0; index < quorum.nodes(); ++index) {
@@ -267,7 +267,7 @@ Instant QuorumWatchdog::move(QuorumClient& quorum, Watch& watch) noexcept {
 
 // The first that there is.
 QuorumWatchdog::News QuorumWatchdog::news_of(QuorumClient& quorum) noexcept {
-  for (QuorumLock* lock = quorum.first_; lock != nullptr; lock = lock->next_) {
+  for (QuorumRecord* lock = quorum.first_; lock != nullptr; lock = lock->next_) {
     if (lock->orphaned() || !lock->keeping_.has_news()) continue;
     News news = {.lock = lock, .context = lock->keeping_.options().context};
     if (lock->keeping_.take_news(news.call) != Keeping::News::none && news.call != nullptr) return news;

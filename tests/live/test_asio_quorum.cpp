@@ -28,6 +28,7 @@
 #include "name_buffer.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
+#include "sole_redlock.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -440,7 +441,7 @@ TEST_ON_NODES(test_release_should_wake_the_waiter_and_leave_no_subscription, 3) 
   ReadySide side(nodes.configs());
   Quorum<3> quorum;
   TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
-  RedlockReentrantLock<3> holder(quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> holder(quorum, "k", calm);
   AsyncRedlockReentrantLock<3> waiter(*side.quorum, "k", calm);
   for (int turn = 0; turn < 3; ++turn) {
     TEST_ASSERT_EQUAL(Status::ok, holder.acquire(20s));

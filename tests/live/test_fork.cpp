@@ -15,6 +15,7 @@
 #include "live_nodes.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
+#include "sole_redlock.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -298,7 +299,7 @@ TEST_ON_NODES(test_child_should_have_nothing_of_its_parents_quorum_and_can_begin
   TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
   auto mutex = std::make_unique<RedlockMutex<3>>(quorum, "m", QuorumTiming{.lease = 60s, .node_timeout = 12s});
   auto left = std::make_unique<RedlockMutex<3>>(quorum, "left", QuorumTiming{.lease = 60s, .node_timeout = 12s});
-  RedlockFencedLock<3> lock(quorum, "k", {.lease = 60s, .node_timeout = 12s});
+  SoleRedlock<RedlockFencedLock, 3> lock(quorum, "k", {.lease = 60s, .node_timeout = 12s});
   TEST_ASSERT_EQUAL(Status::ok, mutex->try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, left->try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
@@ -316,7 +317,7 @@ TEST_ON_NODES(test_child_should_have_nothing_of_its_parents_quorum_and_can_begin
     WRONG_UNLESS(mutex->renew() == Status::forked);
     WRONG_UNLESS(lock.try_acquire() == Status::lock_busy);
     WRONG_UNLESS(mutex->acquire(50ms) == Status::lock_busy);
-    RedlockFencedLock<3> mine(quorum, "mine", {.lease = 60s, .node_timeout = 12s});
+    SoleRedlock<RedlockFencedLock, 3> mine(quorum, "mine", {.lease = 60s, .node_timeout = 12s});
     WRONG_UNLESS(mine.acquire(10s) == Status::ok && mine.acquire(10s) == Status::ok);
     WRONG_UNLESS(mine.hold_count() == 2 && mine.renew() == Status::ok);
     child.say(text_of(mine.token().bytes()));

@@ -9,6 +9,7 @@
 #include "live_fixture.hpp"
 #include "live_nodes.hpp"
 #include "patience.hpp"
+#include "sole_redlock.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -320,7 +321,7 @@ TEST_ON_SERVER(test_mixed_set_should_hold_all_or_nothing_on_a_server_and_a_quoru
   constexpr QuorumTiming calm = {.lease = 60s, .node_timeout = 12s};
   Mutex stock(party.client, "stock", {.lease = 60s});
   RedlockMutex<3> orders(quorum, "orders", calm);
-  RedlockReentrantLock<3> more(quorum, "more", calm);
+  SoleRedlock<RedlockReentrantLock, 3> more(quorum, "more", calm);
   AnyLock locks[] = {&more, &stock, &orders};
   MixedLockSet set(locks, 3);
   TEST_ASSERT_EQUAL(Status::ok, set.configuration());

@@ -13,6 +13,7 @@
 #include "live_nodes.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
+#include "sole_redlock.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -266,7 +267,7 @@ TEST_ON_NODES(test_quorum_should_not_allocate_error_paths_included, 3) {
     outcomes[0] = connect(quorum, configs);
     HeapTrap trap;
     RedlockMutex<3> mutex(quorum, "k", {.lease = 60s, .node_timeout = 1s}, {.fence = true});
-    RedlockFencedLock<3> hash(quorum, "k", {.lease = 60s, .node_timeout = 1s});
+    SoleRedlock<RedlockFencedLock, 3> hash(quorum, "k", {.lease = 60s, .node_timeout = 1s});
     outcomes[1] = mutex.try_acquire();
     outcomes[2] = hash.try_acquire();
     outcomes[3] = mutex.renew();

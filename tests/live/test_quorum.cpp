@@ -120,8 +120,8 @@ TEST_ON_NODES(test_a_name_in_an_array_should_be_the_same_redlock_whatever_follow
   TEST_ASSERT_EQUAL(Status::lock_busy, by_address.try_acquire());
   TEST_ASSERT_EQUAL(Status::invalid_argument, nameless.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, mine.release());
-  RedlockReentrantLock<3> my_reentrant(first.quorum, ours.name, calm);
-  RedlockReentrantLock<3> their_reentrant(second.quorum, theirs.name, calm);
+  SoleRedlock<RedlockReentrantLock, 3> my_reentrant(first.quorum, ours.name, calm);
+  SoleRedlock<RedlockReentrantLock, 3> their_reentrant(second.quorum, theirs.name, calm);
   TEST_ASSERT_EQUAL(Status::ok, my_reentrant.try_acquire());
   TEST_ASSERT_EQUAL(Status::lock_busy, their_reentrant.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, my_reentrant.release());
@@ -256,8 +256,8 @@ TEST_ON_NODES(test_kept_hold_should_outlive_its_lease_by_tending, 3) {
 TEST_ON_NODES(test_reentrant_lock_should_count_here_and_be_one_hold_there, 3) {
   Side<3> side(nodes.configs());
   Side<3> rival(nodes.configs());
-  RedlockReentrantLock<3> lock(side.quorum, "k", calm);
-  RedlockReentrantLock<3> other(rival.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> lock(side.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> other(rival.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   const std::string token = text_of(lock.token().bytes());
   await_everywhere(nodes, lock);
@@ -287,7 +287,7 @@ TEST_ON_NODES(test_reentrant_lock_should_count_here_and_be_one_hold_there, 3) {
 // A hold that a majority has lost is unwound before it can be had again.
 TEST_ON_NODES(test_lost_reentrant_hold_should_be_unwound_before_it_is_acquired_anew, 3) {
   Side<3> side(nodes.configs());
-  RedlockReentrantLock<3> lock(side.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> lock(side.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   await_everywhere(nodes, lock);
@@ -305,7 +305,7 @@ TEST_ON_NODES(test_lost_reentrant_hold_should_be_unwound_before_it_is_acquired_a
 
 TEST_ON_NODES(test_loss_that_is_forgotten_should_not_have_to_be_unwound, 3) {
   Side<3> side(nodes.configs());
-  RedlockReentrantLock<3> lock(side.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> lock(side.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::not_held, lock.forget_loss());
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
@@ -351,7 +351,7 @@ TEST_ON_NODES(test_locks_of_one_quorum_should_not_mix_up_their_replies, 3) {
   RedlockMutex<3> first(side.quorum, "k", calm);
   RedlockMutex<3> same(side.quorum, "k", calm);
   RedlockMutex<3> other(side.quorum, "other", calm, {.fence = true});
-  RedlockFencedLock<3> hash(side.quorum, "hash", calm);
+  SoleRedlock<RedlockFencedLock, 3> hash(side.quorum, "hash", calm);
   for (int turn = 0; turn < 5; ++turn) {
     TEST_ASSERT_EQUAL(Status::ok, first.try_acquire());
     TEST_ASSERT_EQUAL(Status::ok, other.try_acquire());
@@ -374,7 +374,7 @@ TEST_ON_NODES(test_destructor_should_post_the_release_to_every_node, 3) {
   Side<3> side(nodes.configs());
   {
     RedlockMutex<3> mutex(side.quorum, "k", calm);
-    RedlockReentrantLock<3> hash(side.quorum, "hash", calm);
+    SoleRedlock<RedlockReentrantLock, 3> hash(side.quorum, "hash", calm);
     TEST_ASSERT_EQUAL(Status::ok, mutex.try_acquire());
     TEST_ASSERT_EQUAL(Status::ok, hash.try_acquire());
     TEST_ASSERT_EQUAL(Status::ok, hash.try_acquire());
@@ -408,7 +408,7 @@ TEST_ON_NODES(test_fence_should_grow_with_every_grant_and_be_known_to_a_majority
 
 TEST_ON_NODES(test_fence_of_a_reentrant_lock_should_be_its_first_acquisitions, 3) {
   Side<3> side(nodes.configs());
-  RedlockFencedLock<3> lock(side.quorum, "k", calm);
+  SoleRedlock<RedlockFencedLock, 3> lock(side.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   const std::uint64_t fence = lock.fence();
   TEST_ASSERT_TRUE(fence > 0);
@@ -497,8 +497,8 @@ TEST_ON_NODES(test_quorum_of_nine_should_bear_four_and_no_fifth, 9) {
 TEST_ON_NODES(test_release_should_wake_the_waiter_and_leave_no_subscription, 3) {
   Side<3> holding(nodes.configs());
   Side<3> waiting(nodes.configs());
-  RedlockReentrantLock<3> ours(holding.quorum, "k", calm);
-  RedlockReentrantLock<3> theirs(waiting.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> ours(holding.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> theirs(waiting.quorum, "k", calm);
   for (int turn = 0; turn < 3; ++turn) {
     hold_everywhere(nodes, ours);
     Waiting waiter(theirs, 60s);
@@ -538,9 +538,9 @@ TEST_ON_NODES(test_waiter_should_be_woken_with_one_node_stopped, 3) {
   for (std::size_t stopped = 0; stopped < 3; ++stopped) {
     Side<3> holding(configs);
     Side<3> waiting(configs);
-    RedlockReentrantLock<3> ours(holding.quorum, "k", calm);
+    SoleRedlock<RedlockReentrantLock, 3> ours(holding.quorum, "k", calm);
     // Where a release has reached one node and not the other yet, a try waits for the stopped one.
-    RedlockReentrantLock<3> theirs(waiting.quorum, "k", {.lease = 60s, .node_timeout = 500ms});
+    SoleRedlock<RedlockReentrantLock, 3> theirs(waiting.quorum, "k", {.lease = 60s, .node_timeout = 500ms});
     hold_everywhere(nodes, ours);
     Waiting waiter(theirs, 60s);
     await_sleep(nodes, {0, 1, 2});
@@ -567,8 +567,8 @@ TEST_ON_NODES(test_release_that_comes_node_by_node_should_not_be_slept_over, 3) 
   Side<3> holding({LiveNodes::config_at(nodes[0].unix_url()), LiveNodes::config_at(second.url()),
                    LiveNodes::config_at(third.url())});
   Side<3> waiting(nodes.configs());
-  RedlockReentrantLock<3> ours(holding.quorum, "k", calm);
-  RedlockReentrantLock<3> theirs(waiting.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> ours(holding.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> theirs(waiting.quorum, "k", calm);
   hold_everywhere(nodes, ours);
   Waiting waiter(theirs, 60s);
   await_sleep(nodes, {0, 1, 2});
@@ -593,8 +593,8 @@ TEST_ON_NODES(test_waiter_that_may_subscribe_nowhere_should_poll, 3) {
   for (std::size_t node = 0; node < 3; ++node) nodes[node].command("ACL SETUSER default -subscribe");
   Side<3> holding(nodes.configs());
   Side<3> waiting(nodes.configs());
-  RedlockReentrantLock<3> ours(holding.quorum, "k", calm);
-  RedlockReentrantLock<3> theirs(waiting.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> ours(holding.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> theirs(waiting.quorum, "k", calm);
   hold_everywhere(nodes, ours);
   Waiting waiter(theirs, 60s);
   // It goes on asking.
@@ -612,8 +612,8 @@ TEST_ON_NODES(test_waiter_that_may_subscribe_on_one_node_should_be_woken_by_it, 
   nodes[1].command("ACL SETUSER default -subscribe");
   Side<3> holding(nodes.configs());
   Side<3> waiting(nodes.configs());
-  RedlockReentrantLock<3> ours(holding.quorum, "k", calm);
-  RedlockReentrantLock<3> theirs(waiting.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> ours(holding.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> theirs(waiting.quorum, "k", calm);
   hold_everywhere(nodes, ours);
   Waiting waiter(theirs, 60s);
   await_sleep(nodes, {2});
@@ -628,8 +628,8 @@ TEST_ON_NODES(test_waiter_that_may_subscribe_on_one_node_should_be_woken_by_it, 
 TEST_ON_NODES(test_cancel_from_another_thread_should_end_a_wait_by_push, 3) {
   Side<3> holding(nodes.configs());
   Side<3> waiting(nodes.configs());
-  RedlockReentrantLock<3> ours(holding.quorum, "k", calm);
-  RedlockReentrantLock<3> theirs(waiting.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> ours(holding.quorum, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> theirs(waiting.quorum, "k", calm);
   hold_everywhere(nodes, ours);
   const std::string token = text_of(ours.token().bytes());
   TEST_ASSERT_TRUE(nodes.all("HGETALL k", token + " 1"));

@@ -58,7 +58,7 @@ TEST_ON_NODES(test_a_lease_above_the_max_lease_of_now_should_be_neither_granted_
   TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs(), large));
   RedlockMutex<3> free(quorum, "free", calm);
   RedlockMutex<3> mutex(quorum, "mutex", calm, {.fence = true});
-  RedlockReentrantLock<3> hash(quorum, "hash", calm);
+  SoleRedlock<RedlockReentrantLock, 3> hash(quorum, "hash", calm);
   RedlockMutex<3> brief(quorum, "brief", {.lease = 2s, .node_timeout = 1s});
   TEST_ASSERT_EQUAL(Status::ok, mutex.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, hash.try_acquire());
@@ -261,7 +261,7 @@ TEST_ON_NODES(test_a_name_that_moves_to_another_nodes_server_should_not_cost_tha
                                    LiveNodes::config_at(alias.url())}));
   await_voters(quorum, 0b111);
   RedlockMutex<3> mutex(quorum, "k", {.lease = 1200ms, .node_timeout = 1s});
-  RedlockReentrantLock<3> hash(quorum, "hash", {.lease = 1200ms, .node_timeout = 1s});
+  SoleRedlock<RedlockReentrantLock, 3> hash(quorum, "hash", {.lease = 1200ms, .node_timeout = 1s});
   for (QuorumLock* const lock : {static_cast<QuorumLock*>(&mutex), static_cast<QuorumLock*>(&hash)}) {
     TEST_ASSERT_EQUAL(Status::ok, lock->keep({.keep = Keep::always}));
     TEST_ASSERT_EQUAL(Status::ok, lock->try_acquire());

@@ -108,7 +108,7 @@ TEST_ON_NODES(test_cancel_should_end_a_call_that_waits_for_replies_and_no_later_
   struct Step {
     const char* name;
     bool held;
-    std::function<Status(RedlockMutex<3>&, RedlockReentrantLock<3>&)> call;
+    std::function<Status(RedlockMutex<3>&, SoleRedlock<RedlockReentrantLock, 3>&)> call;
   };
   const Step steps[] = {
       {"try_acquire", false, [](auto& mutex, auto&) { return mutex.try_acquire(); }},
@@ -123,7 +123,7 @@ TEST_ON_NODES(test_cancel_should_end_a_call_that_waits_for_replies_and_no_later_
     Side side(nodes);
     side.connect_all();
     RedlockMutex<3> mutex(side.quorum, "k", calm);
-    RedlockReentrantLock<3> hash(side.quorum, "hash", calm);
+    SoleRedlock<RedlockReentrantLock, 3> hash(side.quorum, "hash", calm);
     if (step.held) TEST_ASSERT_EQUAL(Status::ok, mutex.try_acquire());
     if (step.held) TEST_ASSERT_EQUAL(Status::ok, hash.try_acquire());
     await_voters(side.quorum, 0b111);
@@ -228,7 +228,7 @@ TEST_ON_NODES(test_cancel_should_end_a_wait_beside_a_renewal_that_is_not_answere
     TEST_ASSERT_EQUAL(Status::ok, kept.try_acquire());
     const Instant due = kept.renewal_due();
     RedlockMutex<3> polled(side.quorum, "busy", {.lease = 60s, .node_timeout = 100ms});
-    RedlockReentrantLock<3> waited(side.quorum, "hash", {.lease = 60s, .node_timeout = 100ms});
+    SoleRedlock<RedlockReentrantLock, 3> waited(side.quorum, "hash", {.lease = 60s, .node_timeout = 100ms});
     Running running([&] { return pushed ? waited.acquire(60s) : polled.acquire(60s); });
     TEST_ASSERT_TRUE(comes([&] { return Client::now() > due - 200ms; }));
     for (Proxy& proxy : side.proxies) proxy.hold_replies_of(0);
@@ -287,7 +287,7 @@ TEST_ON_NODES(test_acquire_should_end_by_its_wait_and_one_request_timeout_when_t
       side.connect_all();
       await_voters(side.quorum, 0b111);
       RedlockMutex<3> polled(side.quorum, "busy", calm, {.fence = true});
-      RedlockReentrantLock<3> waited(side.quorum, "hash", calm);
+      SoleRedlock<RedlockReentrantLock, 3> waited(side.quorum, "hash", calm);
       const Instant start = Client::now();
       Running running([&] { return pushed ? waited.acquire(wait) : polled.acquire(wait); });
       breathe(300ms);

@@ -195,7 +195,7 @@ TEST_ON_NODES(test_node_with_another_value_under_the_key_should_cost_its_vote, 3
   TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
   nodes[0].command("RPUSH k list");
   RedlockMutex<3> mutex(quorum, "k", calm);
-  RedlockFencedLock<3> hash(quorum, "k", calm);
+  SoleRedlock<RedlockFencedLock, 3> hash(quorum, "k", calm);
   for (QuorumLock* const lock : {static_cast<QuorumLock*>(&mutex), static_cast<QuorumLock*>(&hash)}) {
     TEST_ASSERT_EQUAL(Status::ok, lock->try_acquire());
     TEST_ASSERT_FALSE(lock->held_on(0));
@@ -388,7 +388,7 @@ TEST_ON_NODES(test_node_that_comes_back_empty_should_be_repaired_by_renewals, 3)
   Quorum<3> quorum;
   TEST_ASSERT_EQUAL(Status::ok, connect(quorum, brisk(nodes.configs())));
   RedlockMutex<3> mutex(quorum, "k", calm, {.fence = true});
-  RedlockFencedLock<3> hash(quorum, "hash", calm);
+  SoleRedlock<RedlockFencedLock, 3> hash(quorum, "hash", calm);
   TEST_ASSERT_EQUAL(Status::ok, mutex.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, hash.try_acquire());
   const std::uint64_t fence = mutex.fence();
@@ -577,7 +577,7 @@ TEST_ON_NODES(test_destructors_should_release_and_not_block_on_a_stopped_node, 3
   Instant begin;
   {
     RedlockMutex<3> mutex(quorum, "k", calm);
-    RedlockReentrantLock<3> hash(quorum, "hash", calm);
+    SoleRedlock<RedlockReentrantLock, 3> hash(quorum, "hash", calm);
     TEST_ASSERT_EQUAL(Status::ok, mutex.try_acquire());
     TEST_ASSERT_EQUAL(Status::ok, hash.try_acquire());
     TEST_ASSERT_EQUAL(Status::ok, hash.try_acquire());
@@ -600,8 +600,8 @@ TEST_ON_NODES(test_waiter_should_not_be_kept_busy_by_a_node_that_grants_alone, 3
   Quorum<3> waiting;
   TEST_ASSERT_EQUAL(Status::ok, connect(holding, nodes.configs()));
   TEST_ASSERT_EQUAL(Status::ok, connect(waiting, nodes.configs()));
-  RedlockReentrantLock<3> ours(holding, "k", calm);
-  RedlockReentrantLock<3> theirs(waiting, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> ours(holding, "k", calm);
+  SoleRedlock<RedlockReentrantLock, 3> theirs(waiting, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, ours.try_acquire());
   await_everywhere(nodes, ours);
   nodes[0].command("DEL k");
@@ -624,7 +624,7 @@ TEST_ON_NODES(test_fences_should_grow_while_nodes_come_back_empty_in_turn, 3) {
   Quorum<3> quorum;
   TEST_ASSERT_EQUAL(Status::ok, connect(quorum, brisk(nodes.configs())));
   RedlockMutex<3> mutex(quorum, "k", calm, {.fence = true});
-  RedlockFencedLock<3> hash(quorum, "k", calm);
+  SoleRedlock<RedlockFencedLock, 3> hash(quorum, "k", calm);
   std::uint64_t last = 0;
   for (std::size_t turn = 0; turn < 9; ++turn) {
     RedisServer& server = nodes[turn % 3];

@@ -15,6 +15,7 @@
 #include "live_nodes.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
+#include "sole_redlock.hpp"
 
 using holdfast::QuorumWatchdog;
 
@@ -75,8 +76,8 @@ TEST_ON_NODES(test_watchdog_should_keep_redlocks_beyond_their_leases_while_the_o
   Guarded guarded(brisk(nodes));
   Told told;
   RedlockMutex<3> mutex(guarded.quorum, "m", timing, {.fence = true});
-  RedlockReentrantLock<3> hash(guarded.quorum, "h", {.lease = lease, .node_timeout = 2s});
-  RedlockFencedLock<3> fenced(guarded.quorum, "f", timing);
+  SoleRedlock<RedlockReentrantLock, 3> hash(guarded.quorum, "h", {.lease = lease, .node_timeout = 2s});
+  SoleRedlock<RedlockFencedLock, 3> fenced(guarded.quorum, "f", timing);
   RedlockMutex<3> unkept(guarded.quorum, "u", {.lease = lease});
   TEST_ASSERT_EQUAL(Status::ok, mutex.keep({.on_at_risk = told.options().on_at_risk, .context = &told}));
   TEST_ASSERT_EQUAL(Status::ok, hash.keep(told.options()));
@@ -104,11 +105,11 @@ TEST_ON_NODES(test_watchdog_should_keep_redlocks_beyond_their_leases_while_the_o
 TEST_ON_NODES(test_many_redlocks_that_are_due_together_should_all_be_kept_without_a_doubt, 3) {
   Guarded guarded(brisk(nodes));
   Told told;
-  std::vector<std::unique_ptr<RedlockFencedLock<3>>> locks;
+  std::vector<std::unique_ptr<SoleRedlock<RedlockFencedLock, 3>>> locks;
   for (int number = 0; number < 20; ++number) {
-    locks.push_back(std::make_unique<RedlockFencedLock<3>>(guarded.quorum,
-                                                           std::string(150, 'k') + std::to_string(number),
-                                                           QuorumTiming{.lease = 2 * lease, .node_timeout = 5s}));
+    locks.push_back(std::make_unique<SoleRedlock<RedlockFencedLock, 3>>(
+        guarded.quorum, std::string(150, 'k') + std::to_string(number),
+        QuorumTiming{.lease = 2 * lease, .node_timeout = 5s}));
     TEST_ASSERT_EQUAL(Status::ok, locks.back()->keep(told.options()));
     TEST_ASSERT_EQUAL(Status::ok, locks.back()->try_acquire());
   }

@@ -78,15 +78,18 @@ class SimOwned : public OwnedLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
 inline constexpr std::size_t quorum_nodes_max = 5;
-// What RedlockMutex and RedlockReentrantLock are.
-class SimRedlock : private QuorumVotes<quorum_nodes_max>, public QuorumLock {
+// What RedlockMutex is, and RedlockReentrantLock of an owner with one lock object.
+class SimRedlock : public QuorumLock {
  public:
   SimRedlock(QuorumClient& quorum, const LockKind& kind, ByteView key, const QuorumTiming& timing) noexcept
-      : QuorumVotes<quorum_nodes_max>(kind),
-        QuorumLock(quorum, kind, pointers_, quorum_nodes_max, Key(key), timing, ways) {}
+      : QuorumLock(hold_), hold_(quorum, kind, Key(key), timing, ways) {}
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
-  static constexpr Ways ways = {.draw_ordinal = draw_ordinal, .run_listening = run_listening};
+  static constexpr QuorumRecord::Ways ways = {.draw_ordinal = QuorumRecord::draw_ordinal,
+                                              .run_listening = run_listening};
+
+ private:
+  QuorumHold<quorum_nodes_max> hold_;
 };
 
 // What the checkers see of a lock of a program on a loop.

@@ -474,8 +474,7 @@ consteval Replacement in(const Script& script, std::string_view right, std::stri
 Replacement replacement_of(Sin sin) noexcept {
   switch (sin) {
     case Sin::promotion_unseen: return in(scripts::server_identity, "second_repl_offset", "absent_repl_offset");
-    case Sin::fence_not_compared:
-      return in(scripts::fenced_set, "then\nreturn 0\nend", "then\nseen = 0\nend");
+    case Sin::fence_not_compared: return in(scripts::fenced_set, "then\nreturn 0\nend", "then\nseen = 0\nend");
     case Sin::reader_not_counted:
       return in(scripts::read_write_release, "math.min(count, 100) do", "math.min(count, 000) do");
     case Sin::writer_beside_reader:
@@ -501,7 +500,8 @@ Replacement replacement_of(Sin sin) noexcept {
       return in(scripts::fair_release, "call('HSET', lock, head, '1')\ncall('PEXPIRE', lock, 3000)",
                 "call('HSET', lock, head, '1')\ncall('PEXPIRE', '--', 3000)");
     case Sin::gift_too_long:
-      return in(scripts::fair_release, "call('PEXPIRE', lock, 3000)\nredis.pcall", "call('PEXPIRE', lock, 9000)\nredis.pcall");
+      return in(scripts::fair_release, "call('PEXPIRE', lock, 3000)\nredis.pcall",
+                "call('PEXPIRE', lock, 9000)\nredis.pcall");
     default: return {};
   }
 }

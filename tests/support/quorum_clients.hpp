@@ -16,6 +16,14 @@ using under_test::RedlockFencedLock;
 using under_test::RedlockMutex;
 using under_test::RedlockReentrantLock;
 
+#ifdef HOLDFAST_TEST_ASIO
+// On a loop a lock object of a quorum is its own owner.
+template <template <std::size_t> class Lock, std::size_t node_count>
+using SoleRedlock = Lock<node_count>;
+#else
+#include "sole_redlock.hpp"
+#endif
+
 using holdfast::node_bit;
 using holdfast::NodeSet;
 using holdfast::QuorumConfig;

@@ -40,15 +40,18 @@ class QuorumTask {
     return life_.call() == Call::acquire && !(machine_.kind().reentrant && machine_.held(now));
   }
 
+  // Whether the quorum allows the lease that an acquire by this timing, or a renewal, would ask for; as VoterRoll::permit().
+  [[nodiscard]] Status permit(const QuorumTiming* timing, Instant now) noexcept;
+
   // B. Commands.
   // With a `timing`, which stays until the call is over, the hold is acquired by it: the machine's is raised or replaced.
   void begin_acquire(Instant now, Instant deadline, Instant end, const QuorumTiming* timing = nullptr) noexcept {
-    prepare();
     timing_ = timing;
+    prepare(timing != nullptr ? *timing : machine_.timing());
     life_.begin_acquire(now, deadline, end, settings_);
   }
   void begin(Call call, Instant deadline) noexcept {
-    prepare();
+    prepare(machine_.timing());
     life_.begin(call, deadline, settings_);
   }
   // Gives the machine its command, of an acquire for the nodes `with_room`, and tells the task. hand_over() follows.
@@ -76,7 +79,7 @@ class QuorumTask {
   [[nodiscard]] NodeSet hand_over(NodeSet touched, Instant now) noexcept;
 
  private:
-  void prepare() noexcept;
+  void prepare(const QuorumTiming& timing) noexcept;
   [[nodiscard]] Status renew(Instant deadline, Instant now, const QuorumTiming* timing) noexcept;
   [[nodiscard]] Status ask_to_acquire(const Token& token, NodeSet with_room, Instant now, Instant& until) noexcept;
   [[nodiscard]] Status ask_to_renew(Instant deadline, Instant now, Instant& until) noexcept;

@@ -100,8 +100,8 @@ class VoterRoll {
   void demote(NodeSet nodes, Instant now) noexcept;
   // What the nodes said in what has just failed.
   void note(const QuorumMachine& machine) noexcept;
-  // Whether the quorum allows its lease: invalid_argument, and write_text() says why.
-  [[nodiscard]] Status permit(const QuorumMachine& machine) noexcept;
+  // Whether the quorum allows this lease: invalid_argument, and write_text() says why.
+  [[nodiscard]] Status permit(Duration lease) noexcept;
 
  private:
   [[nodiscard]] RestartGuard::Verdict judge(const Voter& voter, Instant now) const noexcept {

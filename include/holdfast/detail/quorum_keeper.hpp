@@ -9,7 +9,7 @@
 namespace holdfast {
 
 class QuorumClient;
-class QuorumLock;
+class QuorumRecord;
 
 class QuorumKeeper {
  public:
@@ -26,14 +26,14 @@ class QuorumKeeper {
   };
   struct Table {
     // It is the owner's turn from here on. With a lock: none of that lock's functions is being called by the keeper, either.
-    void (*take)(QuorumKeeper& keeper, Attachment& attachment, const QuorumLock* lock) noexcept;
+    void (*take)(QuorumKeeper& keeper, Attachment& attachment, const QuorumRecord* lock) noexcept;
     void (*give)(QuorumKeeper& keeper, Attachment& attachment) noexcept;
     void (*detach)(QuorumKeeper& keeper, Attachment& attachment) noexcept;
   };
   QuorumKeeper(const QuorumKeeper&) = delete;
   QuorumKeeper& operator=(const QuorumKeeper&) = delete;
 
-  void take(Attachment& attachment, const QuorumLock* lock) noexcept { table_->take(*this, attachment, lock); }
+  void take(Attachment& attachment, const QuorumRecord* lock) noexcept { table_->take(*this, attachment, lock); }
   void give(Attachment& attachment) noexcept { table_->give(*this, attachment); }
   void detach(Attachment& attachment) noexcept { table_->detach(*this, attachment); }
 

@@ -1,39 +1,36 @@
 // SPDX-License-Identifier: MIT
 //
-// QuorumLock is what the Redlock kinds have in common. Use the kinds: RedlockMutex, RedlockReentrantLock and
-// RedlockFencedLock (redlock.hpp).
+// QuorumLock is what the Redlock kinds have in common. Use the kinds: RedlockMutex, which has its hold in itself, and
+// RedlockReentrantLock and RedlockFencedLock, which are handles of a hold of their owner's (redlock.hpp).
 #pragma once
 
 #include <cstdint>
 
-#include "holdfast/core/keep_options.hpp"
-#include "holdfast/core/quorum_machine.hpp"
-#include "holdfast/core/quorum_task.hpp"
-#include "holdfast/detail/keeping.hpp"
-#include "holdfast/quorum.hpp"
+#include "holdfast/core/hold_share.hpp"
+#include "holdfast/detail/quorum_record.hpp"
 
 namespace holdfast {
 
-class QuorumEar;
-
 class QuorumLock {
  public:
-  // As HoldRecord::Ways.
-  struct Ways {
-    Status (*draw_ordinal)(RandomSource& random, Token& token) noexcept = nullptr;
-    Status (*run_listening)(QuorumLock& lock) noexcept = nullptr;
-  };
-
   QuorumLock(const QuorumLock&) = delete;
   QuorumLock& operator=(const QuorumLock&) = delete;
 
   // ok; invalid_argument when key or timing are outside their limits, or the lease is above the quorum's max_lease;
-  // not_connected when connect() was not called before: every call below says so, too.
-  [[nodiscard]] Status configuration() const noexcept { return configuration_; }
-  // As BlockingLock::keep(), by a QuorumWatchdog, QuorumClient::tend() and every call that waits. Errors: invalid_argument, already_held.
-  [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
+  // not_connected when connect() was not called before; too_many_requests when the owner has no place for the hold of one name
+  // more. Then every call below says so, too.
+  [[nodiscard]] Status configuration() const noexcept {
+    return refused() ? handle_->refusal : record_->configuration();
+  }
+  // As BlockingLock::keep(), by a QuorumWatchdog, QuorumClient::tend() and every call that waits. Errors: invalid_argument,
+  // already_held.
+  [[nodiscard]] Status keep(const KeepOptions& options) noexcept {
+    return refused() ? handle_->refusal : record_->keep(options);
+  }
   // Any thread.
-  void tick() noexcept { keeping_.tick(); }
+  void tick() noexcept {
+    if (!refused()) record_->tick();
+  }
 
   // One attempt on all nodes at once. Returns at the quorum, or as soon as there can be none; blocks for the node timeout at
   // most, with a fence for two of them, longer by the connect timeout while a majority is not connected.
@@ -42,104 +39,111 @@ class QuorumLock {
   // too_many_requests where a callback of a call of this lock calls it. Whatever was granted by single nodes is released then.
   // A reentrant lock that is held is acquired once more, which costs a renewal; or lock_lost, until every acquisition of a lost
   // hold was released, or forget_loss() was called.
-  [[nodiscard]] Status try_acquire() noexcept;
+  [[nodiscard]] Status try_acquire() noexcept {
+    return handle_ == nullptr ? record_->try_acquire(nullptr) : acquire_shared(Duration::zero(), true);
+  }
   // Attempts until it is granted or `wait` is over, with a random delay between two of them; the last when it is over. Returns
   // a request timeout later at most, whatever the nodes do.
   // Announced kinds wait by push on all nodes, and try again after max_poll or a second at the latest.
-  [[nodiscard]] Status acquire(Duration wait) noexcept;
+  [[nodiscard]] Status acquire(Duration wait) noexcept {
+    return handle_ == nullptr ? record_->acquire(wait, nullptr) : acquire_shared(wait, false);
+  }
   // Extends the lease on every node, and takes the lock anew on nodes that lost it while a majority holds it.
   // Errors: not_held, lock_lost (final); no_quorum: not extended, and the hold goes on until valid_until(); so it does after
   // invalid_argument (the lease is above the max_lease that the quorum has now).
-  [[nodiscard]] Status renew() noexcept { return renew(quorum_->node(0).config().request_timeout); }
+  [[nodiscard]] Status renew() noexcept { return renew(quorum().node(0).config().request_timeout); }
   // The same with a bound on how long it may block. A renewal that was cancelled and is still on its way is waited for.
-  [[nodiscard]] Status renew(Duration timeout) noexcept;
+  [[nodiscard]] Status renew(Duration timeout) noexcept {
+    return refused() ? handle_->refusal : record_->renew(timeout);
+  }
   // Lets go on every node, and waits until a majority has nothing of the hold any more. Errors: not_held, lock_lost (no
   // majority had it), timed_out and the like: compensations follow by themselves.
-  [[nodiscard]] Status release() noexcept;
+  [[nodiscard]] Status release() noexcept { return handle_ == nullptr ? record_->release() : release_shared(false); }
   // Lets go without waiting. Errors: not_held, lock_lost; too_many_requests: it is over, and some node had no place for its
-  // release. That follows when there is one, by tend() or any other call, while this object lives; or the lease ends it there.
-  Status post_release() noexcept;
+  // release. That follows when there is one, by tend() or any other call, while the hold has an object; or the lease ends it there.
+  Status post_release() noexcept { return handle_ == nullptr ? record_->post_release() : release_shared(true); }
   // As BlockingLock::forget_loss().
-  [[nodiscard]] Status forget_loss() noexcept;
+  [[nodiscard]] Status forget_loss() noexcept { return refused() ? handle_->refusal : record_->forget_loss(); }
 
   // Any thread; no I/O.
-  [[nodiscard]] bool held() const noexcept;
-  [[nodiscard]] Instant valid_until() const noexcept;
-  [[nodiscard]] Duration remaining() const noexcept;
-  [[nodiscard]] bool at_risk() const noexcept;
+  [[nodiscard]] bool held() const noexcept { return !refused() && record_->held(); }
+  [[nodiscard]] Instant valid_until() const noexcept { return refused() ? Instant() : record_->valid_until(); }
+  [[nodiscard]] Duration remaining() const noexcept { return refused() ? Duration::zero() : record_->remaining(); }
+  [[nodiscard]] bool at_risk() const noexcept { return !refused() && record_->at_risk(); }
 
   [[nodiscard]] Instant renewal_due() const noexcept {
-    const QuorumClient::Turn turn(*quorum_);
-    return machine_.renewal_due();
+    if (refused()) return Instant::max();
+    const QuorumClient::Turn turn(quorum());
+    return record_->machine().renewal_due();
   }
   [[nodiscard]] std::uint32_t hold_count() const noexcept {
-    const QuorumClient::Turn turn(*quorum_);
-    return held() ? machine_.count() : 0;
+    if (refused()) return 0;
+    const QuorumClient::Turn turn(quorum());
+    return record_->held() ? record_->machine().count() : 0;
   }
   // What became of the last request to this node.
   [[nodiscard]] Status node_status(std::size_t node) const noexcept {
-    const QuorumClient::Turn turn(*quorum_);
-    return machine_.vote(node).status;
+    if (refused()) return handle_->refusal;
+    const QuorumClient::Turn turn(quorum());
+    return record_->machine().vote(node).status;
   }
   // This node's grant counts.
   [[nodiscard]] bool held_on(std::size_t node) const noexcept {
-    const QuorumClient::Turn turn(*quorum_);
-    return !orphaned() && read_clock() < machine_.vote(node).counts_until;
+    if (refused()) return false;
+    const QuorumClient::Turn turn(quorum());
+    return !record_->orphaned() && read_clock() < record_->machine().vote(node).counts_until;
   }
-  [[nodiscard]] Key key() const noexcept { return machine_.key(); }
-  [[nodiscard]] const LockKind& kind() const noexcept { return machine_.kind(); }
-  [[nodiscard]] const Token& token() const noexcept { return machine_.token(); }
-  [[nodiscard]] QuorumClient& quorum() const noexcept { return *quorum_; }
+  // Empty where the owner had no place for it.
+  [[nodiscard]] Key key() const noexcept { return refused() ? Key() : record_->machine().key(); }
+  [[nodiscard]] const Token& token() const noexcept { return refused() ? no_token : record_->machine().token(); }
+  [[nodiscard]] QuorumClient& quorum() const noexcept { return refused() ? *handle_->quorum : record_->quorum(); }
 
  protected:
-  // `places` is how many votes there are: one a node at least.
-  QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* const* votes, std::size_t places, Key key,
-             const QuorumTiming& timing, const Ways& ways) noexcept;
-  // Posts the release of a hold that is left. Does not block: where a node has no place for it, the lease ends it.
-  ~QuorumLock();
+  // What an object has that is a handle of its owner's hold.
+  struct Handle {
+    QuorumClient* quorum;
+    QuorumTiming timing;
+    HoldShare share = {};         // What it has acquired.
+    Status refusal = Status::ok;  // Why it has no hold.
+  };
 
-  // The owner field of a hash kind: see Client.
-  static Status draw_ordinal(RandomSource& random, Token& token) noexcept;
-  [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return machine_.fence(); }
+  // `record` is the object's own, and may be made after this.
+  explicit QuorumLock(QuorumRecord& record) noexcept : record_(&record) {}
+  explicit QuorumLock(Handle* handle) noexcept : handle_(handle) {}
+  // A RedlockMutex posts the release of a hold that is left, and the last handle does. Does not block: where a node has no place
+  // for it, the lease ends it.
+  ~QuorumLock() = default;
+
+  void attach(OwnedQuorumHold* hold) noexcept { record_ = hold; }
+  [[nodiscard]] bool refused() const noexcept { return record_ == nullptr; }
+  [[nodiscard]] OwnedQuorumHold& hold() const noexcept { return static_cast<OwnedQuorumHold&>(*record_); }
+  [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return refused() ? 0 : record_->machine().fence(); }
 
  private:
-  friend class QuorumClient;
-  friend class QuorumPushEar;
-  friend class QuorumWatchdog;
-  friend Status run_listening(QuorumLock& lock) noexcept;
+  friend class MixedLockSet;
 
-  [[nodiscard]] Status begin() noexcept;
-  [[nodiscard]] bool orphaned() const noexcept;
-  void catch_up() noexcept;
-  void settle() noexcept;
-  void take_reply(std::size_t node, const Reply& reply) noexcept;
-  void note(QuorumEvent event) noexcept;
-  void publish() noexcept;
-  // Runs the task to its end. `ear` hears of releases; nullptr: nobody does.
-  [[nodiscard]] Status run(QuorumEar* ear) noexcept;
-  [[nodiscard]] TaskFacts facts(const QuorumEar* ear) noexcept;
-  void ask() noexcept;
-  [[nodiscard]] Status take_grant() noexcept;
-  void plan(QuorumEar* ear) noexcept;
-  // Sleeps until the task, or something that is kept, has something to do; not at all where that was not looked at before.
-  void rest(QuorumEar* ear, bool& looked) noexcept;
-  void give_up() noexcept;
-  [[nodiscard]] Status run_acquire(Instant deadline, Instant end) noexcept;
-  [[nodiscard]] Status end_acquire(Status status) noexcept;
-  [[nodiscard]] Status start_renewal(Instant deadline) noexcept;
-  [[nodiscard]] bool may_renew(Instant now) const noexcept;
-  [[nodiscard]] bool kept() const noexcept { return keeping_.kept(machine_.timing().lock().automatic()); }
-  void tell() noexcept;
+  static constexpr Token no_token = Token::none();
 
-  QuorumClient* quorum_;
-  const Ways* ways_;
-  QuorumVote* const* votes_;
-  QuorumMachine machine_;
-  QuorumTask task_;
-  Keeping keeping_;
-  QuorumLock* next_ = nullptr;  // The quorum's list of its locks.
-  std::uint32_t incarnation_ = 0;
-  Status configuration_ = Status::ok;
+  // Through a handle. The machine's count may be what a callback has left of it, at the end of the call.
+  [[nodiscard]] Status acquire_shared(Duration wait, bool once) noexcept {
+    if (refused()) return handle_->refusal;
+    const QuorumClient::Turn turn(quorum());
+    const Status status = once ? record_->try_acquire(&handle_->timing) : record_->acquire(wait, &handle_->timing);
+    if (status == Status::ok) handle_->share.count_in(hold().tally, record_->machine().count());
+    hold().post_due();
+    return status;
+  }
+  [[nodiscard]] Status release_shared(bool posted) noexcept {
+    if (refused()) return handle_->refusal;
+    const QuorumClient::Turn turn(quorum());
+    const std::uint32_t count = record_->machine().count();
+    const Status status = posted ? record_->post_release() : record_->release();
+    if (record_->machine().count() < count) handle_->share.count_out(hold().tally);
+    return status;
+  }
+
+  QuorumRecord* record_ = nullptr;  // nullptr: a handle that was refused.
+  Handle* handle_ = nullptr;        // nullptr: the hold is the object's own.
 };
 
 }  // namespace holdfast

@@ -62,7 +62,7 @@ class QuorumWatchdog : public QuorumKeeper {
   struct News;
 
   static const Table table;
-  static void take(QuorumKeeper& keeper, Attachment& attachment, const QuorumLock* lock) noexcept;
+  static void take(QuorumKeeper& keeper, Attachment& attachment, const QuorumRecord* lock) noexcept;
   static void give(QuorumKeeper& keeper, Attachment& attachment) noexcept;
   static void detach(QuorumKeeper& keeper, Attachment& attachment) noexcept;
 
@@ -83,7 +83,7 @@ class QuorumWatchdog : public QuorumKeeper {
   SharedValue<bool> running_;
   bool stopping_ = false;
   Attachment* attached_ = nullptr;
-  const QuorumLock* telling_ = nullptr;       // Whose function is being called,
+  const QuorumRecord* telling_ = nullptr;     // Whose function is being called,
   const QuorumClient* telling_of_ = nullptr;  // and whose that is.
   WakePipe wake_;
 };

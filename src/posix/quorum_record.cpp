@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/detail/quorum_lock.hpp"
+#include "holdfast/detail/quorum_record.hpp"
 
 #include <cerrno>
 
@@ -7,8 +7,16 @@
 
 namespace holdfast {
 
-QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* const* votes, std::size_t places,
-                       Key key, const QuorumTiming& timing, const Ways& ways) noexcept
+Status QuorumRecord::judge(const QuorumClient& quorum, std::size_t places, Key key,
+                           const QuorumTiming& timing) noexcept {
+  if (quorum.nodes() > places || timing.lock().effective_lease() > quorum.config().max_lease)
+    return Status::invalid_argument;
+  if (quorum.nodes() == 0) return Status::not_connected;
+  return key.valid() && timing.valid() ? Status::ok : Status::invalid_argument;
+}
+
+QuorumRecord::QuorumRecord(QuorumClient& quorum, const LockKind& kind, QuorumVote* const* votes, std::size_t places,
+                           Key key, const QuorumTiming& timing, const Ways& ways) noexcept
     : quorum_(&quorum),
       ways_(&ways),
       votes_(votes),
@@ -21,17 +29,15 @@ QuorumLock::QuorumLock(QuorumClient& quorum, const LockKind& kind, QuorumVote* c
     votes[node]->node = static_cast<std::uint8_t>(node);
     machine_.meet(node, quorum.roll_.server(node), quorum.roll_.excluded(node));
   }
-  configuration_ = machine_.configure(key, timing);
-  if (quorum.nodes() == 0) configuration_ = Status::not_connected;
-  if (quorum.nodes() > places || timing.lock().effective_lease() > quorum.config().max_lease)
-    configuration_ = Status::invalid_argument;
+  (void)machine_.configure(key, timing);
+  configuration_ = judge(quorum, places, key, timing);
   next_ = quorum.first_;
   quorum.first_ = this;
 }
 
-QuorumLock::~QuorumLock() {
+QuorumRecord::~QuorumRecord() {
   const QuorumClient::Turn turn(*quorum_, this);
-  QuorumLock** place = &quorum_->first_;
+  QuorumRecord** place = &quorum_->first_;
   while (*place != this) place = &(*place)->next_;
   *place = next_;
   if (configuration_ != Status::ok || orphaned()) return;
@@ -48,29 +54,29 @@ QuorumLock::~QuorumLock() {
   quorum_->transmit_all();
 }
 
-Status QuorumLock::draw_ordinal(RandomSource& random, Token& token) noexcept { return random.draw_ordinal(token); }
+Status QuorumRecord::draw_ordinal(RandomSource& random, Token& token) noexcept { return random.draw_ordinal(token); }
 
 // In a forked child the hold is the parent's.
-bool QuorumLock::orphaned() const noexcept {
+bool QuorumRecord::orphaned() const noexcept {
   return quorum_->random_.forked() || quorum_->random_.incarnation() != incarnation_;
 }
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
 
-Instant QuorumLock::valid_until() const noexcept { return orphaned() ? Instant() : keeping_.valid_until(); }
+Instant QuorumRecord::valid_until() const noexcept { return orphaned() ? Instant() : keeping_.valid_until(); }
 
-bool QuorumLock::held() const noexcept { return !orphaned() && keeping_.held(); }
+bool QuorumRecord::held() const noexcept { return !orphaned() && keeping_.held(); }
 
-Duration QuorumLock::remaining() const noexcept { return orphaned() ? Duration::zero() : keeping_.remaining(); }
+Duration QuorumRecord::remaining() const noexcept { return orphaned() ? Duration::zero() : keeping_.remaining(); }
 
-bool QuorumLock::at_risk() const noexcept { return !orphaned() && keeping_.at_risk(); }
+bool QuorumRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_risk(); }
 
 // ---- The machine's mouth and ear ---------------------------------------------------------------------------------
 
-void QuorumLock::publish() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
+void QuorumRecord::publish() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
 
 // What time has done, and what the machines have to say.
-void QuorumLock::settle() noexcept {
+void QuorumRecord::settle() noexcept {
   // That a reply was given up is known at once, and the node may be asked again.
   for (NodeSet left = task_.hand_over(machine_.all(), quorum_->now_); left != 0;
        left = static_cast<NodeSet>(left & (left - 1)))
@@ -80,12 +86,12 @@ void QuorumLock::settle() noexcept {
   publish();
 }
 
-void QuorumLock::take_reply(std::size_t node, const Reply& reply) noexcept {
+void QuorumRecord::take_reply(std::size_t node, const Reply& reply) noexcept {
   machine_.handle_reply(node, reply, quorum_->now_);
   if (machine_.has_output()) settle();
 }
 
-void QuorumLock::note(QuorumEvent event) noexcept {
+void QuorumRecord::note(QuorumEvent event) noexcept {
   switch (event) {
     case QuorumEvent::denied:
     case QuorumEvent::doubted:
@@ -99,12 +105,12 @@ void QuorumLock::note(QuorumEvent event) noexcept {
   }
 }
 
-void QuorumLock::catch_up() noexcept {
+void QuorumRecord::catch_up() noexcept {
   machine_.retry_owed();
   settle();
 }
 
-Status QuorumLock::begin() noexcept {
+Status QuorumRecord::begin() noexcept {
   if (configuration_ != Status::ok) return configuration_;
   if (const Status status = quorum_->begin(); status != Status::ok) return status;
   const std::uint32_t incarnation = quorum_->random_.incarnation();
@@ -121,7 +127,7 @@ Status QuorumLock::begin() noexcept {
 }
 
 // The record is left as it is to be before anybody is called: a callback may release the lock, and acquire it anew.
-void QuorumLock::tell() noexcept {
+void QuorumRecord::tell() noexcept {
   Keeping::Callback call = nullptr;
   if (keeping_.take_news(call) != Keeping::News::none && call != nullptr)
     quorum_->call_back(call, keeping_.options().context);
@@ -129,7 +135,7 @@ void QuorumLock::tell() noexcept {
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
-TaskFacts QuorumLock::facts(const QuorumEar* ear) noexcept {
+TaskFacts QuorumRecord::facts(const QuorumEar* ear) noexcept {
   TaskFacts facts = task_.facts(quorum_->any_connecting(), quorum_->now_);
   if (machine_.has_output()) settle();
   facts.cancelled = quorum_->cancelled();
@@ -140,7 +146,7 @@ TaskFacts QuorumLock::facts(const QuorumEar* ear) noexcept {
   return facts;
 }
 
-Status QuorumLock::run(QuorumEar* ear) noexcept {
+Status QuorumRecord::run(QuorumEar* ear) noexcept {
   LockTask& life = task_.life();
   for (bool looked = false;;) {
     const TaskAct act = life.step(facts(ear));
@@ -166,7 +172,7 @@ Status QuorumLock::run(QuorumEar* ear) noexcept {
   }
 }
 
-void QuorumLock::ask() noexcept {
+void QuorumRecord::ask() noexcept {
   const Instant now = quorum_->now_;
   keeping_.end_release();
   if (task_.life().call() != Call::release) settle();  // What has just run out on a node is let go of there before.
@@ -183,19 +189,19 @@ void QuorumLock::ask() noexcept {
   settle();
 }
 
-Status QuorumLock::take_grant() noexcept {
+Status QuorumRecord::take_grant() noexcept {
   if (const Status status = task_.take_grant(); status != Status::ok || !task_.begins_hold()) return status;
   keeping_.begin_hold(machine_.confirmed_at());
   return Status::ok;
 }
 
 // The lock is another's, or there was no quorum.
-void QuorumLock::plan(QuorumEar* ear) noexcept {
+void QuorumRecord::plan(QuorumEar* ear) noexcept {
   if (ear != nullptr) ear->listen(task_.life().busy());
   task_.plan(quorum_->now_, ear != nullptr ? ear->confirmed() : ListenSet{0}, quorum_->random_.number());
 }
 
-void QuorumLock::rest(QuorumEar* ear, bool& looked) noexcept {
+void QuorumRecord::rest(QuorumEar* ear, bool& looked) noexcept {
   QuorumClient& quorum = *quorum_;
   const LockTask& life = task_.life();
   const bool listens = ear != nullptr && ear->listening();
@@ -217,7 +223,7 @@ void QuorumLock::rest(QuorumEar* ear, bool& looked) noexcept {
   catch_up();
 }
 
-void QuorumLock::give_up() noexcept {
+void QuorumRecord::give_up() noexcept {
   quorum_->wait_until(quorum_->now_, false);  // What has arrived counts.
   catch_up();
   if (!task_.waiting()) return;
@@ -225,22 +231,22 @@ void QuorumLock::give_up() noexcept {
   settle();
 }
 
-Status QuorumLock::run_acquire(Instant deadline, Instant end) noexcept {
-  if (const Status status = quorum_->roll_.permit(machine_); status != Status::ok) return end_acquire(status);
-  task_.begin_acquire(quorum_->now_, deadline, end);
+Status QuorumRecord::run_acquire(Instant deadline, Instant end, const QuorumTiming* timing) noexcept {
+  if (const Status status = task_.permit(timing, quorum_->now_); status != Status::ok) return end_acquire(status);
+  task_.begin_acquire(quorum_->now_, deadline, end, timing);
   const bool listens = machine_.kind().announcement != nullptr && quorum_->now_ < deadline;
   return end_acquire(listens ? ways_->run_listening(*this) : run(nullptr));
 }
 
-Status QuorumLock::try_acquire() noexcept {
+Status QuorumRecord::try_acquire(const QuorumTiming* timing) noexcept {
   const QuorumClient::Turn turn(*quorum_);
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
-  return run_acquire(quorum_->now_, quorum_->end_of_try());
+  return run_acquire(quorum_->now_, quorum_->end_of_try(), timing);
 }
 
 // What was granted when cancel() came is wanted by nobody any more.
-Status QuorumLock::end_acquire(Status status) noexcept {
+Status QuorumRecord::end_acquire(Status status) noexcept {
   if (status == Status::ok && quorum_->cancelled()) {
     (void)post_release();
     status = Status::cancelled;
@@ -251,28 +257,28 @@ Status QuorumLock::end_acquire(Status status) noexcept {
   return status;
 }
 
-Status QuorumLock::acquire(Duration wait) noexcept {
+Status QuorumRecord::acquire(Duration wait, const QuorumTiming* timing) noexcept {
   const QuorumClient::Turn turn(*quorum_);
   if (wait < Duration::zero()) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
   const Instant deadline = quorum_->now_ + wait;
-  return run_acquire(deadline, quorum_->end_of_wait(deadline));
+  return run_acquire(deadline, quorum_->end_of_wait(deadline), timing);
 }
 
-Status QuorumLock::start_renewal(Instant deadline) noexcept {
+Status QuorumRecord::start_renewal(Instant deadline) noexcept {
   settle();  // A grant that has just run out on a node is let go of there before it is asked for anew.
   const Status status = task_.renew(deadline, quorum_->now_);
   settle();
   return status;
 }
 
-Status QuorumLock::renew(Duration timeout) noexcept {
+Status QuorumRecord::renew(Duration timeout) noexcept {
   const QuorumClient::Turn turn(*quorum_);
   if (timeout < timeout_min) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok) return status;
   quorum_->move();
-  (void)quorum_->roll_.permit(machine_);  // So that error_text() has the reason, where it is refused.
+  (void)task_.permit(nullptr, quorum_->now_);  // So that error_text() has the reason, where it is refused.
   task_.begin(Call::renew, quorum_->now_ + timeout);
   Status status = run(nullptr);
   const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
@@ -282,7 +288,7 @@ Status QuorumLock::renew(Duration timeout) noexcept {
 }
 
 // cancel() ends its wait, and never keeps it from its work.
-Status QuorumLock::release() noexcept {
+Status QuorumRecord::release() noexcept {
   const QuorumClient::Turn turn(*quorum_, this);
   if (const Status status = begin(); status != Status::ok) return status;
   CancelSignal& cancel = quorum_->cancel_;
@@ -299,7 +305,7 @@ Status QuorumLock::release() noexcept {
   return status;
 }
 
-Status QuorumLock::post_release() noexcept {
+Status QuorumRecord::post_release() noexcept {
   const QuorumClient::Turn turn(*quorum_, this);
   if (const Status status = begin(); status != Status::ok) return status;
   keeping_.end_release();
@@ -315,7 +321,7 @@ Status QuorumLock::post_release() noexcept {
   return started == Status::ok && machine_.release_owed() != 0 ? Status::too_many_requests : started;
 }
 
-Status QuorumLock::forget_loss() noexcept {
+Status QuorumRecord::forget_loss() noexcept {
   const QuorumClient::Turn turn(*quorum_, this);
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   const Status status = machine_.forget_loss(quorum_->now_);
@@ -324,14 +330,21 @@ Status QuorumLock::forget_loss() noexcept {
   return status;
 }
 
+void QuorumRecord::post_releases(std::uint32_t count) noexcept {
+  const QuorumClient::Turn turn(*quorum_, this);
+  if (count == 0 || begin() != Status::ok || machine_.count() == 0) return;
+  for (; count > 1 && machine_.count() > 1; --count) (void)machine_.release(quorum_->now_);
+  (void)post_release();
+}
+
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
-Status QuorumLock::keep(const KeepOptions& options) noexcept {
+Status QuorumRecord::keep(const KeepOptions& options) noexcept {
   const QuorumClient::Turn turn(*quorum_);
   return keeping_.set_options(options, held());
 }
 
-bool QuorumLock::may_renew(Instant now) const noexcept {
+bool QuorumRecord::may_renew(Instant now) const noexcept {
   return machine_.permitted(quorum_->config().max_lease) && keeping_.may_renew(now);
 }
 
