@@ -14,6 +14,7 @@
 #include "holdfast/asio/async_owner.hpp"
 #include "holdfast/asio/async_quorum.hpp"
 #include "holdfast/asio/async_quorum_lock.hpp"
+#include "holdfast/asio/async_quorum_owner.hpp"
 #include "holdfast/asio/async_read_write_lock.hpp"
 #include "holdfast/asio/async_redlock.hpp"
 #include "holdfast/asio/async_reentrant_lock.hpp"

@@ -27,8 +27,6 @@ void AsyncHold::end() {
 
 // ---- Operations --------------------------------------------------------------------------------------------------
 
-const LockTiming* AsyncHold::timing_of(const AsyncHandle& handle) noexcept { return handle.timing(); }
-
 void AsyncHold::begin_operation(Completion& completion, AsyncHandle& handle) noexcept {
   completion_ = &completion;
   user_ = &handle;

@@ -2,6 +2,7 @@
 #include "holdfast/asio/async_quorum_record.hpp"
 
 #include "async_quorum_core.hpp"
+#include "holdfast/asio/async_quorum_lock.hpp"
 
 namespace holdfast {
 
@@ -63,12 +64,13 @@ void AsyncQuorumRecord::begin(Completion& completion, AsyncHandle& handle) noexc
 
 void AsyncQuorumRecord::start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
+  const QuorumTiming* const timing = static_cast<const AsyncQuorumLock&>(handle).timing();
   Status refused = may_start();
   if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
-  if (refused == Status::ok) refused = task_.permit(nullptr, now);
+  if (refused == Status::ok) refused = task_.permit(timing, now);
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
-  task_.begin_acquire(now, now + wait, core_->end_of_wait(now + wait));
+  task_.begin_acquire(now, now + wait, core_->end_of_wait(now + wait), timing);
   push_refused_ = 0;
   settle();
   proceed();
@@ -98,7 +100,11 @@ void AsyncQuorumRecord::start_release(Completion& completion, AsyncHandle& handl
 
 Status AsyncQuorumRecord::post_release() {
   const Instant now = core_->begin();
-  if (const Status refused = may_start(); refused != Status::ok) return refused;
+  const Status refused = may_start();
+  return refused != Status::ok ? refused : post_release_now(now);
+}
+
+Status AsyncQuorumRecord::post_release_now(Instant now) {
   core_->read_arrived();
   keeping_.end_release();
   const Status status = machine_.release(now);
@@ -109,6 +115,19 @@ Status AsyncQuorumRecord::post_release() {
     tell_waiters(status == Status::lock_lost ? status : Status::ok);
   }
   return status == Status::ok && machine_.release_owed() != 0 ? Status::too_many_requests : status;
+}
+
+void AsyncQuorumRecord::leave(const HoldShare& share) {
+  note_gone(share);
+  if (!operating()) post_due();
+}
+
+void AsyncQuorumRecord::post_due() {
+  std::uint32_t due = orphaned() ? 0 : take_due();
+  if (due == 0 || machine_.count() == 0) return;
+  const Instant now = core_->begin();
+  for (; due > 1 && machine_.count() > 1; --due) (void)machine_.release(now);
+  (void)post_release_now(now);
 }
 
 void AsyncQuorumRecord::locate(LockPlace& found) const noexcept {
@@ -239,6 +258,7 @@ void AsyncQuorumRecord::finish() {
   rest();
   if (released) tell_waiters(status == Status::lock_lost ? status : Status::ok);
   core_->complete(completion, status);
+  post_due();
 }
 
 // When something, or time alone, gives us something to do.

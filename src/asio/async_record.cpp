@@ -2,6 +2,7 @@
 #include "holdfast/asio/async_record.hpp"
 
 #include "async_client_core.hpp"
+#include "holdfast/asio/async_lock.hpp"
 
 namespace holdfast {
 
@@ -53,18 +54,18 @@ void AsyncRecord::begin(Completion& completion, AsyncHandle& handle) noexcept {
 
 void AsyncRecord::start_acquire(Duration wait, Completion& completion, AsyncHandle& handle) {
   const Instant now = core_->begin();
+  const LockTiming* const timing = static_cast<const AsyncLock&>(handle).timing();
   Status refused = may_start();
   if (refused == Status::ok && wait < Duration::zero()) refused = Status::invalid_argument;
   if (refused == Status::ok && idle()) {
     begin_operation(completion, handle);
-    const bool taken = pick_up(*timing_of(handle), now);
+    const bool taken = pick_up(*timing, now);
     Completion& begun = end_operation(Call::acquire, taken ? Status::ok : Status::not_held);
     if (taken) return core_->complete(begun, Status::ok);
     end_idle();
   }
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
-  const LockTiming* const timing = timing_of(handle);
   if (timing != nullptr) take_timing(*timing);
   const Instant deadline = now + wait;
   task_.begin_acquire(now, deadline, deadline + core_->node().config().request_timeout, core_->settings(), timing);

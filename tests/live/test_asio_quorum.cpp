@@ -28,7 +28,6 @@
 #include "name_buffer.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
-#include "sole_redlock.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -42,6 +41,9 @@ namespace {
 constexpr QuorumTiming calm = {.lease = 60s, .node_timeout = 12s};
 // Far above what any wake takes, far below what a waiter sleeps if nobody wakes it.
 constexpr Duration soon = 8s;
+
+template <template <std::size_t> class Lock, std::size_t node_count>
+using SoleAsync = SoleOf<AsyncQuorumOwnerOf<node_count, 1>, Lock<node_count>>;
 
 // One handler, and what it was called with.
 class Outcome {
@@ -167,8 +169,8 @@ TEST_ON_NODES(test_a_name_in_an_array_should_be_the_same_redlock_whatever_follow
   const char* const missing = nullptr;
   AsyncRedlockMutex<3> mine(*first.quorum, ours.name, calm);
   AsyncRedlockMutex<3> same(*second.quorum, theirs.name, calm);
-  AsyncRedlockReentrantLock<3> my_reentrant(*first.quorum, ours.name, calm);
-  AsyncRedlockReentrantLock<3> their_reentrant(*second.quorum, std::string(theirs.name), calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> my_reentrant(*first.quorum, ours.name, calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> their_reentrant(*second.quorum, std::string(theirs.name), calm);
   AsyncRedlockMutex<3> nameless(*second.quorum, missing, calm);
   TEST_ASSERT_EQUAL(Status::ok, first.acquire(mine));
   await_everywhere(first, nodes);
@@ -249,8 +251,8 @@ TEST_ON_NODES(test_five_nodes_should_bear_two_dead_ones_and_no_third, 5) {
 TEST_ON_NODES(test_reentrant_lock_should_count_here_and_be_one_hold_there, 3) {
   ReadySide side(nodes.configs());
   ReadySide rival(nodes.configs());
-  AsyncRedlockReentrantLock<3> lock(*side.quorum, "k", calm);
-  AsyncRedlockReentrantLock<3> other(*rival.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> lock(*side.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> other(*rival.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock));
   const std::string token = text_of(lock.token().bytes());
   await_everywhere(side, nodes);
@@ -277,10 +279,59 @@ TEST_ON_NODES(test_reentrant_lock_should_count_here_and_be_one_hold_there, 3) {
   await_nothing_left(side, nodes);
 }
 
+// What a handle leaves behind that goes while another one's operation is in progress comes after that, and once.
+TEST_ON_NODES(test_handle_that_goes_while_another_waits_should_leave_its_release_to_the_end_of_that, 3) {
+  enum class Deed { acquire, renew, release };
+  for (const Deed deed : {Deed::acquire, Deed::renew, Deed::release}) {
+    ReadySide side(nodes.configs());
+    AsyncQuorumOwner<3> owner(*side.quorum);
+    std::optional<AsyncRedlockReentrantLock<3>> first(std::in_place, owner, "k", calm);
+    AsyncRedlockReentrantLock<3> second(owner, "k", calm);
+    for (int turn = 0; turn < 2; ++turn) TEST_ASSERT_EQUAL(Status::ok, side.acquire(*first));
+    TEST_ASSERT_EQUAL(Status::ok, side.acquire(second));
+    if (deed == Deed::release) TEST_ASSERT_EQUAL(Status::ok, side.release(*first));
+    Outcome outcome;
+    Outcome refused;
+    if (deed == Deed::acquire) second.async_try_acquire(outcome.handler());
+    if (deed == Deed::renew) second.async_renew(outcome.handler());
+    if (deed == Deed::release) second.async_release(outcome.handler());
+    if (deed != Deed::release) {
+      first->async_release(refused.handler());  // A hold has one operation at a time.
+      TEST_ASSERT_EQUAL(Status::too_many_requests, side.wait(refused));
+    }
+    first.reset();
+    TEST_ASSERT_EQUAL(Status::ok, side.wait(outcome));
+    const unsigned left = deed == Deed::acquire ? 2U : deed == Deed::renew ? 1U : 0U;
+    TEST_ASSERT_EQUAL(left, second.hold_count());
+    for (unsigned turn = left; turn != 0; --turn) TEST_ASSERT_EQUAL(Status::ok, side.release(second));
+    await_nothing_left(side, nodes);
+  }
+}
+
+// Its own operation ends with it, whether the lock is held or not.
+TEST_ON_NODES(test_handle_that_goes_while_it_acquires_should_leave_the_others_theirs, 3) {
+  ReadySide side(nodes.configs());
+  AsyncQuorumOwner<3> owner(*side.quorum);
+  for (const bool held : {false, true}) {
+    std::optional<AsyncRedlockReentrantLock<3>> first(std::in_place, owner, "k", calm);
+    AsyncRedlockReentrantLock<3> second(owner, "k", {.lease = 50s, .node_timeout = 12s});
+    if (held) TEST_ASSERT_EQUAL(Status::ok, side.acquire(second));
+    Outcome outcome;
+    first->async_try_acquire(outcome.handler());
+    first.reset();
+    TEST_ASSERT_EQUAL(Status::cancelled, side.wait(outcome));
+    TEST_ASSERT_EQUAL(held ? 1U : 0U, second.hold_count());
+    TEST_ASSERT_EQUAL(Status::ok, side.acquire(second, 20s));  // By the timing of who is left.
+    TEST_ASSERT_EQUAL(held ? 2U : 1U, second.hold_count());
+    while (second.hold_count() != 0) TEST_ASSERT_EQUAL(Status::ok, side.release(second));
+    await_nothing_left(side, nodes);
+  }
+}
+
 // A hold that a majority has lost is unwound before it can be had again.
 TEST_ON_NODES(test_lost_reentrant_hold_should_be_unwound_before_it_is_acquired_anew, 3) {
   ReadySide side(nodes.configs());
-  AsyncRedlockReentrantLock<3> lock(*side.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> lock(*side.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock));
   TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock));
   await_everywhere(side, nodes);
@@ -442,7 +493,7 @@ TEST_ON_NODES(test_release_should_wake_the_waiter_and_leave_no_subscription, 3) 
   Quorum<3> quorum;
   TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
   SoleRedlock<RedlockReentrantLock, 3> holder(quorum, "k", calm);
-  AsyncRedlockReentrantLock<3> waiter(*side.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> waiter(*side.quorum, "k", calm);
   for (int turn = 0; turn < 3; ++turn) {
     TEST_ASSERT_EQUAL(Status::ok, holder.acquire(20s));
     await_everywhere(nodes, holder);
@@ -494,8 +545,8 @@ TEST_ON_NODES(test_waiter_that_may_subscribe_nowhere_should_poll, 3) {
   for (std::size_t node = 0; node < 3; ++node) nodes[node].command("ACL SETUSER default -subscribe");
   ReadySide side(nodes.configs());
   ReadySide rival(nodes.configs());
-  AsyncRedlockReentrantLock<3> ours(*side.quorum, "k", calm);
-  AsyncRedlockReentrantLock<3> theirs(*rival.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> ours(*side.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> theirs(*rival.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, side.acquire(ours));
   await_everywhere(side, nodes);
   Outcome outcome;
@@ -516,8 +567,8 @@ TEST_ON_NODES(test_release_that_comes_node_by_node_should_not_be_slept_over, 3) 
                      LiveNodes::config_at(third.url())});
   ReadySide waiting(nodes.configs());
   TEST_ASSERT_TRUE(holding.comes([&] { return holding.quorum->voters() == 0b111; }));
-  AsyncRedlockReentrantLock<3> ours(*holding.quorum, "k", calm);
-  AsyncRedlockReentrantLock<3> theirs(*waiting.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> ours(*holding.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> theirs(*waiting.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, holding.acquire(ours));
   await_everywhere(holding, nodes);
   Outcome outcome;
@@ -596,7 +647,7 @@ TEST_ON_NODES(test_one_dead_or_stopped_node_should_cost_its_vote_and_nothing_els
 TEST_ON_NODES(test_rejecting_or_lying_node_should_cost_its_vote_and_nothing_else, 3) {
   ReadySide side(nodes.configs());
   TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
-  AsyncRedlockFencedLock<3> lock(*side.quorum, "k", calm);
+  SoleAsync<AsyncRedlockFencedLock, 3> lock(*side.quorum, "k", calm);
   const auto pair = [&] {
     TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock));
     TEST_ASSERT_EQUAL(Status::ok, side.renew(lock));
@@ -1040,8 +1091,8 @@ TEST_ON_NODES(test_what_was_granted_before_a_cancel_should_be_released, 3) {
 TEST_ON_NODES(test_cancelled_waiter_should_leave_the_holder_alone_and_no_subscription, 3) {
   ReadySide side(nodes.configs());
   ReadySide rival(nodes.configs());
-  AsyncRedlockReentrantLock<3> ours(*side.quorum, "k", calm);
-  AsyncRedlockReentrantLock<3> theirs(*rival.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> ours(*side.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> theirs(*rival.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, side.acquire(ours));
   await_everywhere(side, nodes);
   Outcome outcome;
@@ -1094,7 +1145,7 @@ TEST_ON_NODES(test_cancel_at_any_turn_should_leave_nothing, 3) {
 TEST_ON_NODES(test_renewal_that_is_cancelled_at_any_turn_should_leave_the_hold_as_it_is, 3) {
   ReadySide side(nodes.configs());
   Telling telling;
-  AsyncRedlockReentrantLock<3> lock(*side.quorum, "k", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> lock(*side.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, lock.keep(telling.options(Keep::never)));
   TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock, 20s));
   for (int turns = 0; turns < 12; ++turns) {
@@ -1229,8 +1280,8 @@ TEST_ON_NODES(test_nothing_should_allocate_once_it_is_connected, 3) {
     }
     TEST_ASSERT_TRUE(Client::now() < until);
   };
-  AsyncRedlockFencedLock<3> ours(*side.quorum, "k", {.lease = 3s, .node_timeout = 2s});
-  AsyncRedlockFencedLock<3> theirs(*rival.quorum, "k", calm);
+  SoleAsync<AsyncRedlockFencedLock, 3> ours(*side.quorum, "k", {.lease = 3s, .node_timeout = 2s});
+  SoleAsync<AsyncRedlockFencedLock, 3> theirs(*rival.quorum, "k", calm);
   TEST_ASSERT_EQUAL(Status::ok, ours.keep({.keep = Keep::always}));
   Outcome outcome;
   Outcome waiting;
@@ -1377,9 +1428,9 @@ TEST_ON_NODES(test_destroyed_lock_should_leave_nothing_at_any_turn, 3) {
     {
       std::shared_ptr<AsyncQuorumLock> lock;
       if (turns % 2 == 0)
-        lock = std::make_shared<AsyncRedlockFencedLock<3>>(*side.quorum, "k", calm);
+        lock = std::make_shared<SoleAsync<AsyncRedlockFencedLock, 3>>(*side.quorum, "k", calm);
       else
-        lock = std::make_shared<AsyncRedlockReentrantLock<3>>(*side.quorum, "k", calm);
+        lock = std::make_shared<SoleAsync<AsyncRedlockReentrantLock, 3>>(*side.quorum, "k", calm);
       lock->async_acquire(20s, outcome.handler());
       for (int turn = 0; turn < turns; ++turn) (void)side.loop.run_one_for(20ms);
     }

@@ -9,7 +9,6 @@
 #include "live_fixture.hpp"
 #include "live_nodes.hpp"
 #include "patience.hpp"
-#include "sole_redlock.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;

@@ -13,7 +13,6 @@
 #include "live_nodes.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
-#include "sole_redlock.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;

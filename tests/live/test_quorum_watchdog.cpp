@@ -15,7 +15,6 @@
 #include "live_nodes.hpp"
 #include "patience.hpp"
 #include "proxy.hpp"
-#include "sole_redlock.hpp"
 
 using holdfast::QuorumWatchdog;
 

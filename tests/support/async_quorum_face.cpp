@@ -70,6 +70,23 @@ void QuorumClient::cancel() {
   loop_.post([this] { quorum_->cancel(); });
 }
 
+template <std::size_t node_count>
+QuorumHoldOwner<node_count>::QuorumHoldOwner(QuorumClient& quorum, std::size_t holds) : quorum_(&quorum) {
+  quorum_->loop().call([&] {
+    AsyncQuorum& inside = quorum_->inside();
+    if (holds == 1)
+      owner_ = std::make_shared<AsyncQuorumOwnerOf<node_count, 1>>(inside);
+    else if (holds == 2)
+      owner_ = std::make_shared<AsyncQuorumOwnerOf<node_count, 2>>(inside);
+    else
+      owner_ = std::make_shared<AsyncQuorumOwner<node_count>>(inside);
+  });
+}
+template <std::size_t node_count>
+QuorumHoldOwner<node_count>::~QuorumHoldOwner() {
+  quorum_->loop().call([&] { owner_.reset(); });
+}
+
 // ---- Its locks ---------------------------------------------------------------------------------------------------
 
 QuorumLock::QuorumLock(QuorumClient& quorum, const Make& make) : quorum_(&quorum) {
@@ -122,6 +139,11 @@ std::uint32_t QuorumLock::hold_count() const {
   quorum_->loop().call([&] { count = lock_->hold_count(); });
   return count;
 }
+Instant QuorumLock::renewal_due() const {
+  Instant due;
+  quorum_->loop().call([&] { due = lock_->renewal_due(); });
+  return due;
+}
 Status QuorumLock::node_status(std::size_t node) const {
   Status status = Status::ok;
   quorum_->loop().call([&] { status = lock_->node_status(node); });
@@ -142,10 +164,11 @@ QuorumLock::Make QuorumLock::mutex(ByteView key, const QuorumTiming& timing, con
   };
 }
 template <std::size_t node_count>
-QuorumLock::Make QuorumLock::reentrant(ByteView key, const QuorumTiming& timing, bool fence) {
-  return [=](AsyncQuorum& inside) -> std::shared_ptr<AsyncQuorumLock> {
-    if (fence) return std::make_shared<AsyncRedlockFencedLock<node_count>>(inside, key, timing);
-    return std::make_shared<AsyncRedlockReentrantLock<node_count>>(inside, key, timing);
+QuorumLock::Make QuorumLock::reentrant(QuorumHoldOwner<node_count>& owner, ByteView key, const QuorumTiming& timing,
+                                       bool fence) {
+  return [=, &owner](AsyncQuorum&) -> std::shared_ptr<AsyncQuorumLock> {
+    if (fence) return std::make_shared<AsyncRedlockFencedLock<node_count>>(owner.inside(), key, timing);
+    return std::make_shared<AsyncRedlockReentrantLock<node_count>>(owner.inside(), key, timing);
   };
 }
 template <std::size_t node_count>
@@ -159,7 +182,9 @@ std::uint64_t QuorumLock::fence_of_hash() const {
 
 #define HOLDFAST_FACE_OF(node_count)                                                                           \
   template QuorumLock::Make QuorumLock::mutex<node_count>(ByteView, const QuorumTiming&, const MutexOptions&); \
-  template QuorumLock::Make QuorumLock::reentrant<node_count>(ByteView, const QuorumTiming&, bool);            \
+  template class QuorumHoldOwner<node_count>;                                                                  \
+  template QuorumLock::Make QuorumLock::reentrant<node_count>(QuorumHoldOwner<node_count>&, ByteView,          \
+                                                              const QuorumTiming&, bool);                      \
   template std::uint64_t QuorumLock::mutex_fence<node_count>() const;                                          \
   template std::uint64_t QuorumLock::fence_of_hash<node_count>() const;
 HOLDFAST_FACE_OF(1)

@@ -11,11 +11,14 @@
 
 #include "async_face.hpp"
 #include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/limits.hpp"
 #include "holdfast/quorum.hpp"
 
 namespace holdfast {
 class AsyncQuorum;
 class AsyncQuorumLock;
+template <std::size_t node_count>
+class AsyncQuorumHoldOwner;
 }  // namespace holdfast
 
 namespace async_face {
@@ -63,6 +66,37 @@ class Quorum : public QuorumClient {
   Quorum() : QuorumClient(node_count) {}
 };
 
+// Of 1, 2, 3, 4, 5 or 9 nodes.
+template <std::size_t node_count>
+class QuorumHoldOwner {
+ public:
+  QuorumHoldOwner(const QuorumHoldOwner&) = delete;
+  QuorumHoldOwner& operator=(const QuorumHoldOwner&) = delete;
+  [[nodiscard]] QuorumClient& quorum() const { return *quorum_; }
+  [[nodiscard]] holdfast::AsyncQuorumHoldOwner<node_count>& inside() const { return *owner_; }
+
+ protected:
+  QuorumHoldOwner(QuorumClient& quorum, std::size_t holds);
+  ~QuorumHoldOwner();
+
+ private:
+  QuorumClient* quorum_;
+  std::shared_ptr<holdfast::AsyncQuorumHoldOwner<node_count>> owner_;
+};
+
+template <std::size_t node_count, std::size_t holds>
+class QuorumOwnerOf : public QuorumHoldOwner<node_count> {
+ public:
+  static_assert(holds <= 2 || holds == holdfast::owner_holds_default);
+  explicit QuorumOwnerOf(QuorumClient& quorum) : QuorumHoldOwner<node_count>(quorum, holds) {}
+};
+
+template <std::size_t node_count>
+class QuorumOwner : public QuorumOwnerOf<node_count, holdfast::owner_holds_default> {
+ public:
+  using QuorumOwnerOf<node_count, holdfast::owner_holds_default>::QuorumOwnerOf;
+};
+
 class QuorumLock {
  public:
   QuorumLock(const QuorumLock&) = delete;
@@ -82,6 +116,7 @@ class QuorumLock {
   [[nodiscard]] holdfast::Duration remaining() const;
   [[nodiscard]] bool at_risk() const;
   [[nodiscard]] std::uint32_t hold_count() const;
+  [[nodiscard]] holdfast::Instant renewal_due() const;
   [[nodiscard]] holdfast::Status node_status(std::size_t node) const;
   [[nodiscard]] bool held_on(std::size_t node) const;
   [[nodiscard]] holdfast::Key key() const;
@@ -98,7 +133,8 @@ class QuorumLock {
   [[nodiscard]] static Make mutex(holdfast::ByteView key, const holdfast::QuorumTiming& timing,
                                   const holdfast::MutexOptions& options);
   template <std::size_t node_count>
-  [[nodiscard]] static Make reentrant(holdfast::ByteView key, const holdfast::QuorumTiming& timing, bool fence);
+  [[nodiscard]] static Make reentrant(QuorumHoldOwner<node_count>& owner, holdfast::ByteView key,
+                                      const holdfast::QuorumTiming& timing, bool fence);
   template <std::size_t node_count>
   [[nodiscard]] std::uint64_t mutex_fence() const;
   template <std::size_t node_count>
@@ -121,15 +157,17 @@ class RedlockMutex : public QuorumLock {
 template <std::size_t node_count>
 class RedlockReentrantLock : public QuorumLock {
  public:
-  RedlockReentrantLock(QuorumClient& quorum, holdfast::BytesArgument key, const holdfast::QuorumTiming& timing = {})
-      : QuorumLock(quorum, reentrant<node_count>(key, timing, false)) {}
+  RedlockReentrantLock(QuorumHoldOwner<node_count>& owner, holdfast::BytesArgument key,
+                       const holdfast::QuorumTiming& timing = {})
+      : QuorumLock(owner.quorum(), reentrant<node_count>(owner, key, timing, false)) {}
 };
 
 template <std::size_t node_count>
 class RedlockFencedLock : public QuorumLock {
  public:
-  RedlockFencedLock(QuorumClient& quorum, holdfast::BytesArgument key, const holdfast::QuorumTiming& timing = {})
-      : QuorumLock(quorum, reentrant<node_count>(key, timing, true)) {}
+  RedlockFencedLock(QuorumHoldOwner<node_count>& owner, holdfast::BytesArgument key,
+                    const holdfast::QuorumTiming& timing = {})
+      : QuorumLock(owner.quorum(), reentrant<node_count>(owner, key, timing, true)) {}
   [[nodiscard]] std::uint64_t fence() const { return fence_of_hash<node_count>(); }
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "clients.hpp"
+#include "sole_lock.hpp"
 
 #ifdef HOLDFAST_TEST_ASIO
 #include "async_quorum_face.hpp"
@@ -12,17 +13,14 @@
 using under_test::Quorum;
 using under_test::QuorumClient;
 using under_test::QuorumLock;
+using under_test::QuorumOwner;
+using under_test::QuorumOwnerOf;
 using under_test::RedlockFencedLock;
 using under_test::RedlockMutex;
 using under_test::RedlockReentrantLock;
 
-#ifdef HOLDFAST_TEST_ASIO
-// On a loop a lock object of a quorum is its own owner.
 template <template <std::size_t> class Lock, std::size_t node_count>
-using SoleRedlock = Lock<node_count>;
-#else
-#include "sole_redlock.hpp"
-#endif
+using SoleRedlock = SoleOf<QuorumOwnerOf<node_count, 1>, Lock<node_count>>;
 
 using holdfast::node_bit;
 using holdfast::NodeSet;

@@ -157,9 +157,6 @@ class AsyncHandle : private OperationOwner {
   [[nodiscard]] AsyncLoop& loop() const noexcept { return refused() ? *loop_ : hold_->loop(); }
   [[nodiscard]] const HoldShare& share() const noexcept { return share_; }
 
-  // Of several handles each has a timing, for what is acquired through it; nullptr: it is the hold's.
-  [[nodiscard]] virtual const LockTiming* timing() const noexcept { return nullptr; }
-
   template <class Handler, class Start>
   void initiate(Handler&& handler, Start start) {
     loop().initiate(std::forward<Handler>(handler), *this, [&](Completion& completion) {

@@ -73,8 +73,6 @@ class AsyncHold : protected Sleeper {
   // Sleeps until time alone gives it something to do.
   virtual void rest() = 0;
 
-  // Of an acquire that begins.
-  [[nodiscard]] static const LockTiming* timing_of(const AsyncHandle& handle) noexcept;
   void begin_operation(Completion& completion, AsyncHandle& handle) noexcept;
   [[nodiscard]] bool operating() const noexcept { return completion_ != nullptr; }
   // What it has changed is its handle's. Then complete() what this returns, and see to what is due.

@@ -52,6 +52,11 @@ class AsyncLock : public AsyncHandle {
   [[nodiscard]] std::uint64_t fence_of_grant() const noexcept { return refused() ? 0 : record().machine().fence(); }
 
  private:
+  friend class AsyncRecord;
+
+  // Of several handles each has a timing, for what is acquired through it; nullptr: it is the hold's.
+  [[nodiscard]] virtual const LockTiming* timing() const noexcept { return nullptr; }
+
   static constexpr holdfast::Token no_token = holdfast::Token::none();
 };
 

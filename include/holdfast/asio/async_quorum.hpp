@@ -112,6 +112,8 @@ class AsyncQuorum {
 
  private:
   friend class AsyncQuorumLock;
+  template <std::size_t>
+  friend class AsyncQuorumHoldOwner;
 
   template <class Handler, class Start>
   void initiate(Handler&& handler, Start start) {

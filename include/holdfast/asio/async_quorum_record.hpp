@@ -39,11 +39,17 @@ class AsyncQuorumRecord : public AsyncHold {
   using AsyncHold::post_release;
   Status post_release() override;
   [[nodiscard]] Status forget_loss() override;
+  // A handle with this share has gone, and others stay.
+  void leave(const HoldShare& share);
+  using AsyncHold::leave;
 
  private:
   friend class AsyncQuorumCore;
 
   void wake(Instant now) override;
+  Status post_release_now(Instant now);
+  // What handles that are gone have left to release.
+  void post_due();
   void cancel_doing() final;  // The destructor calls it,
   void rest() final;          // and this.
 

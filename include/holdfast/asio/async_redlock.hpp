@@ -5,25 +5,29 @@
 //
 //     AsyncRedlockMutex<3> lock(quorum, "orders/42", {.lease = 10s}, {.fence = true});
 //     lock.async_acquire(2s, [&](std::error_code error) { ... });
+//
+//     AsyncQuorumOwner<3> owner(quorum);
+//     AsyncRedlockReentrantLock<3> again(owner, "orders/42");
 #pragma once
 
 #include <cstddef>
 
+#include "holdfast/asio/async_owned_quorum_lock.hpp"
 #include "holdfast/asio/async_quorum_lock.hpp"
+#include "holdfast/asio/async_quorum_owner.hpp"
+#include "holdfast/core/mutex_options.hpp"
 #include "holdfast/core/quorum_kinds.hpp"
-#include "holdfast/core/quorum_votes.hpp"
 
 namespace holdfast {
 
 template <std::size_t node_count>
-class AsyncRedlockMutex : private QuorumVotes<node_count>, public AsyncQuorumLock {
+class AsyncRedlockMutex : public AsyncQuorumLock {
  public:
   // The key's bytes are copied: any bytes, 1 to key_size_max of them.
   AsyncRedlockMutex(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {},
                     const MutexOptions& options = {})
-      : QuorumVotes<node_count>(quorum_kind_of(options)),
-        record_(core_of(quorum), quorum_kind_of(options), this->pointers_, node_count, Key(key), timing) {
-    attach(record_);
+      : hold_(core_of(quorum), quorum_kind_of(options), Key(key), timing) {
+    attach(hold_);
   }
   ~AsyncRedlockMutex() override = default;
 
@@ -31,34 +35,25 @@ class AsyncRedlockMutex : private QuorumVotes<node_count>, public AsyncQuorumLoc
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 
  private:
-  AsyncQuorumRecord record_;
+  AsyncQuorumHold<node_count> hold_;
 };
 
-// The object is the owner: it may be acquired again while it is held, one operation after the other. On the nodes a hold
-// counts 1, whatever it counts here; acquiring it once more renews it.
+// Its owner may acquire it again while it is held. On the nodes a hold counts 1, whatever it counts here; acquiring it once more
+// renews it.
 template <std::size_t node_count>
-class AsyncRedlockReentrantLock : private QuorumVotes<node_count>, public AsyncQuorumLock {
+class AsyncRedlockReentrantLock : public AsyncOwnedQuorumLock<node_count> {
  public:
-  AsyncRedlockReentrantLock(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {})
-      : AsyncRedlockReentrantLock(quorum, reentrant_kind, Key(key), timing) {}
+  AsyncRedlockReentrantLock(AsyncQuorumHoldOwner<node_count>& owner, BytesArgument key, const QuorumTiming& timing = {})
+      : AsyncOwnedQuorumLock<node_count>(owner, reentrant_kind, Key(key), timing) {}
   ~AsyncRedlockReentrantLock() override = default;
-
- protected:
-  AsyncRedlockReentrantLock(AsyncQuorum& quorum, const LockKind& kind, Key key, const QuorumTiming& timing)
-      : QuorumVotes<node_count>(kind), record_(core_of(quorum), kind, this->pointers_, node_count, key, timing) {
-    attach(record_);
-  }
-
- private:
-  AsyncQuorumRecord record_;
 };
 
-// An AsyncRedlockReentrantLock whose grants come with a fence.
+// The same, and its grants come with a fence.
 template <std::size_t node_count>
-class AsyncRedlockFencedLock : public AsyncRedlockReentrantLock<node_count> {
+class AsyncRedlockFencedLock : public AsyncOwnedQuorumLock<node_count> {
  public:
-  AsyncRedlockFencedLock(AsyncQuorum& quorum, BytesArgument key, const QuorumTiming& timing = {})
-      : AsyncRedlockReentrantLock<node_count>(quorum, quorum_fenced_kind, Key(key), timing) {}
+  AsyncRedlockFencedLock(AsyncQuorumHoldOwner<node_count>& owner, BytesArgument key, const QuorumTiming& timing = {})
+      : AsyncOwnedQuorumLock<node_count>(owner, quorum_fenced_kind, Key(key), timing) {}
   ~AsyncRedlockFencedLock() override = default;
 
   // Of the outermost acquire; grows as that of an AsyncRedlockMutex.

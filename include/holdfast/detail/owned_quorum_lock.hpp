@@ -38,6 +38,6 @@ class OwnedQuorumLock : public QuorumLock {
 
   Handle own_handle_;
 };
-static_assert(sizeof(OwnedQuorumLock<3>) <= 96, "promised: a handle of a hold");
+static_assert(sizeof(OwnedQuorumLock<3>) <= 80, "promised: a handle of a hold");
 
 }  // namespace holdfast

@@ -79,7 +79,7 @@ class QuorumLock {
   [[nodiscard]] std::uint32_t hold_count() const noexcept {
     if (refused()) return 0;
     const QuorumClient::Turn turn(quorum());
-    return record_->held() ? record_->machine().count() : 0;
+    return record_->held() ? record_->count() : 0;
   }
   // What became of the last request to this node.
   [[nodiscard]] Status node_status(std::size_t node) const noexcept {
@@ -127,18 +127,16 @@ class QuorumLock {
   // Through a handle. The machine's count may be what a callback has left of it, at the end of the call.
   [[nodiscard]] Status acquire_shared(Duration wait, bool once) noexcept {
     if (refused()) return handle_->refusal;
-    const QuorumClient::Turn turn(quorum());
     const Status status = once ? record_->try_acquire(&handle_->timing) : record_->acquire(wait, &handle_->timing);
-    if (status == Status::ok) handle_->share.count_in(hold().tally, record_->machine().count());
+    if (status == Status::ok) handle_->share.count_in(hold().tally, record_->count());
     hold().post_due();
     return status;
   }
   [[nodiscard]] Status release_shared(bool posted) noexcept {
     if (refused()) return handle_->refusal;
-    const QuorumClient::Turn turn(quorum());
-    const std::uint32_t count = record_->machine().count();
+    const std::uint32_t count = record_->count();
     const Status status = posted ? record_->post_release() : record_->release();
-    if (record_->machine().count() < count) handle_->share.count_out(hold().tally);
+    if (record_->count() < count) handle_->share.count_out(hold().tally);
     return status;
   }
 

@@ -51,6 +51,8 @@ class QuorumRecord {
   [[nodiscard]] Status renew(Duration timeout) noexcept;
   [[nodiscard]] Status release() noexcept;
   Status post_release() noexcept;
+  // As its machine counts. That of a reentrant kind is changed by calls of the quorum's thread only.
+  [[nodiscard]] std::uint32_t count() const noexcept { return machine_.count(); }
   // No call of it is in progress.
   [[nodiscard]] bool over() const noexcept { return task_.life().over(); }
   // Posts so many releases. REQUIRES: over().
