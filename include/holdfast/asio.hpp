@@ -13,6 +13,7 @@
 #include "holdfast/asio/async_mutex.hpp"
 #include "holdfast/asio/async_owner.hpp"
 #include "holdfast/asio/async_quorum.hpp"
+#include "holdfast/asio/async_quorum_inquiry.hpp"
 #include "holdfast/asio/async_quorum_lock.hpp"
 #include "holdfast/asio/async_quorum_owner.hpp"
 #include "holdfast/asio/async_read_write_lock.hpp"

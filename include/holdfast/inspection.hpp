@@ -6,8 +6,11 @@
 
 #include "holdfast/client.hpp"
 #include "holdfast/core/inquiry.hpp"
+#include "holdfast/core/quorum_inquiry.hpp"
 
 namespace holdfast {
+
+class QuorumClient;
 
 // One attempt, and another one where the key may be a semaphore; blocks like Mutex::try_acquire(). On failure `info` is
 // untouched.
@@ -22,5 +25,15 @@ namespace holdfast {
 // a holder that is known to be gone, and with a fence where that may be wrong.
 // Errors: as inspect(); wrong_type for what is no lock; a lost reply is unknown. `released` is untouched then.
 [[nodiscard]] Status force_release(ClientBase& client, Key key, bool& released) noexcept;
+
+// The same of a quorum: all nodes are asked at once, and those that cannot be asked are passed over. What each has said stands in
+// `info`, also when there is no verdict. A node that may not vote, since it was started a moment ago, may have forgotten the
+// lock: what it holds counts, and that it is free there does not. Blocks for a connect timeout and a request timeout at most.
+// Errors: invalid_argument (the key), not_connected (connect() was not called before) and `info` is untouched; no_quorum: the state
+// is unknown; cancelled.
+[[nodiscard]] Status inspect(QuorumClient& quorum, Key key, QuorumInfo& info) noexcept;
+// Deletes the lock on every node, as above. Whoever held it by a majority has it no more once a majority has nothing of it.
+// Errors: as QuorumRelease::verdict(), and as above; outcome_unknown where it was cancelled in between.
+[[nodiscard]] Status force_release(QuorumClient& quorum, Key key, QuorumRelease& release) noexcept;
 
 }  // namespace holdfast

@@ -34,8 +34,11 @@
 
 namespace holdfast {
 
+class QuorumInquiry;
 class QuorumLock;
 class QuorumRecord;
+struct QuorumInfo;
+struct QuorumRelease;
 
 class QuorumClient {
  public:
@@ -117,6 +120,15 @@ class QuorumClient {
   friend class QuorumLock;
   friend class QuorumPushEar;
   friend class QuorumWatchdog;
+  friend Status inspect(QuorumClient& quorum, Key key, QuorumInfo& info) noexcept;
+  friend Status force_release(QuorumClient& quorum, Key key, QuorumRelease& release) noexcept;
+
+  // Who asks the nodes for something besides locking. A program that does not carries none of it.
+  struct Asking {
+    using Take = void (*)(Asking& self, std::size_t node, const Reply& reply) noexcept;
+    explicit Asking(Take function) noexcept : take(function) {}
+    Take take;
+  };
 
   // While one stands the quorum is its owner's, and a watchdog's thread keeps away. With a lock: also from its functions.
   class Turn {
@@ -182,6 +194,8 @@ class QuorumClient {
   void tend_due(const QuorumRecord* but = nullptr) noexcept;
   void tend_holds() noexcept;
   void tell_holds() noexcept;
+  // As many requests as it takes, until all nodes have answered or time is up.
+  void inquire(QuorumInquiry& inquiry) noexcept;
 
   Node* nodes_;
   VoterRoll roll_;
@@ -192,6 +206,7 @@ class QuorumClient {
   Instant looked_at_;  // When the sockets were last waited for.
   QuorumRecord* first_ = nullptr;
   mutable QuorumKeeper::Attachment attachment_{.quorum = this};
+  Asking* asking_ = nullptr;
   Extra* extra_ = nullptr;
   std::size_t extra_count_ = 0;
   ConfigProblem problem_;

@@ -267,6 +267,7 @@ void AsyncQuorumCore::cancel_all() {
   tell_connect(Status::cancelled);
   if (close_ != nullptr) cancel_operation(*close_);
   for (AsyncQuorumRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();
+  while (AsyncQuorumInquiry* const asker = inquiries_.first()) asker->cancel();
 }
 
 void AsyncQuorumCore::leave_connections() {
@@ -302,7 +303,9 @@ void AsyncQuorumCore::shut_down() {
 
 // ---- What the nodes say ------------------------------------------------------------------------------------------
 
-void AsyncQuorumCore::node_reply(AsyncNode&, const Reply& reply) {
+void AsyncQuorumCore::node_reply(AsyncNode& node, const Reply& reply) {
+  if (reply.tag.operation == Operation::query)  // A lock asks for other things.
+    return static_cast<AsyncQuorumInquiry*>(reply.tag.requester)->take_reply(index_of(node), reply);
   auto& vote = *static_cast<QuorumVote*>(reply.tag.requester);
   static_cast<AsyncQuorumRecord*>(vote.owner)->take_reply(vote, reply);
 }
@@ -346,6 +349,7 @@ void AsyncQuorumCore::work() {
   serve_room();
   serve_listening();
   serve_stirred();
+  serve_inquiries();
   work_connect();
   work_close();
   for (AsyncNode& node : nodes_) node.transmit();
@@ -396,6 +400,15 @@ std::size_t AsyncQuorumCore::compensations_pending() noexcept {
 void AsyncQuorumCore::serve_listening() {
   for (AsyncNode& node : nodes_)
     while (void* const heard = node.next_heard()) static_cast<AsyncQuorumRecord*>(heard)->hear();
+}
+
+// Each asks what it has to ask. One that is over leaves the list.
+void AsyncQuorumCore::serve_inquiries() {
+  for (AsyncQuorumInquiry* asker = inquiries_.first(); asker != nullptr;) {
+    AsyncQuorumInquiry* const next = asker->place_.next();
+    asker->proceed();
+    asker = next;
+  }
 }
 
 Instant AsyncQuorumCore::next_timeout() const noexcept {

@@ -8,6 +8,7 @@
 
 #include "async_node.hpp"
 #include "holdfast/asio/async_quorum.hpp"
+#include "holdfast/asio/async_quorum_inquiry.hpp"
 #include "holdfast/asio/async_quorum_record.hpp"
 #include "holdfast/core/voter_roll.hpp"
 
@@ -67,6 +68,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
 
   // Places of locks.
   void enter(LinkedPlace<AsyncQuorumRecord>& place) noexcept { locks_.push_back(place); }
+  void enter(LinkedPlace<AsyncQuorumInquiry>& place) noexcept { inquiries_.push_back(place); }
   void await_voters(LinkedPlace<AsyncQuorumRecord>& place) noexcept { await_voters_.push_back(place); }
   void await_room(LinkedPlace<AsyncQuorumRecord>& place) noexcept { await_room_.push_back(place); }
   // Who comes first waits longest.
@@ -105,6 +107,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void serve_stirred();
   void serve_owing();
   void serve_listening();
+  void serve_inquiries();
 
   std::deque<AsyncNode> nodes_;
   VoterRoll::Voter voters_[nodes_max];
@@ -114,6 +117,7 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   LinkedPlace<AsyncQuorumRecord> await_voters_;
   LinkedPlace<AsyncQuorumRecord> await_room_;
   LinkedPlace<AsyncQuorumRecord> stirred_;
+  LinkedPlace<AsyncQuorumInquiry> inquiries_;
   Completion* connect_ = nullptr;
   Completion* close_ = nullptr;
   Instant connect_until_;

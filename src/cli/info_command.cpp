@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "info_command.hpp"
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "connection.hpp"
 #include "failure_text.hpp"
-#include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/core/quorum_inquiry.hpp"
 #include "holdfast/inspection.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/decimal.hpp"
@@ -25,25 +23,15 @@ void add_line(std::string& text, const char* name, const std::string& value) {
   text += '\n';
 }
 
-int exit_code_for(const LockInfo& found) noexcept {
-  switch (found.form) {
-    case LockForm::free: return exit_free;
-    case LockForm::other: return exit_no_lock;
-    case LockForm::semaphore: return found.owners < found.permits ? exit_free : exit_ok;
-    case LockForm::mutex:
-    case LockForm::reentrant:
-    case LockForm::read:
-    case LockForm::write: return exit_ok;
+int exit_code_for(Possession state) noexcept {
+  switch (state) {
+    case Possession::held: return exit_ok;
+    case Possession::free: return exit_free;
+    case Possession::no_lock: return exit_no_lock;
+    case Possession::unknown: break;
   }
   return exit_software;
 }
-
-const char* state_text(const LockInfo& found) noexcept {
-  const int code = exit_code_for(found);
-  return code == exit_ok ? "held" : code == exit_free ? "free" : "no lock";
-}
-
-bool is_held(const LockInfo& found) noexcept { return exit_code_for(found) == exit_ok; }
 
 std::string remaining_text(const LockInfo& found) {
   return found.remaining == Duration::max() ? "no expiry" : seconds_text(found.remaining) + " seconds";
@@ -63,14 +51,14 @@ bool may_linger(const LockInfo& found) noexcept {
 
 // What one server says of it.
 void add_answer(std::string& text, const LockInfo& found) {
-  add_line(text, "state", state_text(found));
+  add_line(text, "state", to_string(state_of(found)));
   if (found.form == LockForm::semaphore) {
     add_line(text, "kind", to_string(found.form));
     add_line(text, "permits", std::to_string(found.permits));
     add_line(text, "taken", std::to_string(found.owners));
     if (found.owners != 0) add_line(text, "owner", escaped(found.owner.view()));
     if (found.owners != 0) add_line(text, "remaining", remaining_text(found));
-  } else if (is_held(found)) {
+  } else if (state_of(found) == Possession::held) {
     add_line(text, "kind", to_string(found.form));
     if (!found.owner.empty()) add_line(text, "owner", escaped(found.owner.view()));
     add_line(text, "count", std::to_string(found.count));
@@ -108,52 +96,30 @@ int ask(const ClientConfig& server, const std::string& name, LockInfo& found, Lo
   return exit_code_of(status, client, exit_software);
 }
 
-// How many nodes say what this one says: the same owner, or the same lack of one.
-std::size_t agreeing(const std::vector<LockInfo>& answers, const LockInfo& wanted) {
-  return static_cast<std::size_t>(std::count_if(answers.begin(), answers.end(), [&](const LockInfo& it) {
-    if (is_held(it) != is_held(wanted)) return false;
-    return is_held(it) ? it.owner.view() == wanted.owner.view() : it.form == wanted.form;
-  }));
-}
-
 int info_of_quorum(const InfoOptions& options) {
-  const std::size_t count = options.servers.size();
-  const std::size_t majority = majority_of(count);
   std::string text;
-  std::vector<LockInfo> answers;
+  QuorumInfo found;
+  found.count = options.servers.size();
   int failure = exit_no_server;
   add_line(text, "name", escaped(options.name));
-  for (std::size_t index = 0; index < count; ++index) {
-    LockInfo found;
-    const int code = ask(options.servers[index], options.name, found);
+  for (std::size_t index = 0; index < found.count; ++index) {
+    QuorumInfo::Node& node = found.nodes[index];
+    const int code = ask(options.servers[index], options.name, node.info);
     add_line(text, "\nnode", address_text(options.servers[index]));
     if (code == exit_ok) {
-      add_answer(text, found);
-      answers.push_back(found);
+      node.status = Status::ok;
+      add_answer(text, node.info);
     } else {
       add_line(text, "state", "unknown");
       failure = code;
     }
   }
-
-  // What a majority says is so; and where no owner can have one, whatever the silent nodes would say, nobody has the lock.
-  std::string state = "unknown";
-  int code = failure;
-  std::size_t most = 0;
-  for (const LockInfo& answer : answers) {
-    const std::size_t votes = agreeing(answers, answer);
-    if (is_held(answer)) most = std::max(most, votes);
-    if (votes < majority) continue;
-    state = state_text(answer);
-    if (is_held(answer)) state += " by " + escaped(answer.owner.view());
-    code = exit_code_for(answer);
-  }
-  if (state == "unknown" && most + (count - answers.size()) < majority) {
-    state = "free";
-    code = exit_free;
-  }
+  found.judge(static_cast<NodeSet>(node_bit(found.count) - 1U));
+  std::string state = to_string(found.state);
+  if (found.state == Possession::held) state += " by " + escaped(found.holder.owner.view());
   add_line(text, "\nmajority", state);
-  return print(text) ? code : exit_output;
+  if (!print(text)) return exit_output;
+  return found.state == Possession::unknown ? failure : exit_code_for(found.state);
 }
 
 }  // namespace
@@ -167,7 +133,7 @@ int info(const InfoOptions& options) {
   add_line(text, "name", escaped(options.name));
   add_answer(text, found);
   add_queue(text, queue);
-  return print(text) ? exit_code_for(found) : exit_output;
+  return print(text) ? exit_code_for(state_of(found)) : exit_output;
 }
 
 }  // namespace holdfast::cli

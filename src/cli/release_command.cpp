@@ -5,7 +5,7 @@
 
 #include "connection.hpp"
 #include "failure_text.hpp"
-#include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/core/quorum_inquiry.hpp"
 #include "holdfast/inspection.hpp"
 #include "messages.hpp"
 
@@ -41,25 +41,23 @@ int release_on(const ClientConfig& server, const std::string& name, const std::s
 int release(const ReleaseOptions& options) {
   const std::size_t count = options.servers.size();
   if (count == 1) return release_on(options.servers.front(), options.name, "");
-  std::size_t released = 0;
-  std::size_t free = 0;
+  QuorumRelease told;
+  told.count = count;
   int failure = exit_no_server;
-  for (const ClientConfig& server : options.servers) {
+  for (std::size_t index = 0; index < count; ++index) {
+    const ClientConfig& server = options.servers[index];
     const int code = release_on(server, options.name, " on " + address_text(server));
-    if (code == exit_ok)
-      ++released;
-    else if (code == exit_free)
-      ++free;
-    else
-      failure = code;
+    NodeSet& nodes = code == exit_ok ? told.released : code == exit_free ? told.free : told.unknown;
+    nodes = static_cast<NodeSet>(nodes | node_bit(index));
+    if (code != exit_ok && code != exit_free) failure = code;
   }
   // Whoever held it by a majority has it no more once a majority has none of it.
-  if (released + free < majority_of(count)) {
+  if (told.verdict() != Status::ok) {
     say("a majority of the " + std::to_string(count) + " nodes did not confirm it: " + escaped(options.name) +
         " may still be held");
     return failure;
   }
-  return released != 0 ? exit_ok : exit_free;
+  return told.released != 0 ? exit_ok : exit_free;
 }
 
 }  // namespace holdfast::cli

@@ -85,6 +85,11 @@ Status Inquiry::begin_info(Key key, LockInfo& info) noexcept {
   return begin(decode_info, key, scripts::lock_info.text, fence_prefix, &info);
 }
 
+Status Inquiry::begin_permits(Key key, LockInfo& info) noexcept {
+  found_ = info;
+  return begin(decode_permits, key, scripts::semaphore_info.text, {}, &info);
+}
+
 Status Inquiry::begin_queue(Key key, LockQueue& queue) noexcept {
   return begin(decode_queue, key, scripts::fair_queue.text, {}, &queue);
 }
@@ -107,10 +112,7 @@ Status Inquiry::begin_fenced_set(Key resource, std::uint64_t fence, ByteView val
 
 bool Inquiry::asks_on(Status& outcome) noexcept {
   if (decode_ == decode_info && outcome == Status::ok && may_be_semaphore(found_)) {
-    arguments_[1] = scripts::semaphore_info.text;
-    arguments_[2] = "1";
-    count_ = 4;
-    decode_ = decode_permits;
+    (void)begin(decode_permits, Key(arguments_[3].bytes()), scripts::semaphore_info.text, {}, out_);
     return true;
   }
   // What stands beside the key is another's, or not for this user: the key is a string.

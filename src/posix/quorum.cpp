@@ -244,6 +244,10 @@ Status QuorumClient::begin() noexcept {
 void QuorumClient::dispatch(Node& node) noexcept {
   Reply reply;
   while (node.connection.session().poll_reply(reply, now_)) {
+    if (asking_ != nullptr && reply.tag.requester == asking_) {
+      asking_->take(*asking_, index_of(node), reply);
+      continue;
+    }
     const auto& vote = *static_cast<const QuorumVote*>(reply.tag.requester);
     static_cast<QuorumRecord*>(vote.owner)->take_reply(vote.node, reply);
   }

@@ -159,6 +159,74 @@ bool subscribed(const RedisServer& server) { return server.command("PUBSUB NUMSU
 
 }  // namespace
 
+// ---- Who holds it ------------------------------------------------------------------------------------------------
+
+TEST_ON_NODES(test_inquiry_should_name_the_holder_by_a_majority_and_take_its_lock_away, 3) {
+  ReadySide side(brisk(nodes.configs()));
+  TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
+  AsyncQuorumInquiry inquiry(*side.quorum, "k");
+  QuorumInfo info;
+  QuorumRelease release;
+  Outcome outcome;
+  inquiry.async_inspect(info, outcome.handler());
+  TEST_ASSERT_EQUAL(Status::ok, side.wait(outcome));
+  TEST_ASSERT_TRUE(info.state == Possession::free && info.agreeing == 0b111);
+  AsyncRedlockMutex<3> lock(*side.quorum, "k", calm);
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock));
+  await_everywhere(side, nodes);
+  nodes[2].command("SET k 17 PX 60000");  // It may be a semaphore: that node is asked once more.
+  Outcome refused;
+  inquiry.async_inspect(info, outcome.handler());
+  inquiry.async_inspect(info, refused.handler());  // One at a time.
+  TEST_ASSERT_EQUAL(Status::too_many_requests, side.wait(refused));
+  TEST_ASSERT_EQUAL(Status::ok, side.wait(outcome));
+  TEST_ASSERT_TRUE(info.state == Possession::held);
+  TEST_ASSERT_EQUAL(lock.token().bytes(), info.holder.owner.view());
+  TEST_ASSERT_EQUAL(0b011, info.agreeing);
+  TEST_ASSERT_EQUAL(0b100, info.differing);
+  inquiry.async_force_release(release, outcome.handler());
+  TEST_ASSERT_EQUAL(Status::ok, side.wait(outcome));
+  TEST_ASSERT_EQUAL(0b111, release.released);
+  TEST_ASSERT_TRUE(nodes.all("EXISTS k", "0"));
+  TEST_ASSERT_EQUAL(Status::lock_lost, side.renew(lock));
+}
+
+TEST_ON_NODES(test_inquiry_should_say_what_silent_nodes_leave_unknown, 3) {
+  std::vector<ClientConfig> configs = brisk(nodes.configs());
+  for (ClientConfig& config : configs) config.request_timeout = 500ms;
+  ReadySide side(configs);
+  TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
+  AsyncQuorumInquiry inquiry(*side.quorum, "k");
+  AsyncQuorumInquiry wrong(*side.quorum, ByteView(""));
+  QuorumInfo info;
+  QuorumRelease release;
+  Outcome outcome;
+  wrong.async_inspect(info, outcome.handler());
+  TEST_ASSERT_EQUAL(Status::invalid_argument, side.wait(outcome));
+  for (std::size_t node = 0; node < 2; ++node) nodes[node].pause();
+  inquiry.async_inspect(info, outcome.handler());
+  TEST_ASSERT_EQUAL(Status::no_quorum, side.wait(outcome));
+  TEST_ASSERT_TRUE(info.state == Possession::unknown && info.silent == 0b011);
+  inquiry.async_force_release(release, outcome.handler());
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, side.wait(outcome));
+  TEST_ASSERT_EQUAL(0b011, static_cast<int>(release.unknown | release.refused));
+  TEST_ASSERT_EQUAL(0b100, release.free);
+  inquiry.async_inspect(info, outcome.handler());
+  inquiry.cancel();
+  TEST_ASSERT_EQUAL(Status::cancelled, side.wait(outcome));
+  {
+    AsyncQuorumInquiry gone(*side.quorum, "k");
+    gone.async_inspect(info, outcome.handler());
+    for (int turn = 0; turn < 3; ++turn) (void)side.loop.run_one_for(5ms);
+  }
+  TEST_ASSERT_EQUAL(Status::cancelled, side.wait(outcome));
+  for (std::size_t node = 0; node < 2; ++node) nodes[node].resume();
+  TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
+  inquiry.async_inspect(info, outcome.handler());
+  TEST_ASSERT_EQUAL(Status::ok, side.wait(outcome));
+  TEST_ASSERT_TRUE(info.state == Possession::free);
+}
+
 // ---- One holder --------------------------------------------------------------------------------------------------
 
 TEST_ON_NODES(test_a_name_in_an_array_should_be_the_same_redlock_whatever_follows_its_nul, 3) {

@@ -111,6 +111,7 @@ class AsyncQuorum {
   [[nodiscard]] std::size_t compensations_pending() const noexcept;
 
  private:
+  friend class AsyncQuorumInquiry;
   friend class AsyncQuorumLock;
   template <std::size_t>
   friend class AsyncQuorumHoldOwner;

@@ -73,6 +73,8 @@ class Inquiry {
   // B. Commands. Each begins an inquiry. Key, value and what the answer is written to stay until it is over; the latter is
   // untouched unless that is with ok. Errors: invalid_argument, buffer_too_small of fenced_set(); nothing is asked then.
   [[nodiscard]] Status begin_info(Key key, LockInfo& info) noexcept;
+  // Goes on where another inquiry about the key asked on, whose found() this was.
+  [[nodiscard]] Status begin_permits(Key key, LockInfo& info) noexcept;
   [[nodiscard]] Status begin_queue(Key key, LockQueue& queue) noexcept;
   [[nodiscard]] Status begin_release(Key key, bool& released) noexcept;
   [[nodiscard]] Status begin_fenced_set(Key resource, std::uint64_t fence, ByteView value, bool& written) noexcept;
@@ -86,6 +88,8 @@ class Inquiry {
   // What became of the request: ok after take(), or why there was no such reply. True: another one follows, arguments(). False:
   // the inquiry is over, and `outcome` is what it came to.
   [[nodiscard]] bool asks_on(Status& outcome) noexcept;
+  // What is known where it asks on.
+  [[nodiscard]] const LockInfo& found() const noexcept { return found_; }
 
  private:
   using Decode = bool (*)(Inquiry& self, const RespValue& reply);
