@@ -56,7 +56,7 @@ inline void LockMachine::end_hold() noexcept {
   ++generation_;
   valid_until_ = Instant();
   renewal_in_flight_ = false;
-  wanted_ = Wanted::nothing;
+  wanted_ = nothing;
   compensation_.count = 0;
 }
 
@@ -118,7 +118,7 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline, c
   if ((state_ == LockState::releasing && !posted_) || step_in_flight_ || compensation_wanted_)
     return Status::too_many_requests;
   if (count_ != 0) return Status::lock_lost;
-  HOLDFAST_ASSERT(wanted_ == Wanted::nothing && !token.empty());
+  HOLDFAST_ASSERT(wanted_ == nothing && !token.empty());
   move(LockInput::acquire);
   ++generation_;
   if (timing != nullptr) set_timing(*timing);
@@ -130,19 +130,19 @@ Status LockMachine::acquire(const Token& token, Instant now, Instant deadline, c
   posted_ = false;
   loss_untold_ = false;
   facts_ = {.place = facts_.place};
-  wanted_ = Wanted::acquire;
+  wanted_ = Operation::acquire;
   return Status::ok;
 }
 
 Status LockMachine::renew(Instant now, Instant deadline, const LockTiming* timing) noexcept {
   handle_timeout(now);
   if (!held(now)) return loss_untold_ ? Status::lock_lost : Status::not_held;
-  if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
+  if (renewal_in_flight_ || step_in_flight_ || wanted_ != nothing) return Status::too_many_requests;
   ask_for(timing);
   asked_at_ = now;
   form_ = RequestForm::by_sha;
   deadline_ = deadline;
-  wanted_ = Wanted::renew;
+  wanted_ = Operation::renew;
   return Status::ok;
 }
 
@@ -155,14 +155,14 @@ Status LockMachine::start_step(std::uint32_t target, Instant now, Instant deadli
   posted_ = false;
   raised_milliseconds_ = 0;
   step_target_ = target;
-  wanted_ = Wanted::step;
+  wanted_ = Operation::step;
   return Status::ok;
 }
 
 Status LockMachine::reenter(Instant now, Instant deadline, const LockTiming* timing) noexcept {
   handle_timeout(now);
   if (!held(now)) return count_ != 0 ? Status::lock_lost : Status::not_held;
-  if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
+  if (renewal_in_flight_ || step_in_flight_ || wanted_ != nothing) return Status::too_many_requests;
   if (count_ == count_max) return Status::invalid_argument;
   const Status status = start_step(count_ + 1, now, deadline);
   ask_for(timing);
@@ -173,7 +173,7 @@ Status LockMachine::step_down(bool posted, Instant now, Instant deadline) noexce
   HOLDFAST_ASSERT(count_ > 1);
   handle_timeout(now);
   if (!held(now)) return answer_unheld();
-  if (renewal_in_flight_ || step_in_flight_ || wanted_ != Wanted::nothing) return Status::too_many_requests;
+  if (renewal_in_flight_ || step_in_flight_ || wanted_ != nothing) return Status::too_many_requests;
   --count_;
   if (!posted) return start_step(count_, now, deadline);
   compensation_.count = count_;
@@ -210,7 +210,7 @@ Status LockMachine::release(NativeDelete native, bool posted, Instant now, Insta
   form_ = posted ? RequestForm::by_text : RequestForm::by_sha;
   if (kind_->native_release && native == NativeDelete::delex) form_ = RequestForm::delex;
   if (kind_->native_release && native == NativeDelete::delifeq) form_ = RequestForm::delifeq;
-  wanted_ = Wanted::release;
+  wanted_ = Operation::release;
   return Status::ok;
 }
 
@@ -318,7 +318,7 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
   }
   if (asks_by_text(reply, now)) {
     asked_at_ = now;
-    wanted_ = Wanted::acquire;
+    wanted_ = Operation::acquire;
     return;
   }
   if (reply.nothing_ran)
@@ -360,7 +360,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
   }
   if (asks_by_text(reply, now)) {
     asked_at_ = now;
-    wanted_ = Wanted::renew;
+    wanted_ = Operation::renew;
     return;
   }
   doubt(refusal(reply, form_), now);
@@ -397,7 +397,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     return;
   } else if (asks_by_text(reply, now)) {
     asked_at_ = now;
-    wanted_ = Wanted::step;
+    wanted_ = Operation::step;
     return;
   } else if (up && reply.nothing_ran) {
     compensation_.count = count_;
@@ -443,12 +443,12 @@ inline void LockMachine::handle_released(const Reply& reply) noexcept {
     // Nothing ran, so the same release goes out in another shape.
     if (refused_native(form_, reply.outcome)) {
       form_ = RequestForm::by_sha;
-      wanted_ = Wanted::release;
+      wanted_ = Operation::release;
       return;
     }
     if (reply.outcome == Status::no_script && form_ == RequestForm::by_sha) {
       form_ = RequestForm::by_text;
-      wanted_ = Wanted::release;
+      wanted_ = Operation::release;
       return;
     }
   }
@@ -485,25 +485,26 @@ void LockMachine::handle_reply(const Reply& reply, Instant now) noexcept {
 }
 
 void LockMachine::refuse_request(Status why, Instant now) noexcept {
-  const Wanted refused = wanted_;
-  wanted_ = Wanted::nothing;
+  const Operation refused = wanted_;
+  wanted_ = nothing;
   switch (refused) {
-    case Wanted::nothing: return;
-    case Wanted::acquire: deny(why); return;
-    case Wanted::renew:
+    case nothing:
+    case Operation::compensate: return;
+    case Operation::acquire: deny(why); return;
+    case Operation::renew:
       if (why != Status::too_many_requests) return doubt(why, now);
       // That the client has no room says nothing of the hold. The renewal is due again as soon as a delay may end.
       status_ = why;
       retry_renewal_at_ = now + retry_delay_min;
       return;
-    case Wanted::step:
+    case Operation::step:
       status_ = why;
       push_event(step_target_ > count_ ? LockEvent::denied : LockEvent::unclear);
       compensation_.count = count_;
       if (step_target_ == count_) compensation_wanted_ = true;  // Let go of, and the server does not know.
       count_unsure_ = count_unsure_ || compensation_wanted_;
       return;
-    case Wanted::release: unclear(why, true); return;
+    case Operation::release: unclear(why, true); return;
   }
 }
 
@@ -528,15 +529,12 @@ inline void LockMachine::describe(Request& request, Operation operation) noexcep
   // A renewal has none, and leaves one that waits as it is. What a step asks for is newer than a count that waits.
   if (operation != Operation::renew) compensation_.count = operation == Operation::step ? count_ : 0;
   if (operation == Operation::step) compensation_wanted_ = false;
-  wanted_ = Wanted::nothing;
+  wanted_ = nothing;
 }
 
 Status LockMachine::poll_request(MutableBytes space, Request& request, std::size_t& size) noexcept {
   HOLDFAST_ASSERT(wants_request());
-  const Operation operation = wanted_ == Wanted::acquire ? Operation::acquire
-                              : wanted_ == Wanted::renew ? Operation::renew
-                              : wanted_ == Wanted::step  ? Operation::step
-                                                         : Operation::release;
+  const Operation operation = wanted_;
   CommandLine line(space);
   kind_->fill(line, *kind_, operation, form_,
               {.key = key(),

@@ -142,7 +142,7 @@ class LockMachine {
   }
   // The same of a renewal alone, that was due by then.
   [[nodiscard]] bool renewing(Instant due) const noexcept {
-    return (renewal_in_flight_ || wanted_ == Wanted::renew) && renewal_turn() <= due;
+    return (renewal_in_flight_ || wanted_ == Operation::renew) && renewal_turn() <= due;
   }
   // How often it was acquired and not released. Reentrant kinds: also behind a loss, until it is unwound.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
@@ -245,8 +245,8 @@ class LockMachine {
   // The server has just said that it has nothing of the hold, and is asked anew with the same token.
   void waive_compensation() noexcept { compensation_wanted_ = false; }
   [[nodiscard]] bool wants_compensation() const noexcept { return compensation_wanted_; }
-  [[nodiscard]] bool wants_request() const noexcept { return wanted_ != Wanted::nothing; }
-  [[nodiscard]] bool request_compensated() const noexcept { return wanted_ != Wanted::renew; }
+  [[nodiscard]] bool wants_request() const noexcept { return wanted_ != nothing; }
+  [[nodiscard]] bool request_compensated() const noexcept { return wanted_ != Operation::renew; }
   // Writes the wanted request into `space` (of Session::open()) and describes it; the requester is left to
   // the caller.
   // Errors: buffer_too_small; the request stays wanted.
@@ -272,7 +272,7 @@ class LockMachine {
   [[nodiscard]] bool has_output() const noexcept { return compensation_wanted_ || wants_request() || events_ != 0; }
 
  private:
-  enum class Wanted : std::uint8_t { nothing, acquire, renew, step, release };
+  static constexpr Operation nothing = Operation::query;  // What a machine asks changes something.
 
   void judge_time(Instant now) noexcept;
   void move(LockInput input) noexcept;
@@ -313,7 +313,7 @@ class LockMachine {
   std::uint16_t key_size_ = 0;
   LockState state_ = LockState::idle;
   Status status_ = Status::ok;
-  Wanted wanted_ = Wanted::nothing;
+  Operation wanted_ = nothing;              // The request that poll_request() has.
   RequestForm form_ = RequestForm::by_sha;  // Of the request in progress.
   bool compensation_wanted_ = false;
   // Bits, since a byte for each would be more than is promised for the machine.
