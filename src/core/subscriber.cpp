@@ -84,7 +84,7 @@ bool Subscriber::send(Command command, ByteView name, ByteView first, ByteView s
     const Command command = waiter.taken ? Command::subscribe : Command::unsubscribe;
     if (!send(command, waiter.taken ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, {}, now)) return;
     if (!waiter.taken) {
-      release(waiter);
+      release(waiter, chain_of(channel));
       continue;
     }
     for (Waiter* peer = find(channel, chain_of(channel)); peer != nullptr; peer = find(channel, peer->next))
@@ -100,9 +100,8 @@ bool Subscriber::send(Command command, ByteView name, ByteView first, ByteView s
   return nullptr;
 }
 
-// Out of its chain, to those that are free.
-[[gnu::noinline]] void Subscriber::release(Waiter& waiter) noexcept {
-  std::uint32_t& first = chain_of(waiter.channel.bytes());
+// Out of its chain, which begins with `first`, to those that are free.
+[[gnu::noinline]] void Subscriber::release(Waiter& waiter, std::uint32_t& first) noexcept {
   (first == place_of(waiter) ? first : at(waiter.previous).next) = waiter.next;
   if (waiter.next != 0)
     at(waiter.next).previous = waiter.previous;
@@ -225,9 +224,10 @@ void Subscriber::leave(Waiter& waiter, bool with_lock) noexcept {
   const ByteView channel = waiter.channel.bytes();
   if (passes_on && !waiter.addressed) wake(channel, {&waiter.wakes_one, 1});
   // The last of its channel keeps the subscription, for the UNSUBSCRIBE.
-  const Waiter* peer = find(channel, chain_of(channel));
+  std::uint32_t& first = chain_of(channel);
+  const Waiter* peer = find(channel, first);
   if (peer == &waiter) peer = find(channel, waiter.next);
-  if (peer != nullptr || unused(waiter)) return release(waiter);
+  if (peer != nullptr || unused(waiter)) return release(waiter, first);
   push(owed, waiter);
 }
 
@@ -336,7 +336,7 @@ void Subscriber::settle(bool granted) noexcept {
       established_ = true;
       waiter.woken |= waiter.missed;
     } else if (!waiter.taken) {
-      release(waiter);
+      release(waiter, chain_of(asked_[number].tag));
     }
   }
 }
@@ -379,7 +379,7 @@ void Subscriber::handle_closed() noexcept {
       if (waiter.asked != is_refused) waiter.asked = unasked;  // That is told until the next connection.
       push(stirred, waiter);
     } else if (!unused(waiter)) {
-      release(waiter);
+      release(waiter, chain_of(waiter.channel.bytes()));
     }
   }
   clear();

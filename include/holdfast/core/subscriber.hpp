@@ -218,7 +218,7 @@ class Subscriber {
   }
   // Of the channel, from this place of its chain on; nullptr: there is none.
   [[nodiscard]] Waiter* find(ByteView channel, std::uint32_t place) const noexcept;
-  void release(Waiter& waiter) noexcept;
+  void release(Waiter& waiter, std::uint32_t& first) noexcept;
   void push(int queue, Waiter& waiter) noexcept;
   [[nodiscard]] Waiter* pop(int queue) noexcept;
   void empty_table() noexcept;
