@@ -194,15 +194,18 @@ TaskFacts AsyncRecord::facts() {
   TaskFacts facts = task_.facts(core_->now());
   if (facts.link != Link::ready && !node.wanted()) facts.link = Link::gone;
   const TaskStage stage = task_.life().stage();
-  // Who comes first waits longest. What is owed goes first.
-  const bool turn = stage == TaskStage::room || !core_->room_is_awaited();
-  if (stage != TaskStage::idle && stage <= TaskStage::room)
+  if (stage != TaskStage::idle && stage <= TaskStage::room) {
+    // Who comes first waits longest. What is owed goes first.
+    const bool turn = stage == TaskStage::room || !core_->room_is_awaited();
     facts.room = turn && facts.link == Link::ready && pay() && node.room(true);
+  }
   facts.cancelled = cancelled_;
   facts.kept = machine_.count() != 1 && !to_be_kept_;
-  facts.listening = waiter_ != nullptr;
-  facts.woken = woken();
-  facts.confirmed = confirmed();
+  if (waiter_ != nullptr) [[unlikely]] {
+    facts.listening = true;
+    facts.woken = woken();
+    facts.confirmed = confirmed();
+  }
   return facts;
 }
 
@@ -215,7 +218,10 @@ void AsyncRecord::proceed() {
         if (machine_.count() != 0) take_recall();
         core_->node().subscriber().begin_try(*waiter_);
         break;
-      case TaskAct::ask: ask(); break;
+      case TaskAct::ask:
+        ask();
+        if (life.stage() == TaskStage::answer && task_.waiting()) return rest();  // It cannot have come yet.
+        break;
       case TaskAct::listen: plan(); break;
       case TaskAct::keep: life.handle_kept(start_keeping()); break;
       case TaskAct::give_up: core_->node().give_up(this, life.why_given_up()); break;
@@ -373,9 +379,11 @@ void AsyncRecord::doubt() {
 
 // ---- Waiting by push ---------------------------------------------------------------------------------------------
 
-bool AsyncRecord::woken() const noexcept { return waiter_ != nullptr && core_->node().subscriber().woken(*waiter_); }
+inline bool AsyncRecord::woken() const noexcept {
+  return waiter_ != nullptr && core_->node().subscriber().woken(*waiter_);
+}
 
-ListenSet AsyncRecord::confirmed() const noexcept {
+inline ListenSet AsyncRecord::confirmed() const noexcept {
   return waiter_ != nullptr && core_->node().subscriber().confirmed(*waiter_) ? 1 : 0;
 }
 
