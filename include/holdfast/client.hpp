@@ -178,7 +178,7 @@ class ClientBase : private CallState, private Connection {
   [[nodiscard]] bool answered(const HoldRecord* lock) const noexcept;
   // Sends as much as the socket takes, behind a look where one is wanted. REQUIRES: no reply is being dealt with.
   void look_and_transmit() noexcept {
-    if (session_.wants_transmit() || stream_.unsent()) look_and_transmit_now();
+    if (wants_transmit()) look_and_transmit_now();
   }
   void look_and_transmit_now() noexcept;
   void dispatch() noexcept;

@@ -232,7 +232,7 @@ void AsyncClientCore::serve_room() {
 }
 
 void AsyncClientCore::renew_due() {
-  while (node_.ready()) {
+  while (node_.ready() && schedule_.wants_request(now())) {
     const Session::Place place = node_.session().open(false);
     std::size_t size = 0;
     if (place.request == nullptr || !schedule_.poll_request(place.space, *place.request, size, now())) return;

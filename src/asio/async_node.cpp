@@ -154,9 +154,11 @@ void AsyncNode::close_session() {
 }
 
 bool AsyncNode::due(const Dialer& dialer, bool judging) const noexcept {
+  const Instant timeout = dialer.poll_timeout();
+  if (now() < timeout) return false;
   const DialState state = dialer.state();
   const bool under_way = state == DialState::dialling || state == DialState::resolving;
-  return dialer.poll_timeout() == Instant() || (now() >= dialer.poll_timeout() && (judging || !under_way));
+  return judging || !under_way || timeout == Instant();
 }
 
 // What is due of connecting. The host hears when an attempt has failed.
@@ -292,7 +294,7 @@ void AsyncNode::dispatch() {
   while (session().poll_reply(reply, now())) host_.node_reply(*this, reply);
 }
 
-void AsyncNode::transmit() {
+void AsyncNode::transmit_now() {
   while (open() && session().wants_look()) take(connection_.look());
   if (!open()) return;
   connection_.transmit();
@@ -326,10 +328,12 @@ void AsyncNode::give_up(const void* requester, Status why) {
 
 void AsyncNode::work() {
   if (!wanted_) return;
-  dial(false);
-  if (connection_.handle_ready(now())) {
-    attempted_ = false;
-    host_.node_ready(*this);
+  if (!ready()) {
+    dial(false);
+    if (connection_.handle_ready(now())) {
+      attempted_ = false;
+      host_.node_ready(*this);
+    }
   }
   if (open()) {
     transmit();
@@ -453,7 +457,7 @@ void AsyncNode::work_push() {
   // Where the client went on to another address, releases are announced there.
   const bool elsewhere = push_open() && push_address_ != connection_.dialer().address();
   if (elsewhere || subscriber_->state() == SubscriberState::failed) close_push();
-  if (push_wanted() || push_dialer_.state() == DialState::dialling) dial_push(false);
+  if (!push_dialer_.ready() && (push_wanted() || push_dialer_.state() == DialState::dialling)) dial_push(false);
   if (push_open()) transmit_push();
 }
 

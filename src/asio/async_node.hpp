@@ -94,7 +94,9 @@ class AsyncNode final : private AsyncWire::Host {
   void set_now(Instant now) noexcept { connection_.set_now(now); }
   void work();
   // Behind a look at the socket where one is wanted, whose replies are told. REQUIRES: no reply is being told.
-  void transmit();
+  void transmit() {
+    if (connection_.wants_transmit()) transmit_now();
+  }
   // At the end of a turn, when all that it asks for has been sent: waits for what comes.
   void receive();
   [[nodiscard]] Instant next_timeout() const noexcept;
@@ -122,6 +124,7 @@ class AsyncNode final : private AsyncWire::Host {
 
   [[nodiscard]] Instant now() const noexcept { return connection_.now(); }
   [[nodiscard]] bool make_room(bool compensated);
+  void transmit_now();
   [[nodiscard]] bool open() const noexcept { return connection_.open(); }
   [[nodiscard]] bool push_open() const noexcept { return push_dialer_.state() >= DialState::handshaking; }
   // With `judging` also what has taken too long, which is found out only after all that had arrived was taken in.

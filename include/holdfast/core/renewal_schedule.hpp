@@ -117,6 +117,10 @@ class RenewalSchedule {
   void leave(Place& place) noexcept;
 
   // D. Outputs. After any call of B or C, poll each until it is empty.
+  // False: poll_request() has nothing to do.
+  [[nodiscard]] bool wants_request(Instant now) const noexcept {
+    return heap_sizes_[static_cast<int>(Side::urgent)] != 0 || poll_timeout() <= now;
+  }
   // Writes the next call into `space` (of Session::open(false)) and describes it; the requester is left to the caller.
   // False when nothing is due, renewal_calls_max calls are in flight, or not even one key fits into `space`.
   [[nodiscard]] bool poll_request(MutableBytes space, Request& request, std::size_t& size, Instant now) noexcept;

@@ -47,6 +47,8 @@ class Connection : protected SocketState, public Node {
   // errno of the last system call that failed for good, or 0.
   [[nodiscard]] int system_error_number() const noexcept { return error_number_; }
   [[nodiscard]] int socket() const noexcept { return stream_.socket(); }
+  // False: transmit() has nothing to do.
+  [[nodiscard]] bool wants_transmit() const noexcept { return session_.wants_transmit() || stream_.unsent(); }
   // Something waits to be sent that the socket may take.
   [[nodiscard]] bool waits_to_send() const noexcept { return stream_.waits_to_send(session_.unsent()); }
   // Something of what was submitted has not left yet.
