@@ -326,7 +326,8 @@ void Subscriber::handle_error(ByteView line, Command command) noexcept {
 void Subscriber::settle(bool granted) noexcept {
   ++answered_;
   const std::uint64_t number = answered_ % asked_max;
-  for (std::uint32_t place = chain_of(asked_[number].tag); place != 0;) {
+  std::uint32_t& first = chain_of(asked_[number].tag);
+  for (std::uint32_t place = first; place != 0;) {
     Waiter& waiter = at(place);
     place = waiter.next;
     if (waiter.asked != pending + number) continue;
@@ -336,7 +337,7 @@ void Subscriber::settle(bool granted) noexcept {
       established_ = true;
       waiter.woken |= waiter.missed;
     } else if (!waiter.taken) {
-      release(waiter, chain_of(asked_[number].tag));
+      release(waiter, first);
     }
   }
 }
