@@ -8,11 +8,12 @@
 #     tests/bench/count_pair.sh BENCH_PAIRS [CONTENDER...]      (default: holdfast raw hiredis)
 #     tests/bench/count_pair.sh BENCH_ASIO callbacks-512 coroutines-512 ...
 #
-# Instructions depend on the optimisation level: the promise is for -O2 (meson setup --buildtype=debugoptimized).
+# Instructions are those of the whole process: holdfast, libc and the bench's own, not the kernel's. They depend on the
+# optimisation level: the promise is for -O2 (meson setup --buildtype=debugoptimized). proto/verification.md says more.
 set -euo pipefail
 export LC_ALL=C
 
-((${#} >= 1)) || { sed -n '4,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+((${#} >= 1)) || { sed -n '4,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 readonly bench_pairs=$1
 shift
 (($#)) || set -- holdfast raw hiredis
