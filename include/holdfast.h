@@ -102,6 +102,7 @@ typedef enum holdfast_status HOLDFAST_NUMBER {
   HOLDFAST_TOO_MANY_CLIENTS,
   HOLDFAST_DENIED,
   HOLDFAST_UNKNOWN_COMMAND,
+  HOLDFAST_UNKNOWN_SERVICE,
   HOLDFAST_SERVER_ERROR,
 
   /* The world's. */
@@ -176,8 +177,8 @@ HOLDFAST_API size_t holdfast_size_of(const char* object) HOLDFAST_NOEXCEPT;
 HOLDFAST_API int64_t holdfast_now_ns(void) HOLDFAST_NOEXCEPT;
 
 /* ---- Client --------------------------------------------------------------------------------------------------------------
- * One connection to one server, for any number of locks. It reconnects by itself. TLS is not offered in C: `rediss://` is
- * refused.
+ * One connection to one server, for any number of locks. It reconnects by itself. TLS and sentinels are not offered in C:
+ * `rediss://` and `redis-sentinel://` are refused.
  */
 typedef struct holdfast_client_config {
   const char* host;        /* "127.0.0.1" */

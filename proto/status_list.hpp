@@ -122,6 +122,9 @@
   ENTRY(unknown_command,\
         "The server does not know a command.",\
         "Use Redis 5 or later, or Valkey.") \
+  ENTRY(unknown_service,\
+        "No sentinel knows a service of this name.",\
+        "Correct the name: SENTINEL MASTERS lists them.") \
   ENTRY(server_error,\
         "The server sent an error without a class.",\
         "Read its text.") \

@@ -389,6 +389,7 @@ TEST(test_any_sequence_of_outcomes_should_keep_the_dialer_going) {
           continue;
         case DialState::off:
         case DialState::waiting:
+        case DialState::elsewhere:
         case DialState::resolving:
         case DialState::next: break;
       }

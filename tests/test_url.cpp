@@ -7,6 +7,7 @@
 
 #include "client_config_text.hpp"
 #include "holdfast/detail/stream.hpp"
+#include "holdfast/sentinels.hpp"
 #include "holdfast/url.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
@@ -294,4 +295,105 @@ TEST(test_no_reason_should_tell_the_password) {
     TEST_ASSERT_EQUAL(Status::invalid_argument, parse_url(ByteView(std::string_view(url)), config, &reason));
     TEST_ASSERT_TRUE(std::string(reason).find("hunter2") == std::string::npos);
   }
+}
+
+// ---- Sentinels ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+// What comes of a URL with Sentinels in the configuration; `reason` is empty where it is understood.
+struct SentinelUrl {
+  explicit SentinelUrl(const std::string& url, StreamSecurity* tls = nullptr) {
+    sentinels.configure({.hosts = "before", .service = "servicebefore", .user = "userbefore", .password = "secret"});
+    config = filled();
+    config.sentinels = &sentinels;
+    config.tls = tls;
+    const char* words = nullptr;
+    status = parse_url(ByteView(url), config, &words);
+    reason = words == nullptr ? "" : words;
+  }
+  Sentinels sentinels;
+  ClientConfig config;
+  Status status;
+  std::string reason;
+};
+
+}  // namespace
+
+TEST(test_a_sentinel_url_should_give_hosts_service_and_credentials) {
+  const SentinelUrl plain("redis-sentinel://10.0.0.1,10.0.0.2:26380,[::1]/mymaster");
+  TEST_ASSERT_EQUAL("", plain.reason);
+  TEST_ASSERT_EQUAL(Status::ok, plain.status);
+  TEST_ASSERT_TRUE(plain.sentinels.config().hosts.view() == ByteView("10.0.0.1,10.0.0.2:26380,[::1]"));
+  TEST_ASSERT_TRUE(plain.sentinels.config().service.view() == ByteView("mymaster"));
+  TEST_ASSERT_TRUE(plain.sentinels.config().user.empty() && plain.sentinels.config().password.empty());
+  TEST_ASSERT_TRUE(plain.config.user.empty() && plain.config.password.empty() && plain.config.socket_path.empty());
+  TEST_ASSERT_EQUAL(0, plain.config.database);
+  TEST_ASSERT_FALSE(validate(plain.config).found());
+
+  const SentinelUrl full(
+      "valkey-sentinel://joe:se%2Fcret@h1,h2/my%20master/7?sentinel_user=watch&sentinel_password=a%26b%3D");
+  TEST_ASSERT_EQUAL("", full.reason);
+  TEST_ASSERT_TRUE(full.config.user.view() == ByteView("joe"));
+  TEST_ASSERT_TRUE(full.config.password.view() == ByteView("se/cret"));
+  TEST_ASSERT_EQUAL(7, full.config.database);
+  TEST_ASSERT_TRUE(full.sentinels.config().hosts.view() == ByteView("h1,h2"));
+  TEST_ASSERT_TRUE(full.sentinels.config().service.view() == ByteView("my master"));
+  TEST_ASSERT_TRUE(full.sentinels.config().user.view() == ByteView("watch"));
+  TEST_ASSERT_TRUE(full.sentinels.config().password.view() == ByteView("a&b="));
+}
+
+TEST(test_a_sentinel_url_that_is_not_understood_should_change_nothing) {
+  const std::string long_service(service_size_max + 1, 's');
+  for (const std::string& url : {std::string("redis-sentinel://"),
+                                 std::string("redis-sentinel:///m"),
+                                 std::string("redis-sentinel://h"),
+                                 std::string("redis-sentinel://h/"),
+                                 std::string("redis-sentinel://h,/m"),
+                                 std::string("redis-sentinel://h:0/m"),
+                                 std::string("redis-sentinel://h:x/m"),
+                                 std::string("redis-sentinel://::1/m"),
+                                 std::string("redis-sentinel://1,2,3,4,5,6,7,8,9,10/m"),
+                                 std::string("redis-sentinel://h/m/x"),
+                                 std::string("redis-sentinel://h/m/65536"),
+                                 std::string("redis-sentinel://h/m/1/2"),
+                                 std::string("redis-sentinel://h/m%"),
+                                 std::string("redis-sentinel://h/m%00"),
+                                 std::string("redis-sentinel://user@h/m"),
+                                 std::string("redis-sentinel://:pa/ss@h/m"),
+                                 std::string("redis-sentinel://:pa?ss@h/m"),
+                                 std::string("redis-sentinel://:pa#ss@h/m"),
+                                 std::string("redis-sentinel://h/m?db=1"),
+                                 std::string("redis-sentinel://h/m?sentinel_user=u"),
+                                 std::string("redis-sentinel://h/m?sentinel_password=%zz"),
+                                 std::string("redis-sentinel://h/m?sentinel_password"),
+                                 std::string("redis-sentinel://h/m?sentinel_password=a@b"),
+                                 "redis-sentinel://h/" + long_service,
+                                 std::string("redis://h"),
+                                 std::string("unix:///run/x"),
+                                 std::string("rediss-sentinel://h/m"),
+                                 std::string("redis-sentinelx://h/m")}) {
+    const SentinelUrl refused(url);
+    TEST_MESSAGE(url << ": " << refused.reason);
+    TEST_ASSERT_EQUAL(Status::invalid_argument, refused.status);
+    TEST_ASSERT_TRUE(refused.reason.size() > 10);
+    TEST_ASSERT_TRUE(refused.reason.find("pa") != 0 && refused.reason.find("ss@") == std::string::npos);
+    TEST_ASSERT_TRUE(refused.config.host.view() == ByteView("before"));
+    TEST_ASSERT_TRUE(refused.config.password.view() == ByteView("passwordbefore"));
+    TEST_ASSERT_EQUAL(3, refused.config.database);
+    TEST_ASSERT_TRUE(refused.sentinels.config().hosts.view() == ByteView("before"));
+    TEST_ASSERT_TRUE(refused.sentinels.config().password.view() == ByteView("secret"));
+  }
+}
+
+TEST(test_a_sentinel_url_should_need_sentinels_and_over_tls_a_tls) {
+  ClientConfig config;
+  const char* reason = nullptr;
+  TEST_ASSERT_EQUAL(Status::invalid_argument, parse_url("redis-sentinel://h/m", config, &reason));
+  TEST_ASSERT_TRUE(std::string(reason).find("with Sentinels, redis-sentinel://") != std::string::npos);
+  SomeSecurity security;
+  TEST_ASSERT_EQUAL(Status::ok, SentinelUrl("rediss-sentinel://h/m", &security).status);
+  TEST_ASSERT_EQUAL("there is a Tls in the configuration, so a URL begins with rediss-sentinel://",
+                    SentinelUrl("redis-sentinel://h/m", &security).reason);
+  TEST_ASSERT_EQUAL("TLS needs a Tls in the configuration: see tls.hpp", SentinelUrl("valkeys-sentinel://h/m").reason);
 }

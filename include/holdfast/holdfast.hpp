@@ -20,5 +20,6 @@
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/scoped_lock.hpp"
 #include "holdfast/semaphore.hpp"
+#include "holdfast/sentinels.hpp"
 #include "holdfast/url.hpp"
 #include "holdfast/watchdog.hpp"

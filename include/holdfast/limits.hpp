@@ -209,6 +209,18 @@ inline constexpr std::size_t addresses_max = 8;           // Cached results of o
 // One of several addresses is given so long at least before the next is tried: a round trip around the world.
 inline constexpr Duration address_timeout_min = 100ms;
 inline constexpr std::size_t url_size_max = 2048;
+// Sentinels of one service. Five survive two failures; each of them costs an attempt its share of the time.
+inline constexpr std::size_t sentinels_max = 9;
+inline constexpr std::size_t sentinel_hosts_size_max = 1023;  // All of them as one text.
+inline constexpr std::size_t sentinel_host_size_max =
+    112;  // Of each, and of whom it names: it stands where a host does.
+static_assert(sentinels_max * (sentinel_host_size_max + 1) <= sentinel_hosts_size_max + 1);
+inline constexpr std::size_t service_size_max = 128;
+// What a node knows of its search for the master, and where it goes.
+inline constexpr std::size_t master_search_size = 160;
+static_assert(master_search_size < host_size_max, "it stands where a host does");
+inline constexpr std::uint16_t sentinel_port_default = 26379;
+static_assert(sentinel_hosts_size_max >= sentinels_max * (39 + 2 + 6 + 1), "IPv6 addresses with ports must fit");
 inline constexpr int database_max = 65535;
 
 // ---- Words for what has no limit ----

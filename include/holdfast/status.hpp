@@ -60,6 +60,7 @@ enum class Status : std::uint8_t {
   too_many_clients,  // max number of clients reached
   denied,            // DENIED: protected mode
   unknown_command,   // The server does not know the command.
+  unknown_service,   // No sentinel knows a service of this name.
   server_error,      // Any other error reply.
 
   // The world's.

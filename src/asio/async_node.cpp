@@ -166,7 +166,7 @@ void AsyncNode::dial(bool judging) {
   if (now() == Instant::max()) return;  // The clock cannot be read.
   Dialer& dialer = connection_.dialer();
   for (bool more = true; more && due(dialer, judging);) {
-    const DialAction action = dialer.poll_action(now(), random());
+    const DialAction action = connection_.poll_dial(now(), random());
     if (action != DialAction::none || dialer.connecting()) attempted_ = true;
     switch (action) {
       case DialAction::none: more = false; break;
@@ -285,6 +285,7 @@ void AsyncNode::wire_closed(AsyncWire& wire, int error) {
   if (&wire == &push_wire_) return close_push();
   if (error != 0) connection_.set_error_number(error);
   close_session();
+  if (connection_.dialer().connecting()) return;  // The attempt goes on elsewhere.
   attempted_ = false;
   host_.node_down(*this);
 }
@@ -400,7 +401,7 @@ void AsyncNode::dial_push(bool judging) {
 }
 
 void AsyncNode::open_push() {
-  push_address_ = connection_.dialer().address();
+  push_place_ = connection_.dialer().place();
   bool connected = false;
   int descriptor = -1;
   Status status = connection_.begin_connect(descriptor, connected);
@@ -455,7 +456,7 @@ void AsyncNode::transmit_push() {
 
 void AsyncNode::work_push() {
   // Where the client went on to another address, releases are announced there.
-  const bool elsewhere = push_open() && push_address_ != connection_.dialer().address();
+  const bool elsewhere = push_open() && push_place_ != connection_.dialer().place();
   if (elsewhere || subscriber_->state() == SubscriberState::failed) close_push();
   if (!push_dialer_.ready() && (push_wanted() || push_dialer_.state() == DialState::dialling)) dial_push(false);
   if (push_open()) transmit_push();

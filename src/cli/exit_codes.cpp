@@ -33,6 +33,7 @@ int exit_code_of(Status status, int not_acquired) noexcept {
     case Status::no_quorum:
     case Status::denied:
     case Status::unknown_command:
+    case Status::unknown_service:
     case Status::outcome_unknown: return exit_no_server;
 
     case Status::protocol_error:
@@ -105,6 +106,7 @@ bool heals(Status status) noexcept {
     case Status::cross_slot:
     case Status::denied:
     case Status::unknown_command:
+    case Status::unknown_service:
     case Status::server_error:
     case Status::lock_lost:
     case Status::same_machine:

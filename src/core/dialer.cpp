@@ -39,6 +39,7 @@ DialAction Dialer::poll_action(Instant now, std::uint16_t random) noexcept {
   switch (state_) {
     case DialState::off:
     case DialState::waiting:
+    case DialState::elsewhere:
     case DialState::handshaking:
     case DialState::ready: return DialAction::none;
     case DialState::resolving:
@@ -68,6 +69,7 @@ DialAction Dialer::poll_action(Instant now, std::uint16_t random) noexcept {
 Instant Dialer::poll_timeout() const noexcept {
   switch (state_) {
     case DialState::waiting: return next_;
+    case DialState::elsewhere:
     case DialState::next: return Instant();
     case DialState::resolving: return asking_ ? attempt_deadline_ : Instant();
     case DialState::dialling: return address_deadline_;
@@ -114,6 +116,7 @@ void Dialer::handle_dial_failed(Status why, Instant now, std::uint16_t random) n
 void Dialer::handle_ready(Instant now) noexcept {
   HOLDFAST_ASSERT(state_ == DialState::handshaking);
   state_ = DialState::ready;
+  guided_ = false;
   failure_ = Status::ok;
   exhausted_ = false;
   address_deadline_ = now;
@@ -136,6 +139,16 @@ void Dialer::handle_closed(Status why, bool used, Instant now, std::uint16_t ran
   if (delay_ != Duration::zero()) return pause(reconnect_soon_max, now, random);
   next_ = now;
   delay_ = reconnect_delay_min / 2;
+}
+
+void Dialer::go_to(Instant now, Instant deadline) noexcept {
+  HOLDFAST_ASSERT(state_ == DialState::elsewhere || due(now));
+  attempt_deadline_ = deadline;
+  address_count_ = address_ = untried_ = 0;
+  moves_ = static_cast<std::uint8_t>(moves_ + addresses_max);
+  named_ = guided_ = true;
+  fresh_ = exhausted_ = asking_ = false;
+  resolve(now);
 }
 
 // An address has failed: on to the next, to a new question for the name, or to the end of the attempt.
@@ -162,6 +175,10 @@ void Dialer::advance() noexcept {
 // A failure keeps the next attempt away for a growing while.
 void Dialer::fail(Status why, Instant now, std::uint16_t random) noexcept {
   failure_ = why;
+  if (guided_) [[unlikely]] {
+    state_ = DialState::elsewhere;
+    return;
+  }
   state_ = DialState::waiting;
   if (lost_) delay_ = Duration::zero();  // The first failure after a connection that was of use.
   lost_ = false;

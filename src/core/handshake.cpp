@@ -70,6 +70,9 @@ HandshakeCommand Handshake::poll_command(CommandLine& line) noexcept {
       case HandshakeCommand::none:
       case HandshakeCommand::client_kill:
       case HandshakeCommand::identity:  // The last: its reply ends the handshake.
+        if (Interview* const other = settings_.interview; other != nullptr && other->table->ask(*other, line))
+            [[unlikely]]
+          break;
         line.add_script(scripts::server_identity, RequestForm::by_text).add("0");
     }
     return last_;
@@ -99,6 +102,8 @@ Status Handshake::handle_reply(HandshakeCommand command, const RespValue& value)
     forget_predecessor();
   }
   if (command != HandshakeCommand::identity) return Status::ok;
+  if (Interview* const other = settings_.interview; other != nullptr) [[unlikely]]
+    if (const Status status = other->table->judge(*other, value); status != Status::ok) return status;
 
   read_identity(value);
   done_ = true;

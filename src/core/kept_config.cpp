@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "holdfast/proto/assert.hpp"
+#include "holdfast/sentinels.hpp"
 
 namespace holdfast {
 
@@ -14,6 +15,7 @@ template <class To, class From>
 void copy_the_rest(To& to, const From& from) noexcept {
   to.port = from.port;
   to.tls = from.tls;
+  to.sentinels = from.sentinels;
   to.database = from.database;
   to.connect_timeout = from.connect_timeout;
   to.request_timeout = from.request_timeout;
@@ -23,16 +25,21 @@ void copy_the_rest(To& to, const From& from) noexcept {
   to.native_delete = from.native_delete;
 }
 
+ByteView host_of(const ClientConfig& config) noexcept {
+  if (config.sentinels != nullptr) [[unlikely]]
+    return config.sentinels->search_place();
+  return config.socket_path.empty() ? config.host.view() : ByteView();
+}
+
 }  // namespace
 
 // The first that does not fit. Without `into` nothing is copied.
 ConfigProblem KeptConfig::take_texts(const ClientConfig& config, MutableBytes space, KeptConfig* into) noexcept {
-  const bool path = !config.socket_path.empty();
   const struct {
     const char* field;
     ByteView given;
     KeptBytes KeptConfig::*kept;
-  } texts[] = {{"host", path ? ByteView() : config.host.view(), &KeptConfig::host},
+  } texts[] = {{"host", host_of(config), &KeptConfig::host},
                {"socket_path", config.socket_path.view(), &KeptConfig::socket_path},
                {"user", config.user.view(), &KeptConfig::user},
                {"password", config.password.view(), &KeptConfig::password},

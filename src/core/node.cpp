@@ -6,6 +6,7 @@
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
+#include "holdfast/sentinels.hpp"
 
 namespace holdfast {
 
@@ -43,9 +44,11 @@ void Node::start(std::uint8_t address_count, bool named, std::uint8_t first) noe
   session_.configure({.user = config_.user.view(),
                       .password = config_.password.view(),
                       .client_name = config_.client_name.view(),
-                      .database = config_.database,
                       .stall_timeout = config_.stall_timeout,
+                      .database = config_.database,
                       .native_delete = config_.native_delete});
+  if (config_.sentinels != nullptr) [[unlikely]]
+    config_.sentinels->table().start(*this);
 }
 
 void Node::submit(LockMachine& machine, void* requester, Instant now) noexcept {

@@ -344,6 +344,8 @@ void Session::note_error(const InFlight& entry, const RespValue& value, Status s
   if (status != Status::no_script) note_text(value.text());
   if (entry.request.repeatable && (status == Status::unknown_command || status == Status::no_permission))
     handshake_.handle_native_refused();
+  if (const Interview* const other = handshake_.settings().interview; other != nullptr) [[unlikely]]
+    other->table->doubt(*this, status);
 }
 
 // An error reply to the oldest request. True if its requester wants to know.

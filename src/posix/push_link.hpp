@@ -23,12 +23,12 @@ class PushLink {
   [[nodiscard]] int socket() const noexcept { return push_.stream_.socket(); }
   // Where the client went on to another address, releases are announced there.
   [[nodiscard]] bool elsewhere() const noexcept {
-    return push_.stream_.is_open() && push_.address_ != connection_.dialer().address();
+    return push_.stream_.is_open() && push_.where_ != connection_.dialer().place();
   }
   [[nodiscard]] bool dialling() const noexcept { return dialer().state() == DialState::dialling; }
   // When to call work() again if nothing happens.
   [[nodiscard]] Instant timeout(bool wanted) const noexcept {
-    if (socket() < 0 && !wanted) return Instant::max();
+    if (socket() < 0 && !(wanted && connection_.placed())) return Instant::max();
     if (push_.stream_.pending()) return Instant();
     return earlier(dialer().poll_timeout(), dialling() ? Instant::max() : subscriber().poll_timeout());
   }
@@ -62,7 +62,7 @@ class PushLink {
   // What is due: connects if that is `wanted`, judges deadlines after what has arrived, sends.
   void work(bool wanted) noexcept {
     if (elsewhere() || subscriber().state() == SubscriberState::failed) close();
-    if (wanted || dialling()) dial();
+    if ((wanted && connection_.placed()) || dialling()) dial();
     if (socket() < 0 || dialling()) return;
     if (push_.stream_.pending()) receive();
     if (now() >= subscriber().poll_timeout()) {
@@ -152,7 +152,7 @@ class PushLink {
         case DialAction::resolve: return;  // It goes where the client goes, and asks for no name.
         case DialAction::hang_up: push_.stream_.close(); break;
         case DialAction::dial: {
-          push_.address_ = connection_.dialer().address();
+          push_.where_ = connection_.dialer().place();
           bool connected = false;
           int socket = -1;
           const Status status = connection_.begin_connect(socket, connected);

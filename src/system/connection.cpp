@@ -97,7 +97,7 @@ Status Connection::connect_outcome(int socket) noexcept {
 
 [[gnu::noinline]] void Connection::dial_on() noexcept {
   for (;;) {
-    switch (dialer_.poll_action(now_, random_->number())) {
+    switch (poll_dial(now_, random_->number())) {
       case DialAction::none: return;
       case DialAction::resolve:
         if (!question_->ask(*question_, config().host.c_str(), config().port)) take_addresses(nullptr, 0);
@@ -145,8 +145,9 @@ void Connection::explain_end() noexcept {
 }
 
 void Connection::leave() noexcept {
-  // What secures a connection waits for the peer.
-  if (compensations_pending() == 0 || dialer_.asks_first() || config().tls != nullptr) return;
+  // What secures a connection waits for the peer, and sentinels are to be asked first.
+  if (compensations_pending() == 0 || dialer_.asks_first() || config().tls != nullptr || config().sentinels != nullptr)
+    return;
   now_ = read_clock();
   dialer_.hurry();
   dial_on();

@@ -9,6 +9,9 @@
 //      ^            |                    |                   |                       |
 //      +------------+--------------------+-------------------+-----------------------+   failed, closed
 //
+// Where sentinels say who the master is, one attempt goes to several hosts, one after the other: what fails is `elsewhere` then,
+// and go_to() or give_up() follows.
+//
 // A name is asked for when no address is known, or when all have failed. An answer that comes later than connect_timeout
 // is used all the same: one question is under way at a time, and what fails at the deadline is the attempt.
 // Not thread-safe: one owner.   No heap.
@@ -29,7 +32,7 @@ enum class DialAction : std::uint8_t {
   hang_up,  // Close the transport that is being dialled: its time is over. Then poll again.
 };
 
-enum class DialState : std::uint8_t { off, waiting, resolving, next, dialling, handshaking, ready };
+enum class DialState : std::uint8_t { off, waiting, elsewhere, resolving, next, dialling, handshaking, ready };
 
 class Dialer {
  public:
@@ -57,6 +60,10 @@ class Dialer {
   [[nodiscard]] std::uint8_t address_count() const noexcept { return address_count_; }
   // By when the attempt under way must be done, its handshake included.
   [[nodiscard]] Instant attempt_deadline() const noexcept { return attempt_deadline_; }
+  // A new attempt may begin.
+  [[nodiscard]] bool due(Instant now) const noexcept { return state_ == DialState::waiting && now >= next_; }
+  // Tells apart where connections go: it is another number after another host, and for another address.
+  [[nodiscard]] std::uint8_t place() const noexcept { return static_cast<std::uint8_t>(moves_ + address_); }
   // Whether addresses that are found now may replace those of before. If not, tell handle_resolved() of none.
   [[nodiscard]] bool takes_addresses() const noexcept {
     return state_ == DialState::resolving || state_ == DialState::waiting;
@@ -80,6 +87,14 @@ class Dialer {
     failure_ = Status::not_connected;
     asking_ = false;
     hurry();
+  }
+  // The attempt goes to another host, whose addresses are to be asked for, and which has until the deadline. What fails there,
+  // before it is ready, is `elsewhere`. REQUIRES: due(), or the state is elsewhere.
+  void go_to(Instant now, Instant deadline) noexcept;
+  // No other host is left. REQUIRES: the state is elsewhere, or due().
+  void give_up(Status why, Instant now, std::uint16_t random) noexcept {
+    guided_ = false;
+    fail(why, now, random);
   }
   // Connects no more. The driver closes what is open.
   void stop() noexcept { state_ = DialState::off; }
@@ -126,6 +141,8 @@ class Dialer {
   bool fresh_ = false;      // The addresses were found in this attempt.
   bool exhausted_ = false;  // All addresses have failed.
   bool lost_ = false;       // waiting: for another connection after one that was of use.
+  bool guided_ = false;     // The attempt may go to another host.
+  std::uint8_t moves_ = 0;  // addresses_max for each host.
 };
 static_assert(sizeof(Dialer) <= 64, "promised: a dialer");
 

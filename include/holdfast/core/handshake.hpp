@@ -23,6 +23,7 @@
 namespace holdfast {
 
 class CommandLine;
+class Session;
 
 enum class NativeDelete : std::uint8_t { none, delex, delifeq };
 
@@ -51,15 +52,30 @@ struct ServerIdentity {
   }
 };
 
+// Who asks another question than that for the identity, or has a word in its answer. Pointers, so that a program links what it
+// asks: see MasterSearch.
+struct Interview {
+  struct Table {
+    // Writes its question to `line`. False: it has none, and the identity is asked for.
+    bool (*ask)(Interview& self, CommandLine& line) noexcept;
+    // The answer to either, also an error. Not ok: the connection must be closed.
+    Status (*judge)(Interview& self, const RespValue& value) noexcept;
+    // A request was refused so; failure_text() has the server's words. May fail the session.
+    void (*doubt)(Session& session, Status status) noexcept;
+  };
+  const Table* table = nullptr;
+};
+
 // What a session needs from its owner. Views must outlive the session.
 struct SessionSettings {
   ByteView user{};         // Empty: AUTH with the password alone.
   ByteView password{};     // Empty: no AUTH.
   ByteView client_name{};  // Empty: no CLIENT SETNAME.
-  int database = 0;        // 0: no SELECT.
   // With requests in flight and nothing received for this long, the connection is closed.
   Duration stall_timeout = stall_timeout_default;
+  int database = 0;           // 0: no SELECT.
   bool native_delete = true;  // Use the server's own compare-and-delete where there is one.
+  Interview* interview = nullptr;
 };
 
 // In the order in which they go out.

@@ -19,6 +19,9 @@ class KeptBytes {
   constexpr KeptBytes(const char (&literal)[array_size]) noexcept : text_(literal, array_size - 1) {}
   constexpr KeptBytes() noexcept : KeptBytes("") {}
 
+  // REQUIRES: a NUL stands behind it, and it outlives this.
+  constexpr explicit KeptBytes(ByteView text) noexcept : text_(text) {}
+
   [[nodiscard]] constexpr ByteView view() const noexcept { return text_; }
   [[nodiscard]] constexpr const char* c_str() const noexcept { return text_.data(); }
   [[nodiscard]] constexpr bool empty() const noexcept { return text_.empty(); }
@@ -39,7 +42,7 @@ struct KeptConfig : ClientConfigOf<KeptText> {
   void keep(const ClientConfig& config, MutableBytes space) noexcept;
   // Another's, whose texts stand at `from` on, and have been copied as they are to `to`.
   void keep_copy(const KeptConfig& other, const char* from, const char* to) noexcept;
-  // As it was given; but of a Unix socket without the host, which is not used.
+  // As it was given; but of a Unix socket without the host, which is not used, and with Sentinels the host of now.
   operator ClientConfig() const noexcept;  // NOLINT(google-explicit-constructor): it is one.
 
  private:

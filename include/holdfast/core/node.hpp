@@ -18,12 +18,14 @@
 #include "holdfast/core/socket_address.hpp"
 #include "holdfast/core/subscriber.hpp"
 #include "holdfast/instant.hpp"
+#include "holdfast/sentinels.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
 
 class Arguments;
 class LockMachine;
+class MasterSearch;
 
 class Node {
  public:
@@ -63,6 +65,8 @@ class Node {
   [[nodiscard]] const SocketAddress* address() const noexcept {
     return dialer_.address_count() == 0 ? nullptr : &addresses_[dialer_.address()];
   }
+  // address() is the server's, and none of a sentinel.
+  [[nodiscard]] bool placed() const noexcept { return config_.sentinels == nullptr || ready(); }
   [[nodiscard]] SubscriberSettings subscriber_settings() const noexcept;
 
   // B. Commands.
@@ -77,6 +81,12 @@ class Node {
   void configure_like(const Node& other) noexcept;
   // Hands what the machine wants to the session, or tells the machine why not: too_many_requests, not_connected.
   void submit(LockMachine& machine, void* requester, Instant now) noexcept;
+  // As the dialer's. Which host it goes to is decided here, where sentinels say that. Drivers call this one.
+  [[nodiscard]] DialAction poll_dial(Instant now, std::uint16_t random) noexcept {
+    if (config_.sentinels != nullptr) [[unlikely]]
+      config_.sentinels->table().steer(*this, now, random);
+    return dialer_.poll_action(now, random);
+  }
   // A question that changes nothing, answered within a request timeout. Errors: too_many_requests: there is no room.
   [[nodiscard]] Status ask(Arguments arguments, const ReplyTag& tag, Instant now) noexcept;
   // How many milliseconds the hold in the way of this machine has left, as PTTL says it: an integer.
@@ -108,6 +118,8 @@ class Node {
   MutableBytes texts_;
 
  private:
+  friend class MasterSearch;
+
   Status commit(const Session::Place& place, std::size_t size, const ReplyTag& tag, Instant now) noexcept;
   void start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept;
 

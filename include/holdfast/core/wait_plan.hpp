@@ -17,6 +17,7 @@
 //                  cancelled, forked
 //                  protocol_error                    no Redis speaks so
 //                  tls_failed, auth_required, auth_failed, no_permission, denied, wrong_type, moved, ask, cross_slot, unknown_command,
+//                  unknown_service,
 //                  server_error, same_machine        somebody must change something first
 //                  no_entropy
 //
@@ -78,6 +79,7 @@ consteval std::uint64_t outcomes_worth_waiting() noexcept {
       case Status::cross_slot:
       case Status::denied:
       case Status::unknown_command:
+      case Status::unknown_service:
       case Status::server_error:
       case Status::lock_lost:
       case Status::same_machine:

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/sentinels.hpp"
+
+#include "addresses.hpp"
+#include "holdfast/core/master_search.hpp"
+#include "url_parts.hpp"
+
+namespace holdfast {
+
+namespace {
+
+// Their own credentials. Returns what is wrong, or nullptr.
+const char* read_sentinel_settings(ByteView query, BoundedText<user_size_max>& user,
+                                   BoundedText<password_size_max>& password) noexcept {
+  while (!query.empty()) {
+    const ByteView rest = split(query, '&');
+    const bool understood = skip(query, "sentinel_user=")       ? decode(query, user)
+                            : skip(query, "sentinel_password=") ? decode(query, password)
+                                                                : false;
+    if (!understood)
+      return "after '?' stand sentinel_user=USER and sentinel_password=PASSWORD, with '&' between them, "
+             "percent-encoded";
+    query = rest;
+  }
+  return nullptr;
+}
+
+const char* read_sentinels(ByteView authority, SentinelConfig& sentinels, ClientConfig& config) noexcept {
+  const ByteView query = split(authority, '?');
+  ByteView service = split(authority, '/');
+  const ByteView database = split(service, '/');
+  // Never taken for a service or a setting: it may be of a password.
+  if (contains(authority, '#') || contains(service, '@') || contains(database, '@') || contains(query, '@') ||
+      contains(query, '/'))
+    return "'/', '?', '#' and '@' in a password are %2F, %3F, %23 and %40";
+  if (const char* problem = take_credentials(authority, config)) return problem;
+  if (!decode(service, sentinels.service) || sentinels.service.empty())
+    return "after the sentinels stands the name of the service, as in redis-sentinel://10.0.0.1,10.0.0.2/mymaster";
+  sentinels.hosts.assign(authority);
+  if (const char* problem = read_sentinel_settings(query, sentinels.user, sentinels.password)) return problem;
+  if (!sentinels.user.empty() && sentinels.password.empty())
+    return "sentinel_user without sentinel_password cannot log in";
+  if (validate(sentinels).found())
+    return "there must be 1 to 9 sentinels, as host[:port] with commas between them; IPv6 addresses stand in brackets";
+  return database.empty() ? nullptr : read_database(database, config);
+}
+
+// Fills in both. Returns what is wrong, or nullptr; where something is, `sentinels` is untouched.
+const char* parse_sentinel_url(ByteView url, Sentinels& sentinels, ClientConfig& config) noexcept {
+  if (skip(url, "rediss-sentinel://") || skip(url, "valkeys-sentinel://")) {
+    if (config.tls == nullptr) return "TLS needs a Tls in the configuration: see tls.hpp";
+  } else if (!skip(url, "redis-sentinel://") && !skip(url, "valkey-sentinel://")) {
+    return "there are Sentinels in the configuration, so a URL begins with redis-sentinel:// or rediss-sentinel://";
+  } else if (config.tls != nullptr) {
+    return "there is a Tls in the configuration, so a URL begins with rediss-sentinel://";
+  }
+  SentinelConfig parsed;
+  if (const char* problem = read_sentinels(url, parsed, config)) return problem;
+  config.socket_path.assign({});
+  sentinels.configure(parsed);
+  return nullptr;
+}
+
+}  // namespace
+
+constinit const Sentinels::Table Sentinels::ways = {MasterSearch::start, MasterSearch::steer, literal_address,
+                                                    MasterSearch::validate, parse_sentinel_url};
+
+}  // namespace holdfast

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: MIT
+//
+// How a node with Sentinels finds its master, without a socket: who is asked next, what answers mean, who is believed.
+#include "holdfast/core/master_search.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/core/node.hpp"
+#include "holdfast/sentinels.hpp"
+#include "holdfast/url.hpp"
+#include "node_desk.hpp"
+#include "printers.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using namespace holdfast::testing;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+// Resolves every name to one address, whose first byte is the name's last.
+struct SearchDesk : NodeDesk {
+  explicit SearchDesk(const SentinelConfig& sentinel_config = {.hosts = "s1,s2,s3", .service = "mymaster"}) {
+    sentinels.configure(sentinel_config);
+    ClientConfig config = config_of("nowhere");
+    config.sentinels = &sentinels;
+    config.password = "master-secret";
+    TEST_ASSERT_FALSE(validate(config).found());
+    TEST_ASSERT_FALSE(node->misfit(config).found());
+    node->configure(config, nullptr);
+  }
+  // Polls until it dials, resolving names on the way. The host and port that are dialled, or "none", "hang_up".
+  std::string dial() {
+    for (;;) switch (node->poll_dial(now, least)) {
+        case DialAction::none: return "none";
+        case DialAction::hang_up: return "hang_up";
+        case DialAction::resolve: {
+          const SocketAddress found[] = {address_of('1')};
+          node->handle_addresses(found, 1, now, least);
+          break;
+        }
+        case DialAction::dial: return where();
+      }
+  }
+  [[nodiscard]] std::string where() const {
+    return std::string(node->config().host.view().string_view()) + ":" + std::to_string(node->config().port);
+  }
+  void refuse() { node->dialer().handle_dial_failed(Status::connect_failed, now, least); }
+  // The answers to CLIENT SETNAME and CLIENT ID, and then this.
+  void answer(const std::string& bytes) {
+    node->handle_connected(now);
+    receive("+OK\r\n:7\r\n" + bytes);
+    if (node->session().state() == SessionState::failed) close();
+  }
+  void name_master(const std::string& host = "10.0.0.9", const std::string& port = "6379") {
+    answer("*2\r\n" + bulk(host) + bulk(port));
+  }
+  [[nodiscard]] static std::string identity(const std::string& standing) {
+    return "*6\r\n" + bulk(std::string(40, 'f')) + bulk("100") + bulk("7.0.15") + bulk("") +
+           bulk(std::string(40, '0')) + bulk(standing);
+  }
+  // The master has a password.
+  void prove(const std::string& bytes) { answer("+OK\r\n" + bytes); }
+  [[nodiscard]] std::string text() { return std::string(node->session().failure_text().string_view()); }
+  [[nodiscard]] Status failure() const { return node->dialer().failure(); }
+
+  Sentinels sentinels;
+};
+
+// Reads a reply's bytes by the parser that ships.
+struct Parsed {
+  explicit Parsed(std::string_view bytes) {
+    TEST_ASSERT_TRUE(bytes.size() < sizeof buffer);
+    TEST_ASSERT_TRUE(receive_piece(parser_face, Instant(), bytes));
+    TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(value));
+  }
+  char buffer[reply_size_max];
+  RespValue nodes[elements_max];
+  RespParser parser{{buffer, sizeof buffer}, nodes, elements_max};
+  struct Face {
+    RespParser& parser;
+    MutableBytes receive_space() { return parser.receive_space(); }
+    void handle_received(std::size_t count, Instant) { parser.handle_received(count); }
+  } parser_face{parser};
+  RespValue value;
+};
+
+Status read_address(const std::string& bytes, std::string& host, std::uint16_t& port) {
+  const Parsed parsed(bytes);
+  ByteView name = "untouched";
+  port = 7;
+  const Status status = MasterSearch::read_address(parsed.value, name, port);
+  host = name.string_view();
+  return status;
+}
+
+Status read_role(const std::string& bytes) { return MasterSearch::read_role(Parsed(bytes).value); }
+
+}  // namespace
+
+// ---- What answers mean -------------------------------------------------------------------------------------------
+
+TEST(test_an_address_should_be_read_from_host_and_port) {
+  std::string host;
+  std::uint16_t port = 0;
+  for (const char* name : {"10.0.0.1", "fe80::1%eth0", "db-1.example.com", "a_b"}) {
+    TEST_ASSERT_EQUAL(Status::ok, read_address("*2\r\n" + bulk(name) + bulk("65535"), host, port));
+    TEST_ASSERT_EQUAL(std::string(name), host);
+    TEST_ASSERT_EQUAL(65535, port);
+  }
+}
+
+TEST(test_a_service_that_a_sentinel_does_not_know_should_have_a_status_of_its_own) {
+  std::string host;
+  std::uint16_t port = 0;
+  TEST_ASSERT_EQUAL(Status::unknown_service, read_address("*-1\r\n", host, port));
+  TEST_ASSERT_EQUAL(Status::unknown_service, read_address("$-1\r\n", host, port));
+  TEST_ASSERT_EQUAL("untouched", host);
+}
+
+TEST(test_an_error_should_be_told_as_what_it_is) {
+  std::string host;
+  std::uint16_t port = 0;
+  TEST_ASSERT_EQUAL(Status::server_error, read_address("-IDONTKNOW I have no info about this master\r\n", host, port));
+  TEST_ASSERT_EQUAL(Status::auth_required, read_address("-NOAUTH Authentication required.\r\n", host, port));
+  TEST_ASSERT_EQUAL(Status::unknown_command, read_address("-ERR unknown command 'SENTINEL'\r\n", host, port));
+}
+
+TEST(test_hostile_answers_should_be_refused_with_outputs_untouched) {
+  std::string long_host(sentinel_host_size_max, 'h');
+  std::string host;
+  std::uint16_t port = 0;
+  TEST_ASSERT_EQUAL(Status::ok, read_address("*2\r\n" + bulk(long_host) + bulk("1"), host, port));
+  const std::string bad[] = {
+      "*2\r\n" + bulk(long_host + "h") + bulk("1"),
+      "*2\r\n" + bulk("") + bulk("1"),
+      "*2\r\n" + bulk("10.0.0.1") + bulk("0"),
+      "*2\r\n" + bulk("10.0.0.1") + bulk("65536"),
+      "*2\r\n" + bulk("10.0.0.1") + bulk("18446744073709551617"),
+      "*2\r\n" + bulk("10.0.0.1") + bulk("-1"),
+      "*2\r\n" + bulk("10.0.0.1") + bulk("+1"),
+      "*2\r\n" + bulk("10.0.0.1") + bulk(""),
+      "*2\r\n" + bulk("10.0.0.1") + bulk("80 "),
+      "*2\r\n" + bulk("10.0.0.1") + ":6379\r\n",
+      "*2\r\n" + bulk("10.0.0.1") + "$-1\r\n",
+      "*2\r\n$-1\r\n" + bulk("1"),
+      "*2\r\n*1\r\n" + bulk("10.0.0.1") + bulk("1"),
+      "*2\r\n-ERR no\r\n" + bulk("1"),
+      "*2\r\n" + bulk(std::string("a\0b", 3)) + bulk("1"),
+      "*2\r\n" + bulk("a\r\nb") + bulk("1"),
+      "*2\r\n" + bulk("/run/redis.sock") + bulk("1"),
+      "*2\r\n" + bulk("a b") + bulk("1"),
+      "*2\r\n" + bulk("\xff\xfe") + bulk("1"),
+      "*1\r\n" + bulk("10.0.0.1"),
+      "*3\r\n" + bulk("10.0.0.1") + bulk("1") + bulk("2"),
+      "*0\r\n",
+      ":1\r\n",
+      "+OK\r\n",
+      bulk("10.0.0.1"),
+  };
+  for (const std::string& bytes : bad) {
+    TEST_ASSERT_EQUAL(Status::protocol_error, read_address(bytes, host, port));
+    TEST_ASSERT_EQUAL("untouched", host);
+    TEST_ASSERT_EQUAL(7, port);
+  }
+}
+
+TEST(test_only_a_master_should_be_a_master) {
+  TEST_ASSERT_EQUAL(Status::ok, read_role(SearchDesk::identity("-1master")));
+  TEST_ASSERT_EQUAL(Status::ok, read_role(SearchDesk::identity("4711master")));
+  TEST_ASSERT_EQUAL(Status::read_only, read_role(SearchDesk::identity("-1slave")));
+  TEST_ASSERT_EQUAL(Status::no_permission, read_role(SearchDesk::identity("")));
+  TEST_ASSERT_EQUAL(Status::no_permission, read_role(SearchDesk::identity("-1sentinel")));
+  TEST_ASSERT_EQUAL(Status::no_permission, read_role(SearchDesk::identity("ster")));
+  TEST_ASSERT_EQUAL(Status::no_permission,
+                    read_role("-NOPERM this user has no permissions to run the 'eval' command\r\n"));
+  TEST_ASSERT_EQUAL(Status::loading, read_role("-LOADING Redis is loading the dataset in memory\r\n"));
+  TEST_ASSERT_EQUAL(Status::protocol_error, read_role(bulk("-1master")));
+  TEST_ASSERT_EQUAL(Status::protocol_error, read_role("*1\r\n" + bulk("-1master")));
+  TEST_ASSERT_EQUAL(Status::protocol_error, read_role("*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"));
+}
+
+// ---- The configuration -------------------------------------------------------------------------------------------
+
+TEST(test_hosts_should_be_read_one_by_one) {
+  const SentinelConfig config = {.hosts = "10.0.0.1,db.internal:26380,[fe80::1],[::1]:1", .service = "m"};
+  TEST_ASSERT_FALSE(validate(config).found());
+  TEST_ASSERT_EQUAL(4U, config.count());
+  const struct {
+    const char* host;
+    int port;
+  } expected[] = {{"10.0.0.1", 26379}, {"db.internal", 26380}, {"fe80::1", 26379}, {"::1", 1}};
+  for (std::size_t index = 0; index < 4; ++index) {
+    ByteView host;
+    std::uint16_t port = 0;
+    TEST_ASSERT_TRUE(config.at(index, host, port));
+    TEST_ASSERT_TRUE(host == ByteView(expected[index].host));
+    TEST_ASSERT_EQUAL(expected[index].port, port);
+  }
+  ByteView host = "untouched";
+  std::uint16_t port = 7;
+  TEST_ASSERT_FALSE(config.at(4, host, port));
+  TEST_ASSERT_TRUE(host == ByteView("untouched"));
+}
+
+TEST(test_hosts_that_cannot_be_should_be_refused) {
+  for (const char* hosts : {"", ",", "a,", ",a", "a,,b", "a:", "a:0", "a:65536", "a:b", "a b", "::1", "[::1", "[::1]x",
+                            "[]", "[a]", "a:1:2", "a/b", "a@b", "1,2,3,4,5,6,7,8,9,10"}) {
+    const SentinelConfig config = {.hosts = ByteView(hosts), .service = "m"};
+    TEST_ASSERT_TRUE(validate(config).found());
+    TEST_ASSERT_EQUAL("sentinels.hosts", std::string(validate(config).field));
+  }
+  const std::string long_host(sentinel_host_size_max + 1, 'h');
+  TEST_ASSERT_TRUE(validate(SentinelConfig{.hosts = ByteView(long_host), .service = "m"}).found());
+  TEST_ASSERT_FALSE(validate(SentinelConfig{.hosts = "1,2,3,4,5,6,7,8,9", .service = "m"}).found());
+}
+
+TEST(test_what_else_is_wrong_should_be_named) {
+  const std::string long_text(1024, 'x');
+  TEST_ASSERT_EQUAL("sentinels.service", std::string(validate(SentinelConfig{.hosts = "a"}).field));
+  TEST_ASSERT_EQUAL("sentinels.service",
+                    std::string(validate(SentinelConfig{.hosts = "a", .service = ByteView(long_text)}).field));
+  TEST_ASSERT_EQUAL("sentinels.user",
+                    std::string(validate(SentinelConfig{.hosts = "a", .service = "m", .user = "u"}).field));
+  TEST_ASSERT_EQUAL(
+      "sentinels.password",
+      std::string(validate(SentinelConfig{.hosts = "a", .service = "m", .password = ByteView(long_text)}).field));
+  Sentinels sentinels({.hosts = "a", .service = "m"});
+  ClientConfig config;
+  config.sentinels = &sentinels;
+  TEST_ASSERT_FALSE(validate(config).found());
+  config.socket_path = "/run/redis.sock";
+  TEST_ASSERT_EQUAL("sentinels", std::string(validate(config).field));
+}
+
+// ---- An attempt --------------------------------------------------------------------------------------------------
+
+TEST(test_the_first_sentinel_should_be_asked_and_the_master_it_names_dialled) {
+  SearchDesk desk({.hosts = "s1,s2:26380", .service = "mymaster", .user = "watch", .password = "secret"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.node->handle_connected(desk.now);
+  desk.transmit();
+  TEST_ASSERT_EQUAL(command_of({"AUTH", "watch", "secret"}) + command_of({"CLIENT", "SETNAME", "holdfast"}) +
+                        command_of({"CLIENT", "ID"}) + command_of({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"}),
+                    desk.sent);
+  desk.sent.clear();
+  desk.receive("+OK\r\n+OK\r\n:3\r\n*2\r\n" + bulk("10.0.0.9") + bulk("7000"));
+  TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+  desk.close();
+  TEST_ASSERT_TRUE(desk.node->timeout() <= desk.now);
+  TEST_ASSERT_TRUE(desk.node->dialer().hopeful(desk.now));
+  TEST_ASSERT_EQUAL("10.0.0.9:7000", desk.dial());
+  desk.prove(SearchDesk::identity("-1master"));
+  TEST_ASSERT_TRUE(desk.sent.find(command_of({"AUTH", "master-secret"})) == 0);
+  TEST_ASSERT_TRUE(desk.sent.find("SENTINEL") == std::string::npos);
+  TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+  TEST_ASSERT_TRUE(desk.node->placed());
+  TEST_ASSERT_EQUAL(Status::ok, desk.failure());
+}
+
+TEST(test_a_literal_master_should_need_no_resolver) {
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master("10.0.0.9");
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.node->poll_dial(desk.now, least));
+}
+
+// Each of them once, and then a pause that grows.
+TEST(test_all_sentinels_should_be_asked_once_per_attempt) {
+  SearchDesk desk;
+  Duration before = Duration::zero();
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    for (const char* host : {"s1:26379", "s2:26379", "s3:26379"}) {
+      TEST_ASSERT_EQUAL(host, desk.dial());
+      TEST_ASSERT_FALSE(desk.node->placed());
+      desk.refuse();
+    }
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_EQUAL(DialState::waiting, desk.node->dialer().state());
+    TEST_ASSERT_EQUAL(Status::connect_failed, desk.failure());
+    TEST_ASSERT_EQUAL("sentinel s3:26379: connect_failed", desk.text());
+    const Duration pause = desk.node->timeout() - desk.now;
+    TEST_ASSERT_TRUE(pause > before && pause <= reconnect_delay_max);
+    TEST_ASSERT_FALSE(desk.node->dialer().hopeful(desk.now));
+    before = pause;
+    desk.now = desk.node->timeout();
+  }
+}
+
+TEST(test_a_silent_sentinel_should_leave_time_for_the_others) {
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.now = desk.node->timeout();
+  TEST_ASSERT_TRUE(desk.now <= start + 500ms);
+  TEST_ASSERT_EQUAL("hang_up", desk.dial());
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  desk.node->handle_connected(desk.now);  // It accepts, and says nothing.
+  desk.transmit();
+  desk.now = desk.node->timeout();
+  TEST_ASSERT_TRUE(desk.now <= start + 1s);
+  desk.node->session().handle_timeout(desk.now);
+  TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+  desk.close();
+  TEST_ASSERT_EQUAL("s3:26379", desk.dial());
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  desk.prove(SearchDesk::identity("-1master"));
+  TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+  // Who led to it is asked first when it is lost, and the attempt is due at once.
+  desk.close();
+  TEST_ASSERT_EQUAL("s3:26379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+}
+
+TEST(test_an_attempt_should_end_at_its_deadline) {
+  SearchDesk desk({.hosts = "s1,s2,s3,s4,s5,s6,s7,s8,s9", .service = "m"});
+  for (int host = 0; host < 9; ++host) {
+    TEST_ASSERT_TRUE(desk.dial() != "none");
+    desk.now = desk.node->timeout();
+    TEST_ASSERT_TRUE(desk.now <= start + 2s);
+    TEST_ASSERT_EQUAL("hang_up", desk.dial());
+  }
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(DialState::waiting, desk.node->dialer().state());
+  TEST_ASSERT_TRUE(desk.now <= start + 2s);
+}
+
+TEST(test_a_replica_that_is_named_should_not_be_believed) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master("10.0.0.8");
+  TEST_ASSERT_EQUAL("10.0.0.8:6379", desk.dial());
+  desk.prove(SearchDesk::identity("-1slave"));
+  TEST_ASSERT_FALSE(desk.node->ready());
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  desk.name_master("10.0.0.8");
+  TEST_ASSERT_EQUAL("10.0.0.8:6379", desk.dial());
+  desk.prove(SearchDesk::identity("-1slave"));
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::read_only, desk.failure());
+  TEST_ASSERT_EQUAL("10.0.0.8:6379, named by sentinel s2:26379: it is a replica", desk.text());
+}
+
+TEST(test_who_has_answered_should_be_told_of_before_who_has_not) {
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.answer("*-1\r\n");
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("s3:26379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::unknown_service, desk.failure());
+  TEST_ASSERT_EQUAL("sentinel s1:26379: it does not know the service mymaster", desk.text());
+}
+
+TEST(test_a_sentinels_own_words_should_be_told) {
+  SearchDesk desk({.hosts = "s1", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.answer("-IDONTKNOW no info\r\n");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::server_error, desk.failure());
+  TEST_ASSERT_EQUAL("sentinel s1:26379: IDONTKNOW no info", desk.text());
+}
+
+TEST(test_hostile_bytes_should_lead_to_the_next_sentinel) {
+  for (const std::string& bytes :
+       {std::string("*2\r\n$3\r\na b\r\n$1\r\n1\r\n"), std::string("hello\r\n"), std::string("*160\r\n"),
+        std::string("$99999999\r\n"), SearchDesk::identity("-1master"), std::string("+OK\r\n+OK\r\n")}) {
+    SearchDesk desk;
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.answer(bytes);
+    TEST_ASSERT_FALSE(desk.node->ready());
+    TEST_ASSERT_TRUE(desk.node->session().invariants());
+    if (desk.node->open()) desk.close();
+    TEST_ASSERT_EQUAL(Status::protocol_error, desk.failure());
+    TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  }
+}
+
+// ---- The master is lost ------------------------------------------------------------------------------------------
+
+TEST(test_a_request_that_a_replica_refuses_should_lead_to_the_sentinels) {
+  for (const char* refusal :
+       {"-READONLY You can't write against a read only replica.\r\n",
+        "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n"}) {
+    SearchDesk desk;
+    (void)desk.dial();
+    desk.name_master();
+    (void)desk.dial();
+    desk.prove(SearchDesk::identity("-1master"));
+    TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+    Locked locked;
+    locked.acquire(desk.now);
+    desk.node->submit(locked.machine, &locked, desk.now);
+    desk.receive(refusal);
+    TEST_ASSERT_EQUAL(1U, desk.heard.size());
+    TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+    TEST_ASSERT_TRUE(desk.text().size() > 10 && std::string(refusal).find(desk.text()) == 1);
+    desk.close();
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());  // At once.
+  }
+}
+
+TEST(test_another_refusal_should_not_end_the_connection) {
+  SearchDesk desk;
+  (void)desk.dial();
+  desk.name_master();
+  (void)desk.dial();
+  desk.prove(SearchDesk::identity("-1master"));
+  TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+  Locked locked;
+  locked.acquire(desk.now);
+  desk.node->submit(locked.machine, &locked, desk.now);
+  desk.receive("-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+  TEST_ASSERT_TRUE(desk.node->session().ready());
+}
+
+// A master that is gone as soon as it is there is not dialled as fast as that.
+TEST(test_a_master_that_is_lost_again_and_again_should_be_left_alone_for_longer_and_longer) {
+  SearchDesk desk;
+  Duration before = Duration::zero();
+  for (int turn = 0; turn < 4; ++turn) {
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+    desk.prove(SearchDesk::identity("-1master"));
+    TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+    desk.close();
+    const Instant next = desk.node->timeout();
+    TEST_ASSERT_TRUE(turn == 0 ? next <= desk.now : next - desk.now > before);
+    if (turn != 0) before = next - desk.now;
+    if (next > desk.now) desk.now = next;
+  }
+}
+
+// What is to be taken back goes to a master, and never to a sentinel.
+TEST(test_a_compensation_should_wait_for_the_master) {
+  SearchDesk desk;
+  (void)desk.dial();
+  desk.name_master();
+  (void)desk.dial();
+  desk.prove(SearchDesk::identity("-1master"));
+  TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+  Locked locked;
+  locked.acquire(desk.now);
+  desk.node->submit(locked.machine, &locked, desk.now);
+  desk.transmit();
+  desk.close();
+  TEST_ASSERT_EQUAL(1U, desk.node->session().compensations_pending());
+  desk.sent.clear();
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master("10.0.0.8");
+  TEST_ASSERT_TRUE(desk.sent.find(std::string(32, 't')) == std::string::npos);
+  desk.sent.clear();
+  TEST_ASSERT_EQUAL("10.0.0.8:6379", desk.dial());
+  desk.prove(SearchDesk::identity("4711master"));
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.sent.find(std::string(32, 't')) != std::string::npos);
+}
+
+// ---- Copies and storage ------------------------------------------------------------------------------------------
+
+TEST(test_a_copy_should_ask_the_sentinels_itself) {
+  SearchDesk desk;
+  (void)desk.dial();
+  desk.name_master();
+  (void)desk.dial();
+  NodeDesk other;
+  other.node->configure_like(*desk.node);
+  TEST_ASSERT_EQUAL(DialAction::resolve, other.node->poll_dial(other.now, least));
+  TEST_ASSERT_TRUE(other.node->config().host.view() == ByteView("s1"));
+  TEST_ASSERT_TRUE(other.node->config().password.view() == ByteView("master-secret"));
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.where());
+}
+
+TEST(test_a_small_storage_should_do_and_what_does_not_fit_be_refused) {
+  using SmallBuffers = NodeBuffersOf<SmallSessionBuffers, small_texts_size, small_addresses>;
+  auto buffers = std::make_unique<SmallBuffers>();
+  Node node(buffers->storage());
+  Sentinels sentinels({.hosts = "s1", .service = "m"});
+  ClientConfig config;
+  config.sentinels = &sentinels;
+  config.password = ByteView(std::string(80, 'p'));
+  TEST_ASSERT_FALSE(node.misfit(config).found());
+  node.configure(config, nullptr);
+  TEST_ASSERT_EQUAL(DialAction::resolve, node.poll_dial(start, least));
+  TEST_ASSERT_TRUE(node.config().password.view() == ByteView(std::string(80, 'p')));
+  config.password = ByteView(std::string(100, 'p'));
+  TEST_ASSERT_TRUE(node.misfit(config).found());
+}
+
+TEST(test_a_question_that_does_not_fit_into_the_send_buffer_should_be_refused) {
+  using SmallBuffers = NodeBuffersOf<SmallSessionBuffers, small_texts_size, small_addresses>;
+  auto buffers = std::make_unique<SmallBuffers>();
+  Node node(buffers->storage());
+  Sentinels sentinels({.hosts = "s1", .service = "m"});
+  ClientConfig config;
+  config.sentinels = &sentinels;
+  node.configure(config, nullptr);
+  sentinels.configure({.hosts = "s1",
+                       .service = ByteView(std::string(service_size_max, 's')),
+                       .user = "u",
+                       .password = ByteView(std::string(password_size_max, 'p'))});
+  TEST_ASSERT_EQUAL(DialAction::none, node.poll_dial(start, least));
+  TEST_ASSERT_EQUAL(Status::buffer_too_small, node.dialer().failure());
+  TEST_ASSERT_TRUE(std::string(node.session().failure_text().string_view()).find("do not fit") != std::string::npos);
+}
