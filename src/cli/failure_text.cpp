@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "exit_codes.hpp"
+#include "holdfast/sentinels.hpp"
 #include "messages.hpp"
 #include "run_list.hpp"
 
@@ -24,7 +25,7 @@ bool gives_away(ByteView text, ByteView password) noexcept {
 std::string remedy_of(Status status) {
   std::string text = remedy(status);
   if (status == Status::unknown_command)
-    text = "A Sentinel has no locks: then give the address of the server that it watches. Otherwise: " + text;
+    text = "A Sentinel has no locks: then its URL is redis-sentinel://HOST:PORT/SERVICE. Otherwise: " + text;
   if (status == Status::auth_required && !RunList::inherited().runs().empty())
     text += " The run that this one is inside of takes passwords out of the environment, but for --keep-env.";
   return text;
@@ -33,6 +34,10 @@ std::string remedy_of(Status status) {
 }  // namespace
 
 std::string address_text(const ClientConfig& server) {
+  if (server.sentinels != nullptr) {
+    const SentinelConfig& config = server.sentinels->config();
+    return escaped(config.service.view()) + "@" + escaped(config.hosts.view());
+  }
   if (!server.socket_path.empty()) return escaped(server.socket_path.view());
   const std::string host = escaped(server.host.view());
   const bool v6 = host.find(':') != std::string::npos;
@@ -50,7 +55,9 @@ std::string failure_text(Status status, const Client& client) {
                          : std::string(cause(status));
   // That somebody else has the lock is no error of the server's: what it said, it said to an earlier request.
   const ByteView words = status == Status::lock_busy ? ByteView() : client.error_text();
-  if (gives_away(words, client.config().password.view()))
+  const Sentinels* const sentinels = client.config().sentinels;
+  if (gives_away(words, client.config().password.view()) ||
+      (sentinels != nullptr && gives_away(words, sentinels->config().password.view())))
     text += " (What the server said is not shown: it has the password in it.)";
   else if (!words.empty())
     text += " (" + escaped(words) + ")";

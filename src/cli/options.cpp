@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -14,6 +15,7 @@
 #include "holdfast/core/hold_request.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/proto/decimal.hpp"
+#include "holdfast/sentinels.hpp"
 #include "holdfast/url.hpp"
 #include "messages.hpp"
 #include "run_list.hpp"
@@ -331,9 +333,23 @@ std::string with_place_for_password(const std::string& url) {
   return url.substr(0, end) + ":x" + url.substr(end);
 }
 
+bool has_sentinels(const std::string& url) noexcept {
+  for (const std::string_view scheme :
+       {"redis-sentinel://", "rediss-sentinel://", "valkey-sentinel://", "valkeys-sentinel://"})
+    if (std::string_view(url).substr(0, scheme.size()) == scheme) return true;
+  return false;
+}
+
+// For as long as the command runs: its clients ask them again and again.
+Sentinels& more_sentinels() {
+  static std::deque<Sentinels> all;
+  return all.emplace_back();
+}
+
 void read_server(const std::string& url, const std::string& which, const std::optional<std::string>& password,
                  ClientConfig& server) {
   const bool without = password_in(url).empty();
+  if (has_sentinels(url)) server.sentinels = &more_sentinels();
   std::string completed = without && password ? with_place_for_password(url) : url;
   // Never the URL itself: it may hold a password.
   const char* reason = nullptr;

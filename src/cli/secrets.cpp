@@ -48,6 +48,8 @@ void conceal_url(char* text) noexcept {
   for_each_url(text, [text](std::string_view url) {
     const std::string_view password = password_in(url);
     if (!password.empty()) ::memset(text + (password.data() - text), '*', password.size());
+    const std::string_view other = sentinel_password_in(url);
+    if (!other.empty()) ::memset(text + (other.data() - text), '*', other.size());
   });
 }
 
@@ -70,6 +72,14 @@ std::string_view password_in(std::string_view url) noexcept {
   if (end == std::string_view::npos || end < begin) return {};
   const std::size_t colon = url.find(':', begin);
   return colon < end ? url.substr(colon + 1, end - colon - 1) : std::string_view();
+}
+
+std::string_view sentinel_password_in(std::string_view url) noexcept {
+  constexpr std::string_view setting = "sentinel_password=";
+  const std::size_t begin = url.find(setting);
+  if (begin == std::string_view::npos) return {};
+  url = url.substr(begin + setting.size());
+  return url.substr(0, url.find('&'));
 }
 
 PasswordRead read_password(const std::string& path) {
@@ -125,7 +135,9 @@ bool take_secrets_from_environment() noexcept {
   ::unsetenv(password_file_variable);
   bool secret = false;
   if (char* const urls = std::getenv(url_variable))
-    for_each_url(urls, [&secret](std::string_view url) { secret = secret || !password_in(url).empty(); });
+    for_each_url(urls, [&secret](std::string_view url) {
+      secret = secret || !password_in(url).empty() || !sentinel_password_in(url).empty();
+    });
   if (secret) ::unsetenv(url_variable);
   return secret;
 }

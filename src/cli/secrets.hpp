@@ -25,6 +25,8 @@ struct Environment {
 
 // The password's bytes in a URL, as they are written there, also in one that is malformed; empty: there is none.
 [[nodiscard]] std::string_view password_in(std::string_view url) noexcept;
+// That of the sentinels, after the '?' of a redis-sentinel URL; empty where there is none.
+[[nodiscard]] std::string_view sentinel_password_in(std::string_view url) noexcept;
 
 // The one line of a file, without its end. An error is a sentence without a full stop.
 struct PasswordRead {

@@ -19,7 +19,7 @@ const char* TrustOptions::given() const noexcept {
 }
 
 bool is_secure(const std::string& url) noexcept {
-  for (const std::string_view scheme : {"rediss://", "valkeys://"})
+  for (const std::string_view scheme : {"rediss://", "valkeys://", "rediss-sentinel://", "valkeys-sentinel://"})
     if (std::string_view(url).substr(0, scheme.size()) == scheme) return true;
   return false;
 }
