@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+//
+// The holdfast command by sentinels.
+#include "command_fixture.hpp"
+#include "sentinel_setup.hpp"
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string text;
+};
+
+Outcome outcome_of(const std::string& url, const std::vector<std::string>& arguments) {
+  Running command(url, arguments, {});
+  const std::string text = command.rest();
+  const int code = command.wait();
+  return {code, text + command.errors()};
+}
+
+}  // namespace
+
+TEST(test_run_info_and_release_should_follow_the_master) {
+  SentinelSetup setup(server_binaries().at(0));
+  TEST_ASSERT_EQUAL(0, outcome_of(setup.url(), {"run", "lock", "--", "true"}).code);
+  RedisServer& after = setup.fail_over();
+  TEST_ASSERT_EQUAL(0, outcome_of(setup.url(), {"run", "--kind", "fenced", "lock", "--", "true"}).code);
+  after.command("SET lock somebody PX 20000");
+  const Outcome told = outcome_of(setup.url(), {"info", "lock"});
+  TEST_ASSERT_EQUAL(0, told.code);
+  TEST_ASSERT_TRUE(contains(told.text, "somebody"));
+  TEST_ASSERT_EQUAL(0, outcome_of(setup.url(), {"release", "--force", "lock"}).code);
+  TEST_ASSERT_EQUAL("0", after.command("EXISTS lock"));
+
+  const Outcome unknown = outcome_of("redis-sentinel://" + setup.hosts() + "/nobody", {"info", "lock"});
+  TEST_ASSERT_EQUAL(exit_no_server, unknown.code);
+  TEST_ASSERT_TRUE(contains(unknown.text, "no connection to nobody@127.0.0.1:"));
+  TEST_ASSERT_TRUE(contains(unknown.text, "it does not know the service nobody"));
+  TEST_ASSERT_TRUE(contains(unknown.text, "SENTINEL MASTERS"));
+}
+
+TEST(test_a_command_under_a_lock_should_go_on_over_a_fail_over) {
+  SentinelSetup setup(server_binaries().at(0));
+  // The old master is told to be a replica only ten seconds after the new one is a master; until then holds are renewed there.
+  const std::string over = setup.servers[0]->socket_path() + ".over";
+  Running command(setup.url(),
+                  {"run", "-l", "30", "lock", "--", "sh", "-c", "until test -e " + over + "; do sleep 0.1; done"}, {});
+  SentinelSetup::await([&] { return setup.servers[0]->command("EXISTS lock") == "1"; });
+  setup.await_replicas();
+  RedisServer& after = setup.fail_over();
+  const auto remaining = [&] { return std::atol(after.command("PTTL lock").c_str()); };
+  SentinelSetup::await([&] { return remaining() > 25000; });  // Renewed there.
+  TEST_ASSERT_EQUAL("1", after.command("EXISTS lock"));
+  ::close(::open(over.c_str(), O_CREAT | O_WRONLY, 0600));
+  TEST_ASSERT_EQUAL(0, command.wait());
+  TEST_ASSERT_EQUAL("0", after.command("EXISTS lock"));
+}
+
+TEST(test_what_is_wrong_with_a_url_should_be_said_without_its_passwords) {
+  const Outcome told =
+      outcome_of("redis-sentinel://:hidden1@127.0.0.1/m?sentinel_password=hidden2&wrong=1", {"info", "lock"});
+  TEST_ASSERT_EQUAL(exit_usage, told.code);
+  TEST_ASSERT_TRUE(contains(told.text, "sentinel_user=USER and sentinel_password=PASSWORD"));
+  TEST_ASSERT_FALSE(contains(told.text, "hidden"));
+}

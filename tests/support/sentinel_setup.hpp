@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+//
+// A master, two replicas and three sentinels for one test, on ports of their own. They go with their object.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "redis_server.hpp"
+
+// One sentinel. Its configuration is a file, which it writes to. It fails over when it is told to: on a machine that stands still for
+// a moment none does so by itself.
+class SentinelServer {
+ public:
+  SentinelServer(const std::string& binary, int master_port) {
+    char name[] = "/tmp/holdfast-test-XXXXXX";
+    if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
+    folder_ = name;
+    for (int tries = 0; tries < 5 && pid_ <= 0; ++tries) {
+      port_ = RedisServer::free_port();
+      launch(binary, master_port);
+    }
+    if (pid_ <= 0) throw std::runtime_error("the sentinel did not start; see " + folder_ + "/log");
+  }
+  ~SentinelServer() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  SentinelServer(const SentinelServer&) = delete;
+  SentinelServer& operator=(const SentinelServer&) = delete;
+
+  [[nodiscard]] int port() const { return port_; }
+  std::string command(const std::string& line) const { return RawConnection(folder_ + "/socket").command(line); }
+  void pause() const { ::kill(pid_, SIGSTOP); }
+  void resume() const { ::kill(pid_, SIGCONT); }
+
+ private:
+  void launch(const std::string& binary, int master_port) {
+    std::ofstream(folder_ + "/sentinel.conf")
+        << "port " << port_ << "\nbind 127.0.0.1\nprotected-mode no\ndir " << folder_ << "\nunixsocket " << folder_
+        << "/socket\nsentinel monitor mymaster 127.0.0.1 " << master_port
+        << " 2\nsentinel down-after-milliseconds mymaster 30000\nsentinel failover-timeout mymaster 5000\n"
+        << "sentinel parallel-syncs mymaster 2\n";
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const int log = ::open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+      ::dup2(log, 1);
+      ::dup2(log, 2);
+      ::execl(binary.c_str(), binary.c_str(), (folder_ + "/sentinel.conf").c_str(), "--sentinel",
+              static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+    for (int tries = 0; tries < 2000; ++tries) {
+      RawConnection connection(folder_ + "/socket");
+      if (connection.connected() && connection.command("PING") == "PONG") return;
+      if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
+        pid_ = -1;
+        return;
+      }
+      ::poll(nullptr, 0, 5);
+    }
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+  std::string folder_;
+  int port_ = 0;
+  pid_t pid_ = -1;
+};
+
+class SentinelSetup {
+ public:
+  explicit SentinelSetup(const std::string& binary) {
+    start_server(binary, {});
+    for (int replica = 0; replica < 2; ++replica)
+      start_server(binary, {"--replicaof", "127.0.0.1 " + std::to_string(servers[0]->port())});
+    for (int sentinel = 0; sentinel < 3; ++sentinel)
+      sentinels.push_back(std::make_unique<SentinelServer>(binary, servers[0]->port()));
+    // A sentinel that knows no replica yet cannot fail over.
+    await([this] {
+      for (const auto& sentinel : sentinels)
+        if (count_in(sentinel->command("SENTINEL REPLICAS mymaster"), "master-link-status ok") != 2) return false;
+      return servers[0]->command("INFO replication").find("connected_slaves:2") != std::string::npos;
+    });
+  }
+
+  [[nodiscard]] std::string hosts() const {
+    std::string text;
+    for (const auto& sentinel : sentinels)
+      text += (text.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(sentinel->port());
+    return text;
+  }
+  [[nodiscard]] std::string url() const { return "redis-sentinel://" + hosts() + "/mymaster"; }
+  // As the sentinel sees it.
+  [[nodiscard]] RedisServer& master() const {
+    const std::string address = sentinels[0]->command("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster");
+    for (const auto& server : servers)
+      if (address == "127.0.0.1 " + std::to_string(server->port())) return *server;
+    throw std::runtime_error("the sentinel names nobody that we know: " + address);
+  }
+  // To one of the replicas; returns when all sentinels name it and it is a master, and the old master is none any more.
+  RedisServer& fail_over() {
+    RedisServer& before = master();
+    const std::string word = sentinels[0]->command("SENTINEL FAILOVER mymaster");
+    if (word != "OK") throw std::runtime_error("no fail-over: " + word);
+    await([&] {
+      RedisServer& after = master();
+      if (&after == &before || role_of(after) != "master" || role_of(before) != "slave") return false;
+      for (const auto& sentinel : sentinels)
+        if (sentinel->command("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster") !=
+            "127.0.0.1 " + std::to_string(after.port()))
+          return false;
+      return true;
+    });
+    return master();
+  }
+  [[nodiscard]] static std::string role_of(const RedisServer& server) {
+    const std::string role = server.command("ROLE");
+    return role.substr(0, role.find(' '));
+  }
+  // Each replica has what the master has.
+  void await_replicas() const {
+    RawConnection connection(master().socket_path());
+    (void)connection.command("SET holdfast:barrier 1");  // WAIT speaks of what its own connection has written.
+    await([&] { return connection.command("WAIT 2 100") == "2"; });
+  }
+
+  template <class Condition>
+  static void await(Condition&& condition) {
+    for (int tries = 0; tries < 3000; ++tries) {
+      if (condition()) return;
+      ::poll(nullptr, 0, 10);
+    }
+    throw std::runtime_error("it did not come about within 30 seconds");
+  }
+
+  std::vector<std::unique_ptr<RedisServer>> servers;
+  std::vector<std::unique_ptr<SentinelServer>> sentinels;
+
+ private:
+  static int count_in(const std::string& text, const std::string& wanted) {
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find(wanted, at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+  void start_server(const std::string& binary, std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"});
+    servers.push_back(std::make_unique<RedisServer>(binary, std::move(settings)));
+  }
+};
