@@ -7,22 +7,6 @@
 static void setUp() {}
 static void tearDown() {}
 
-namespace {
-
-struct Outcome {
-  int code;
-  std::string text;
-};
-
-Outcome outcome_of(const std::string& url, const std::vector<std::string>& arguments) {
-  Running command(url, arguments, {});
-  const std::string text = command.rest();
-  const int code = command.wait();
-  return {code, text + command.errors()};
-}
-
-}  // namespace
-
 TEST(test_run_info_and_release_should_follow_the_master) {
   SentinelSetup setup(server_binaries().at(0));
   TEST_ASSERT_EQUAL(0, outcome_of(setup.url(), {"run", "lock", "--", "true"}).code);

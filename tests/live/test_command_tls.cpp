@@ -14,18 +14,6 @@ std::vector<std::string> trusting(const TlsServer& server, std::vector<std::stri
   return arguments;
 }
 
-struct Outcome {
-  int code;
-  std::string text;
-};
-
-Outcome outcome_of(const std::string& url, const std::vector<std::string>& arguments) {
-  Running command(url, arguments, {});
-  const std::string text = command.rest();
-  const int code = command.wait();
-  return {code, text + command.errors()};
-}
-
 }  // namespace
 
 TEST(test_run_info_and_release_should_work_over_tls) {

@@ -242,3 +242,16 @@ inline std::string output_of(const std::string& url, const Words& words, int cod
   TEST_ASSERT_EQUAL(code, ended);
   return text;
 }
+
+// What a holdfast has ended with, and all that it has said.
+struct Outcome {
+  int code;
+  std::string text;
+};
+
+inline Outcome outcome_of(const std::string& url, const std::vector<std::string>& arguments) {
+  Running command(url, arguments, {});
+  const std::string text = command.rest();
+  const int code = command.wait();
+  return {code, text + command.errors()};
+}
