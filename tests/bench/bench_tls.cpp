@@ -214,7 +214,8 @@ int main(int argc, char** argv) {
   Harness harness({
       .name = "bench_tls",
       .purpose =
-          "Measures pairs of acquire and release over TLS against OpenSSL on a raw socket and hiredis with its ssl, over a\n"
+          "Measures pairs of acquire and release over TLS against OpenSSL on a raw socket and hiredis with its ssl, "
+          "over a\n"
           "private server: the first of HOLDFAST_SERVERS (separated by colons), else redis-server from the path.",
       .title = "holdfast: a pair of acquire and release over TLS, ratios of one run",
       .files = "tls",
