@@ -524,6 +524,7 @@ void AsioProgram::keep(Session& session) {
 
 // With what it does: both sides of a lock are one object.
 void AsioProgram::drop(Session& session) {
+  const auto both = session.sides;  // Until each has been looked at.
   if (session.slot->of_two_sides() && other_side(session).lock != nullptr) {
     other_side(session).slot->releasing = true;
     other_side(session).slot->loop = session.slot->loop = nullptr;  // The last of the two takes the object with it.
