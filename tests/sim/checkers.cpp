@@ -1260,6 +1260,12 @@ void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at
 void Checkers::check_compensated(Process& process, Application::Slot& slot, std::size_t pending) {
   if (slot.unclear.empty() || slot.depth != 0 || process.lied_to) return;
   if (pending != 0) return;
+  // A call that was refused before it asked has used up no token: the next one of another handle may have been granted by it.
+  for (const Application::Slot& other : process.application->slots()) {
+    if (&other == &slot || other.node != slot.node || other.depth == 0) continue;
+    if (other.token().bytes() == slot.unclear.bytes()) slot.unclear = Token();
+  }
+  if (slot.unclear.empty()) return;
   if (slot.queues()) check_left(process, slot);
   const std::uint32_t number = find(slot.node, {slot.unclear.bytes().data(), slot.unclear.bytes().size()});
   const View& view = views_[slot.domain];
