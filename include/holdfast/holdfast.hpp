@@ -3,7 +3,6 @@
 // All of the blocking client.
 #pragma once
 
-#include "holdfast/adopted_hold.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/fair_lock.hpp"
 #include "holdfast/fenced_lock.hpp"

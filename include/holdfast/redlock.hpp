@@ -19,8 +19,8 @@
 #include "holdfast/core/quorum_kinds.hpp"
 #include "holdfast/detail/owned_quorum_lock.hpp"
 #include "holdfast/detail/quorum_lock.hpp"
+#include "holdfast/detail/quorum_owner.hpp"
 #include "holdfast/detail/run_quorum_listening.hpp"
-#include "holdfast/quorum_owner.hpp"
 
 namespace holdfast {
 

@@ -8,8 +8,8 @@
 
 #include "connection.hpp"
 #include "failure_text.hpp"
-#include "holdfast/adopted_hold.hpp"
 #include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/inspection.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
 

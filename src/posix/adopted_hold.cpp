@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/adopted_hold.hpp"
+#include "holdfast/inspection.hpp"
 
 #include "holdfast/core/hold_request.hpp"
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 
 #include "holdfast/detail/quorum_lock.hpp"
+#include "holdfast/detail/quorum_owner.hpp"
 #include "holdfast/detail/run_quorum_listening.hpp"
-#include "holdfast/quorum_owner.hpp"
 
 namespace holdfast {
 
