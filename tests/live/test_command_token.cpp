@@ -165,8 +165,10 @@ TEST_ON_SERVER(test_what_cannot_be_a_token_should_be_refused_before_anything_is_
       {{"--kind", "fair", "--token", foreign_ordinal, "--url", "redis://a", "--url", "redis://b"},
        "there is no 'fair' on several servers"},
   };
-  for (const auto& [options, text] : cases) {
-    TEST_MESSAGE(std::string(text));
+  for (const auto& refused : cases) {
+    const Words& options = refused.first;
+    const char* const text = refused.second;
+    TEST_MESSAGE(text);
     std::string errors;
     TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url(), words_of("renew", options), &errors));
     TEST_ASSERT_TRUE(contains(errors, text));
