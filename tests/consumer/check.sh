@@ -36,7 +36,7 @@ as_subproject() {
   mkdir -p "$project/subprojects"
   cp "$here"/meson.build "$here"/*.cpp "$project"
   wrap_of_tarball "$project/subprojects"
-  quietly meson setup "$project/build" "$project"
+  quietly meson setup "$project/build" "$project" -Ddebug=false
   nothing_of_ours_but_libraries "$project/build"
   quietly nice ninja -C "$project/build"
   lock_with "$project/build/locker"
@@ -71,7 +71,7 @@ print(" ".join(t["name"] for t in ours if t["type"] not in ("static library", "s
 prefix=$work/prefix
 as_package() {
   local flags
-  quietly meson setup "$work/build" "$source_root" --prefix "$prefix" \
+  quietly meson setup "$work/build" "$source_root" --prefix "$prefix" -Ddebug=false \
     -Dtests=disabled -Dfuzz=disabled -Dcli=disabled -Dasio=disabled
   quietly nice meson install -C "$work/build"
   PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name holdfast.pc)")
