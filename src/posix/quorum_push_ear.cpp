@@ -109,9 +109,9 @@ class QuorumPushEar final : public QuorumEar {
   bool refused_ = false;  // By all nodes: the call polls.
 };
 
-Status run_listening(QuorumRecord& lock) noexcept {
-  QuorumPushEar ear(lock);
-  const Status status = lock.run(&ear);
+Status run_listening(QuorumRecord& record) noexcept {
+  QuorumPushEar ear(record);
+  const Status status = record.run(&ear);
   ear.leave(status == Status::ok);
   return status;
 }
