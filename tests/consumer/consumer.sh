@@ -31,16 +31,15 @@ find_server() {
 }
 
 start_server() {
-  local server
+  local server line said=
   server=$(find_server) || exit $?
-  "$server" --port 0 --unixsocket "$work/socket" --save '' --appendonly no --dir "$work" >"$work/server.log" 2>&1 &
+  exec {server_log}< <(exec "$server" --port 0 --unixsocket "$work/socket" --save '' --appendonly no --dir "$work" 2>&1)
   server_pid=$!
-  for _ in {1..200}; do
-    if [[ -S $work/socket ]]; then return 0; fi
-    kill -0 "$server_pid" 2>/dev/null || break
-    sleep 0.05
+  while IFS= read -r -t 20 line <&"$server_log"; do
+    if [[ $line == *'eady to accept connections'* ]]; then return 0; fi
+    said+=$line$'\n'
   done
-  cat "$work/server.log" >&2
+  printf '%s' "$said" >&2
   fail "$server did not start"
 }
 

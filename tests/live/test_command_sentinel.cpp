@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The holdfast command by sentinels.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "command_fixture.hpp"
 #include "sentinel_setup.hpp"
 
@@ -30,15 +34,15 @@ TEST(test_a_command_under_a_lock_should_go_on_over_a_fail_over) {
   SentinelSetup setup(server_binaries().at(0));
   // The old master is told to be a replica only ten seconds after the new one is a master; until then holds are renewed there.
   const std::string over = setup.servers[0]->socket_path() + ".over";
-  Running command(setup.url(),
-                  {"run", "-l", "30", "lock", "--", "sh", "-c", "until test -e " + over + "; do sleep 0.1; done"}, {});
+  TEST_ASSERT_EQUAL(0, ::mkfifo(over.c_str(), 0600));
+  Running command(setup.url(), {"run", "-l", "30", "lock", "--", "cat", over}, {});
   SentinelSetup::await([&] { return setup.servers[0]->command("EXISTS lock") == "1"; });
   setup.await_replicas();
   RedisServer& after = setup.fail_over();
   const auto remaining = [&] { return std::atol(after.command("PTTL lock").c_str()); };
   SentinelSetup::await([&] { return remaining() > 25000; });  // Renewed there.
   TEST_ASSERT_EQUAL("1", after.command("EXISTS lock"));
-  ::close(::open(over.c_str(), O_CREAT | O_WRONLY, 0600));
+  ::close(::open(over.c_str(), O_WRONLY));  // The command reads its end.
   TEST_ASSERT_EQUAL(0, command.wait());
   TEST_ASSERT_EQUAL("0", after.command("EXISTS lock"));
 }

@@ -76,7 +76,7 @@ TEST_ON_SERVER(test_a_command_in_raw_mode_should_get_every_key_as_a_byte) {
 
 TEST_ON_SERVER(test_the_command_should_hear_that_the_window_was_resized) {
   TerminalSession session(server.unix_url(), {"run", "lock", "--", "sh", "-c",
-                                              "trap 'stty size' WINCH; echo begin; while :; do sleep 0.02; done"});
+                                              "trap 'stty size' WINCH; sleep 1000 & echo begin; while :; do wait; done"});
   TEST_ASSERT_TRUE(session.process() > 0);
   TEST_ASSERT_TRUE(session.shows("begin"));
   session.resize(33, 77);
@@ -90,23 +90,20 @@ TEST_ON_SERVER(test_the_command_should_hear_that_the_window_was_resized) {
 TEST_ON_SERVER(test_a_shell_should_have_jobs_of_its_own) {
   TerminalSession session(server.unix_url(), {"run", "lock", "--", "sh", "-i"});
   TEST_ASSERT_TRUE(session.process() > 0);
-  session.type("echo st''arted; sleep 1000\n");
+  session.type("echo st''arted\n");
   TEST_ASSERT_TRUE(session.shows("started"));
-  // Before the sleep has the terminal, the shell gets the key, which means nothing to it.
-  TEST_ASSERT_TRUE(eventually([&] {
-    session.type("\x1a");
-    (void)::poll(nullptr, 0, 100);
-    return session.shows_now("Stopped");
-  }));
+  // What the job makes of a line says that it has the terminal.
+  session.type("sed -u s/i/I-I/\nping\n");
+  TEST_ASSERT_TRUE(session.shows("pI-Ing"));
+  session.type("\x1a");  // ^Z
+  TEST_ASSERT_TRUE(session.shows("Stopped"));
   TEST_ASSERT_EQUAL("1", server.command("EXISTS lock"));
-  session.type("fg; echo en''ded\n");
-  TEST_ASSERT_TRUE(session.shows("fg;"));
-  TEST_ASSERT_TRUE(eventually([&] {
-    session.type("\x03");
-    (void)::poll(nullptr, 0, 100);
-    session.type("echo al''ive\n");
-    return session.shows_now("alive");
-  }));
+  session.type("fg\nring\n");
+  TEST_ASSERT_TRUE(session.shows("rI-Ing"));
+  session.type("\x03");
+  TEST_ASSERT_TRUE(session.shows("^C\r\n"));  // The shell's own line, once the job has gone.
+  session.type("echo al''ive\n");
+  TEST_ASSERT_TRUE(session.shows("alive"));
   session.type("exit 7\n");
   TEST_ASSERT_EQUAL(7, session.job());
   TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
