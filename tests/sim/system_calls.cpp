@@ -439,12 +439,18 @@ int __wrap_timerfd_settime(int number, int flags, const itimerspec* at, itimersp
   Descriptor* const open = simulated_descriptor(number);
   if (open == nullptr) return __real_timerfd_settime(number, flags, at, before);
   if (leaving()) return 0;
+  const SimTime asked = world().now();
   const SystemCall call("timerfd_settime");
   const SimTime length = at->it_value.tv_sec * second + at->it_value.tv_nsec;
   // Asio's only instant is the one that has long passed.
   world().timer(open->index) = length == 0                        ? never
                                : (flags & TFD_TIMER_ABSTIME) != 0 ? world().now()
                                                                   : world().deadline_after(length);
+  // It was stopped after it had worked out how long to sleep. So it sleeps too long, whatever becomes due meanwhile: Asio arms a
+  // timer anew only for what comes before all others, and what comes first is overdue.
+  SimTime& disturbed_until = world().process().disturbed_until;
+  if (world().now() != asked && world().timer(open->index) != never)
+    disturbed_until = std::max(disturbed_until, world().timer(open->index));
   return 0;
 }
 
