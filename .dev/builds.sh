@@ -58,11 +58,14 @@ build_arm() { build_machine arm; }
 
 build_suites() {  # build_suites NAME SUITE...: only the programs that tests of these suites run
   local programs
-  mapfile -t programs < <(programs_of "$@")
-  ninja -C "build/$1" "${programs[@]}"
+  programs=$(programs_of "$@") || return 1
+  [[ -n $programs ]] || { say "no tests of: ${*:2}"; return 1; }
+  # shellcheck disable=SC2086  # One word per program.
+  ninja -C "build/$1" $programs
 }
 
 programs_of() {  # programs_of NAME SUITE...: these and what they depend on, relative to build/NAME, one per line
+  ninja -C "build/$1" build.ninja >&2 || return 1  # What Meson tells is of its last run, and a meson.build may be newer.
   meson introspect --tests --targets "build/$1" | python3 .dev/programs_of.py "build/$1" "${@:2}"
 }
 
