@@ -19,7 +19,8 @@
  * Storage is the caller's: a static object, a local one, or a part of another. Nothing here uses the heap, but the resolver of
  * libc for host names and the start of a watchdog's thread. An object may not be copied or moved.
  *
- * An object lives from its init, whatever that says, to its destroy. A call of one that is NULL, zeroed, destroyed, a copy or
+ * An object lives from its init, whatever that says, to its destroy. An init where one lives changes nothing, and says
+ * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or
  * misaligned does nothing, and says HOLDFAST_INVALID_ARGUMENT, false or 0; of one that was never written to it is undefined.
  * Destroy in this order: locks, owners, then clients and quorums, whose watchdogs may go before or after them. An assertion
  * ends the program where a lock outlives its owner or its client.
@@ -44,6 +45,13 @@ extern "C" {
 #else
 #define HOLDFAST_NOEXCEPT
 #define HOLDFAST_NUMBER
+#endif
+
+/* In the type of a function C++ has it from C++17 on. */
+#if defined __cplusplus && __cplusplus >= 201703L
+#define HOLDFAST_NOEXCEPT_TYPE noexcept
+#else
+#define HOLDFAST_NOEXCEPT_TYPE
 #endif
 
 /* They may be exported from a shared library that is made of the archive. */
@@ -115,6 +123,9 @@ typedef enum holdfast_status HOLDFAST_NUMBER {
   /* Nobody's. */
   HOLDFAST_OUTCOME_UNKNOWN /* The reply was lost: it may have run or not. */
 } holdfast_status;
+#ifndef __cplusplus
+_Static_assert(sizeof(holdfast_status) == sizeof(int), "the library was not compiled with -fshort-enums");
+#endif
 
 /* Such as "lock_busy"; "invalid" for a number that is none. Never NULL, and never freed. Any thread. */
 HOLDFAST_API const char* holdfast_status_name(holdfast_status status) HOLDFAST_NOEXCEPT;
@@ -137,6 +148,7 @@ HOLDFAST_API const char* holdfast_status_remedy(holdfast_status status) HOLDFAST
 #define HOLDFAST_QUORUM_VOTE_SIZE 544     /* One for each lock on a quorum and server. */
 #define HOLDFAST_QUORUM_WATCHDOG_SIZE 320 /* However many holds it keeps. */
 #define HOLDFAST_NODES_MAX 9
+#define HOLDFAST_OWNER_PLACES_MAX 65535
 #define HOLDFAST_KEY_SIZE_MAX 256
 #define HOLDFAST_NAMES_MAX 8
 
@@ -253,7 +265,7 @@ HOLDFAST_API holdfast_status holdfast_semaphore_init(holdfast_lock* lock, holdfa
                                                      const holdfast_lock_options* options) HOLDFAST_NOEXCEPT;
 
 /* Who may acquire a lock again while it is held. `places` must outlive it; one for each name that it has locks of. Errors:
- * HOLDFAST_INVALID_ARGUMENT (no places, or more than 65,535; no client). */
+ * HOLDFAST_INVALID_ARGUMENT (no places, or more than HOLDFAST_OWNER_PLACES_MAX; no client). */
 HOLDFAST_API holdfast_status holdfast_owner_init(holdfast_owner* owner, holdfast_client* client,
                                                  holdfast_owner_place* places, size_t count) HOLDFAST_NOEXCEPT;
 /* REQUIRES: its locks are destroyed. */
@@ -270,7 +282,7 @@ HOLDFAST_API holdfast_status holdfast_multi_init(holdfast_lock* lock, holdfast_o
                                                  size_t count, const holdfast_lock_options* options) HOLDFAST_NOEXCEPT;
 /* Many readers or one writer: two objects, one for each side, which are one lock. A lease of `read` is 30 s at most. They are
  * destroyed together, by holdfast_lock_destroy() of either: until then both must be there; that of the other does nothing. The
- * options' key_size is taken of `read_options`. */
+ * key_size is that of `read_options`; `write_options` has none. */
 HOLDFAST_API holdfast_status holdfast_read_write_init(holdfast_lock* read, holdfast_lock* write, holdfast_owner* owner,
                                                       const char* key, const holdfast_lock_options* read_options,
                                                       const holdfast_lock_options* write_options) HOLDFAST_NOEXCEPT;
@@ -326,7 +338,7 @@ holdfast_lock_remaining_on_server_ms(holdfast_lock* lock, int64_t* remaining_ms)
 /* ---- Keeping -------------------------------------------------------------------------------------------------------------
  * A watchdog is a thread that renews what is held, over a connection of its own.
  */
-typedef void (*holdfast_callback)(void* context) HOLDFAST_NOEXCEPT;
+typedef void (*holdfast_callback)(void* context) HOLDFAST_NOEXCEPT_TYPE;
 
 typedef enum holdfast_keep {
   HOLDFAST_KEEP_AUTOMATIC, /* Holds with the automatic lease, or `kept`. */
@@ -381,9 +393,10 @@ HOLDFAST_API holdfast_status holdfast_quorum_init(holdfast_quorum* quorum, holdf
                                                   size_t count) HOLDFAST_NOEXCEPT;
 /* Closes. Does not block. REQUIRES: its locks are destroyed. */
 HOLDFAST_API void holdfast_quorum_destroy(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
-/* Connects to all at once, with the default timeouts; HOLDFAST_OK when a majority is there and may vote. `config` may be NULL. Blocks for the connect
- * timeout at most. Errors: HOLDFAST_INVALID_ARGUMENT (a URL; too many nodes), HOLDFAST_SAME_MACHINE, HOLDFAST_NO_QUORUM: it
- * goes on connecting whenever it is used; HOLDFAST_CANCELLED; HOLDFAST_ALREADY_HELD. */
+/* Connects to all at once, with the default timeouts; HOLDFAST_OK when a majority is there and may vote. `config` may be NULL.
+ * Blocks for the connect timeout at most. Errors: HOLDFAST_INVALID_ARGUMENT (a URL; none, or too many; max_lease;
+ * holdfast_quorum_problem() says which), HOLDFAST_SAME_MACHINE, HOLDFAST_NO_QUORUM: it goes on connecting whenever it is used;
+ * HOLDFAST_CANCELLED; HOLDFAST_ALREADY_HELD. */
 HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
 holdfast_quorum_connect(holdfast_quorum* quorum, const char* const* urls, size_t count,
                         const holdfast_quorum_config* config) HOLDFAST_NOEXCEPT;
@@ -392,6 +405,9 @@ HOLDFAST_API void holdfast_quorum_close(holdfast_quorum* quorum) HOLDFAST_NOEXCE
 HOLDFAST_API bool holdfast_quorum_connected(const holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
 /* What keeps this server from voting, or the outcome of its last request. */
 HOLDFAST_API holdfast_status holdfast_quorum_node_status(const holdfast_quorum* quorum, size_t node) HOLDFAST_NOEXCEPT;
+/* As holdfast_client_problem(); `node`, unless it is NULL, is the URL whose it is, counted from 0. */
+HOLDFAST_API const char* holdfast_quorum_problem(const holdfast_quorum* quorum, size_t* node,
+                                                 const char** reason) HOLDFAST_NOEXCEPT;
 /* Which servers did not vote in what failed last, and why. As holdfast_client_error_text(). */
 HOLDFAST_API size_t holdfast_quorum_error_text(holdfast_quorum* quorum, char* text, size_t size) HOLDFAST_NOEXCEPT;
 /* As the functions of a client. */

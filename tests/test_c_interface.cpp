@@ -174,13 +174,68 @@ TEST(test_what_is_no_client_no_owner_no_watchdog_and_no_quorum_should_be_refused
   TEST_ASSERT_EQUAL(HOLDFAST_NOT_CONNECTED,
                     holdfast_redlock_init(lock.get(), quorum.get(), vote.get(), 1, "k", nullptr));
   TEST_ASSERT_EQUAL(HOLDFAST_NOT_CONNECTED, holdfast_lock_try_acquire(lock.get()));
-  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), names, 2, nullptr));
+  const char* urls[HOLDFAST_NODES_MAX + 1];
+  for (const char*& url : urls) url = "unix:///nowhere";
+  for (const std::size_t count : {std::size_t{0}, std::size_t{2}, std::size_t{HOLDFAST_NODES_MAX + 1}, SIZE_MAX}) {
+    TEST_MESSAGE(count);
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), urls, count, nullptr));
+  }
+  std::size_t problem_node = 7;
+  urls[0] = "http://h";
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), urls, 1, nullptr));
+  TEST_ASSERT_TRUE(holdfast_quorum_problem(quorum.get(), &problem_node, &reason) != nullptr);
+  TEST_ASSERT_EQUAL(std::size_t{0}, problem_node);
+  TEST_ASSERT_TRUE(reason != nullptr && *reason != '\0');
+  TEST_ASSERT_TRUE(holdfast_quorum_problem(nullptr, &problem_node, &reason) == nullptr);
+  TEST_ASSERT_TRUE(reason == nullptr);
   const char* const none[] = {nullptr};
   TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), none, 1, nullptr));
   TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), nullptr, 1, nullptr));
   holdfast_lock_destroy(lock.get());
   holdfast_quorum_destroy(quorum.get());
   TEST_ASSERT_FALSE(holdfast_quorum_connected(quorum.get()));
+}
+
+// It would be made over one that its client knows, or that has a thread.
+TEST(test_an_init_where_an_object_lives_should_change_nothing) {
+  const auto client = zeroed<holdfast_client>();
+  const auto owner = zeroed<holdfast_owner>();
+  const auto places = std::make_unique<holdfast_owner_place[]>(2);
+  const auto lock = zeroed<holdfast_lock>();
+  const auto write = zeroed<holdfast_lock>();
+  const auto watchdog = zeroed<holdfast_watchdog>();
+  const auto watchdog_place = zeroed<holdfast_watchdog_place>();
+  const auto quorum = zeroed<holdfast_quorum>();
+  const auto node = zeroed<holdfast_quorum_node>();
+  const auto vote = zeroed<holdfast_quorum_vote>();
+  const auto keeper = zeroed<holdfast_quorum_watchdog>();
+  const auto again = [](auto make) {
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, make());
+    TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, make());
+  };
+  again([&] { return holdfast_client_init(client.get()); });
+  again([&] { return holdfast_owner_init(owner.get(), client.get(), places.get(), 2); });
+  again([&] { return holdfast_watchdog_init(watchdog.get(), watchdog_place.get(), 1); });
+  again([&] { return holdfast_quorum_init(quorum.get(), node.get(), 1); });
+  again([&] { return holdfast_quorum_watchdog_init(keeper.get()); });
+  again([&] { return holdfast_mutex_init(lock.get(), client.get(), "k", nullptr); });
+  for (const holdfast_status status :
+       {holdfast_semaphore_init(lock.get(), client.get(), "k", 1, nullptr),
+        holdfast_reentrant_init(lock.get(), owner.get(), "k", nullptr),
+        holdfast_read_write_init(lock.get(), write.get(), owner.get(), "k", nullptr, nullptr),
+        holdfast_read_write_init(write.get(), lock.get(), owner.get(), "k", nullptr, nullptr),
+        holdfast_redlock_init(lock.get(), quorum.get(), vote.get(), 1, "k", nullptr)})
+    TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, status);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_configuration(lock.get()));
+  expect_no_lock(write.get());
+  holdfast_lock_destroy(lock.get());
+  again([&] { return holdfast_reentrant_init(lock.get(), owner.get(), "k", nullptr); });
+  holdfast_lock_destroy(lock.get());
+  holdfast_quorum_watchdog_destroy(keeper.get());
+  holdfast_watchdog_destroy(watchdog.get());
+  holdfast_owner_destroy(owner.get());
+  holdfast_quorum_destroy(quorum.get());
+  holdfast_client_destroy(client.get());
 }
 
 TEST(test_a_setting_that_a_kind_does_not_have_should_be_refused) {

@@ -41,6 +41,10 @@ int main(int argument_count, char** arguments) {
   }
   int result = told("the quorum", holdfast_quorum_init(&quorum, nodes, count));
   if (result == 0) result = told("connect", holdfast_quorum_connect(&quorum, urls, count, &config));
+  size_t node = 0;
+  const char* reason = NULL;
+  const char* const field = holdfast_quorum_problem(&quorum, &node, &reason);
+  if (field != NULL) printf("URL %zu: %s: %s\n", node + 1, field, reason);
   if (result == 0) result = hold(count);
   holdfast_lock_destroy(&lock);
   holdfast_quorum_destroy(&quorum);

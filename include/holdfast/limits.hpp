@@ -178,6 +178,7 @@ inline constexpr Duration poll_max = 1h;
 inline constexpr std::size_t waiters_max = 4;
 // Of how many names an Owner has places for the holds; OwnerOf says another number.
 inline constexpr std::size_t owner_holds_default = 8;
+inline constexpr std::size_t owner_holds_max = UINT16_MAX;  // They are counted in 16 bits.
 // A subscription's receive buffer: one message of a full channel name, and what belongs to it.
 inline constexpr std::size_t message_size_max = 512;
 static_assert(message_size_max >= derived_name_size_max + 64, "a message must fit");

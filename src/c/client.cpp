@@ -35,7 +35,7 @@ ClientConfig config_of(const holdfast_client_config& wanted) noexcept {
 int64_t holdfast_now_ns(void) noexcept { return read_clock().nanoseconds(); }
 
 holdfast_status holdfast_client_init(holdfast_client* client) noexcept {
-  if (!usable(client)) return HOLDFAST_INVALID_ARGUMENT;
+  if (const holdfast_status status = free_to_make(client); status != HOLDFAST_OK) return status;
   make_in(client);
   return HOLDFAST_OK;
 }

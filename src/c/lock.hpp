@@ -154,7 +154,7 @@ inline constexpr holdfast_lock_options default_options = {};
 // Makes a lock of this kind there. `parent` is nullptr where that is none.
 template <class Kind, class Face, class Parent, class... Arguments>
 [[nodiscard]] holdfast_status make_lock(holdfast_lock* storage, Parent* parent, Arguments&&... arguments) noexcept {
-  if (!usable(storage)) return HOLDFAST_INVALID_ARGUMENT;
+  if (const holdfast_status status = free_to_make(storage); status != HOLDFAST_OK) return status;
   clear(storage);
   if (parent == nullptr) return HOLDFAST_INVALID_ARGUMENT;
   LockObject& object = make_in(storage);

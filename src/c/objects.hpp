@@ -48,7 +48,14 @@ template <class Storage>
   return std::launder(reinterpret_cast<Object*>(storage->bytes + mark_size));
 }
 
-// REQUIRES: usable(storage).
+// Of what is to be made there: ok, or why not. Then nothing there has changed.
+template <class Storage>
+[[nodiscard]] holdfast_status free_to_make(const Storage* storage) noexcept {
+  if (!usable(storage)) return HOLDFAST_INVALID_ARGUMENT;
+  return object_in(storage) == nullptr ? HOLDFAST_OK : HOLDFAST_ALREADY_HELD;
+}
+
+// REQUIRES: free_to_make(storage) is ok.
 template <class Storage, class... Arguments>
 ObjectIn<Storage>& make_in(Storage* storage, Arguments&&... arguments) noexcept {
   using Object = ObjectIn<Storage>;

@@ -44,10 +44,11 @@ using namespace holdfast::c;
 
 holdfast_status holdfast_owner_init(holdfast_owner* owner, holdfast_client* client, holdfast_owner_place* places,
                                     size_t count) noexcept {
-  if (!usable(owner)) return HOLDFAST_INVALID_ARGUMENT;
+  if (const holdfast_status status = free_to_make(owner); status != HOLDFAST_OK) return status;
   clear(owner);
   Client* const parent = object_in(client);
-  if (parent == nullptr || !usable(places) || count == 0 || count > UINT16_MAX) return HOLDFAST_INVALID_ARGUMENT;
+  static_assert(HOLDFAST_OWNER_PLACES_MAX == owner_holds_max);
+  if (parent == nullptr || !usable(places) || count == 0 || count > owner_holds_max) return HOLDFAST_INVALID_ARGUMENT;
   // They stand as close as C++ has them, at the beginning of what is given.
   auto* const begin = reinterpret_cast<PlacedOwner::Place*>(places);
   for (std::size_t index = 0; index < count; ++index) std::construct_at(begin + index);
@@ -86,12 +87,15 @@ holdfast_status holdfast_multi_init(holdfast_lock* lock, holdfast_owner* owner, 
 holdfast_status holdfast_read_write_init(holdfast_lock* read, holdfast_lock* write, holdfast_owner* owner,
                                          const char* key, const holdfast_lock_options* read_options,
                                          const holdfast_lock_options* write_options) noexcept {
-  if (usable(read)) clear(read);
-  if (usable(write)) clear(write);
+  for (const holdfast_lock* const side : {read, write})
+    if (const holdfast_status status = free_to_make(side); status != HOLDFAST_OK) return status;
+  clear(read);
+  clear(write);
   PlacedOwner* const parent = object_in(owner);
-  if (!usable(read) || !usable(write) || read == write || parent == nullptr) return HOLDFAST_INVALID_ARGUMENT;
+  if (read == write || parent == nullptr) return HOLDFAST_INVALID_ARGUMENT;
   const holdfast_lock_options& wanted = options_of(read_options);
-  const ReadWriteTiming timing = {.read = timing_of(wanted, {}), .write = timing_of(options_of(write_options), {})};
+  const ReadWriteTiming timing = {.read = timing_of(wanted, {}),
+                                  .write = timing_of(options_of(write_options), {.key = false})};
   LockObject& reader = make_in(read);
   LockObject& writer = make_in(write);
   auto& lock = reader.make<ReadWriteLock>(*parent, key_of(key, wanted), timing);

@@ -92,7 +92,7 @@ using namespace holdfast;
 using namespace holdfast::c;
 
 holdfast_status holdfast_quorum_init(holdfast_quorum* quorum, holdfast_quorum_node* nodes, size_t count) noexcept {
-  if (!usable(quorum)) return HOLDFAST_INVALID_ARGUMENT;
+  if (const holdfast_status status = free_to_make(quorum); status != HOLDFAST_OK) return status;
   clear(quorum);
   if (!usable(nodes) || count == 0 || count > nodes_max) return HOLDFAST_INVALID_ARGUMENT;
   make_in(quorum, reinterpret_cast<PlacedQuorum::Node*>(nodes), count);
@@ -128,6 +128,14 @@ holdfast_status holdfast_quorum_node_status(const holdfast_quorum* quorum, size_
   return to_c(object->node_status(node));
 }
 
+const char* holdfast_quorum_problem(const holdfast_quorum* quorum, size_t* node, const char** reason) noexcept {
+  const PlacedQuorum* const object = object_in(quorum);
+  const ConfigProblem problem = object == nullptr ? ConfigProblem() : object->problem();
+  if (node != nullptr) *node = object == nullptr ? 0 : object->problem_node();
+  if (reason != nullptr) *reason = problem.reason;
+  return problem.field;
+}
+
 size_t holdfast_quorum_error_text(holdfast_quorum* quorum, char* text, size_t size) noexcept {
   PlacedQuorum* const object = object_in(quorum);
   return copy_text(object == nullptr ? ByteView() : object->error_text(), text, size);
@@ -144,7 +152,8 @@ void holdfast_quorum_cancel(holdfast_quorum* quorum) noexcept {
 
 holdfast_status holdfast_redlock_init(holdfast_lock* lock, holdfast_quorum* quorum, holdfast_quorum_vote* votes,
                                       size_t count, const char* key, const holdfast_lock_options* options) noexcept {
-  if (usable(lock)) clear(lock);
+  if (const holdfast_status status = free_to_make(lock); status != HOLDFAST_OK) return status;
+  clear(lock);
   if (!usable(votes) || count == 0 || count > nodes_max) return HOLDFAST_INVALID_ARGUMENT;
   const holdfast_lock_options& wanted = options_of(options);
   const LockTiming timing = timing_of(wanted, {.announce = true, .fence = true, .quorum = true});
@@ -159,7 +168,7 @@ holdfast_status holdfast_redlock_init(holdfast_lock* lock, holdfast_quorum* quor
 }
 
 holdfast_status holdfast_quorum_watchdog_init(holdfast_quorum_watchdog* watchdog) noexcept {
-  if (!usable(watchdog)) return HOLDFAST_INVALID_ARGUMENT;
+  if (const holdfast_status status = free_to_make(watchdog); status != HOLDFAST_OK) return status;
   make_in(watchdog);
   return HOLDFAST_OK;
 }

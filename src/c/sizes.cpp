@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // The sizes of the objects by their names, for languages that do not read holdfast.h.
+#include "holdfast/limits.hpp"
 #include "objects.hpp"
+
+static_assert(HOLDFAST_KEY_SIZE_MAX == holdfast::key_size_max);
+static_assert(HOLDFAST_NEVER == holdfast::Instant::max().nanoseconds());
+static_assert(holdfast::c::of_milliseconds(HOLDFAST_WAIT_FOREVER) == holdfast::Duration::max());
 
 size_t holdfast_size_of(const char* object) noexcept {
   static constexpr struct {

@@ -21,7 +21,7 @@ holdfast_status holdfast_watchdog_init(holdfast_watchdog* watchdog, holdfast_wat
   using Place = RenewalSchedule::Place;
   static_assert(sizeof(Place) + sizeof(std::uint32_t) <= HOLDFAST_WATCHDOG_PLACE_SIZE);
   static_assert(alignof(Place) <= HOLDFAST_ALIGNMENT && sizeof(Place) % alignof(std::uint32_t) == 0);
-  if (!usable(watchdog)) return HOLDFAST_INVALID_ARGUMENT;
+  if (const holdfast_status status = free_to_make(watchdog); status != HOLDFAST_OK) return status;
   clear(watchdog);
   if (!usable(places) || count == 0 || count >= UINT32_MAX) return HOLDFAST_INVALID_ARGUMENT;
   // All places first, and after them as many numbers.

@@ -34,3 +34,14 @@ done
 said=$(compile c++20 holdfast.hpp "$@") || fail "holdfast.hpp does not compile in C++20: $said"
 [[ -z $said ]] || fail "holdfast.hpp says in C++20: $said"
 echo "ok: $count headers ask for C++20"
+
+# That of C is for C11 on, and for every C++ from C++11 on.
+for standard in c11 c17 c++11 c++14 c++17 c++20; do
+  language=c
+  [[ $standard != c++* ]] || language=c++
+  said=$("$@" "-std=$standard" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" -x "$language" - <<<"#include <holdfast.h>" 2>&1) ||
+    fail "holdfast.h says in $standard: $said"
+done
+! "$@" -std=c11 -fshort-enums -fsyntax-only -I"$include" -x c - <<<"#include <holdfast.h>" 2>/dev/null ||
+  fail "holdfast.h compiles with -fshort-enums"
+echo "ok: holdfast.h compiles in C11 and C++11"

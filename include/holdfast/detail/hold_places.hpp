@@ -12,6 +12,7 @@
 #include "holdfast/core/hold_share.hpp"
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/key.hpp"
+#include "holdfast/limits.hpp"
 #include "holdfast/proto/assert.hpp"
 
 namespace holdfast {
@@ -91,7 +92,7 @@ class HoldStorage {
   HoldPlace<Hold> places[count];
 
  private:
-  static_assert(count >= 1 && count <= UINT16_MAX);
+  static_assert(count >= 1 && count <= owner_holds_max);
 };
 
 }  // namespace holdfast
