@@ -18,6 +18,7 @@
 #include "harness.hpp"
 #include "holdfast/holdfast.hpp"
 #include "holdfast/tls.hpp"
+#include "holdfast_party.hpp"
 #include "pair_requests.hpp"
 #include "paired_rounds.hpp"
 #include "raw_client.hpp"
@@ -121,12 +122,7 @@ class HoldfastTls {
   }
 
  private:
-  void expect_ok(holdfast::Status status) const {
-    if (status == holdfast::Status::ok) [[likely]]
-      return;
-    throw std::runtime_error("holdfast: " + std::string(holdfast::to_string(status)) + ": " +
-                             std::string(client_.error_text().string_view()));
-  }
+  void expect_ok(holdfast::Status status) const { bench::expect_ok(client_, status); }
 
   holdfast::TlsPlaces<1> places_;
   holdfast::Tls tls_{places_.storage()};

@@ -17,6 +17,13 @@ namespace bench {
 // Longer than any benchmark holds a lock.
 inline constexpr std::chrono::seconds party_lease{30};
 
+inline void expect_ok(const holdfast::ClientBase& client, holdfast::Status status) {
+  if (status == holdfast::Status::ok) [[likely]]
+    return;
+  throw std::runtime_error("holdfast: " + std::string(holdfast::to_string(status)) + ": " +
+                           std::string(client.error_text().string_view()));
+}
+
 class HoldfastParty {
  public:
   void connect(const Address& address) {
@@ -25,12 +32,7 @@ class HoldfastParty {
     config.socket_path.assign(address.socket_path);
     expect_ok(client.connect(config));
   }
-  void expect_ok(holdfast::Status status) const {
-    if (status == holdfast::Status::ok) [[likely]]
-      return;
-    throw std::runtime_error("holdfast: " + std::string(holdfast::to_string(status)) + ": " +
-                             std::string(client.error_text().string_view()));
-  }
+  void expect_ok(holdfast::Status status) const { bench::expect_ok(client, status); }
 
   holdfast::Client client;
 };

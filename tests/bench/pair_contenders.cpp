@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "holdfast/holdfast.hpp"
+#include "holdfast_party.hpp"
 #include "pair_requests.hpp"
 #include "raw_client.hpp"
 
@@ -106,12 +107,7 @@ struct HoldfastPair {
     expect_ok(client.connect(config));
   }
 
-  void expect_ok(holdfast::Status status) const {
-    if (status == holdfast::Status::ok) [[likely]]
-      return;
-    throw std::runtime_error("holdfast: " + std::string(holdfast::to_string(status)) + ": " +
-                             std::string(client.error_text().string_view()));
-  }
+  void expect_ok(holdfast::Status status) const { bench::expect_ok(client, status); }
 
   holdfast::Client client;
   holdfast::Mutex lock;

@@ -75,8 +75,9 @@ TEST_ON_SERVER(test_a_command_in_raw_mode_should_get_every_key_as_a_byte) {
 }
 
 TEST_ON_SERVER(test_the_command_should_hear_that_the_window_was_resized) {
-  TerminalSession session(server.unix_url(), {"run", "lock", "--", "sh", "-c",
-                                              "trap 'stty size' WINCH; sleep 1000 & echo begin; while :; do wait; done"});
+  TerminalSession session(
+      server.unix_url(),
+      {"run", "lock", "--", "sh", "-c", "trap 'stty size' WINCH; sleep 1000 & echo begin; while :; do wait; done"});
   TEST_ASSERT_TRUE(session.process() > 0);
   TEST_ASSERT_TRUE(session.shows("begin"));
   session.resize(33, 77);

@@ -459,14 +459,10 @@ struct Replacement {
 [[maybe_unused]] void the_two_texts_differ_in_size() noexcept {}
 
 consteval Replacement in(const Script& script, std::string_view right, std::string_view wrong) {
-  std::size_t found = 0;
   const ByteView text = script.text;
-  for (std::size_t at = 0; at + right.size() <= text.size(); ++at) {
-    std::size_t same = 0;
-    while (same != right.size() && text.data()[at + same] == right[same]) ++same;
-    if (same == right.size()) ++found;
-  }
-  if (found != 1) the_text_is_not_in_the_script_once();
+  const std::size_t at = text.find(right);
+  const bool once = at != SIZE_MAX && text.slice(at + 1).find(right) == SIZE_MAX;
+  if (!once) the_text_is_not_in_the_script_once();
   if (right.size() != wrong.size()) the_two_texts_differ_in_size();
   return {right, wrong};
 }
