@@ -107,6 +107,20 @@ program_of_readme() {  # program_of_readme LANGUAGE: the block of README.md that
     inside { text = text $0 "\n" }' "$source_root/README.md"
 }
 
+# What a project for another machine sees of this package. A number that no machine has is enough.
+other_pointers_are_refused() {
+  local version
+  version=$(find "$prefix" -name holdfast-config-version.cmake)
+  cat >"$work/other.cmake" <<CMAKE
+set(CMAKE_SIZEOF_VOID_P 5)
+include("$version")
+if(NOT PACKAGE_VERSION_UNSUITABLE)
+  message(FATAL_ERROR "taken")
+endif()
+CMAKE
+  quietly cmake -P "$work/other.cmake"
+}
+
 # By each compiler for C, which links nothing of C++. That they work is seen by the test of the examples.
 as_package_in_c() {
   local flags compiler program
@@ -140,6 +154,7 @@ as_package_by_cmake() {
     -DPROGRAM_IN_C="$source_root/examples/c/minimal.c"
   quietly cmake --build "$work/cmake-c"
   [[ $("$work/cmake-c/in-c" "unix://$work/socket" | tail -n 1) == 'acquire and release: ok' ]] || fail "C did not lock"
+  other_pointers_are_refused
   echo "ok: installed, by CMake in C"
 }
 
