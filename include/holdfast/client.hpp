@@ -69,8 +69,8 @@ class ClientBase : private CallState, private Connection {
   // The storage need not be initialised. REQUIRES: it outlives the client.
   explicit ClientBase(const Storage& storage) noexcept;
   // Closes the connection without a farewell, and does not block. What is still to be taken back is sent once more where that
-  // can be done at once: on the connection that there is, or on a new one to a server on this machine. Of many releases that
-  // nobody has waited for, a server may not read the last ones then; the leases end those.
+  // can be done at once: on the connection that there is, or on a new one to a server on this machine. Of several releases
+  // that nobody has waited for, a server may not read the last ones then; the leases end those.
   // REQUIRES: its locks are destroyed before. An assertion says so where one is left.
   ~ClientBase();
   ClientBase(const ClientBase&) = delete;

@@ -439,11 +439,13 @@ TEST_ON_SERVER(test_the_last_reader_that_goes_should_wake_a_writer) {
 // ---- What is left behind -------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_a_lock_object_that_goes_should_let_go_of_both_sides) {
+  // The client stays: of several releases that nobody has waited for a server may read the first alone where it goes, too.
+  Party other(server, "other");
   {
-    Party party(server);
-    TEST_ASSERT_EQUAL(Status::ok, party.lock.write().try_acquire());
-    TEST_ASSERT_EQUAL(Status::ok, party.lock.read().try_acquire());
-    TEST_ASSERT_EQUAL(Status::ok, party.lock.read().try_acquire());
+    ReadWriteLock lock(other.owner, "k", {.read = {.lease = 20s}, .write = {.lease = 20s}});
+    TEST_ASSERT_EQUAL(Status::ok, lock.write().try_acquire());
+    TEST_ASSERT_EQUAL(Status::ok, lock.read().try_acquire());
+    TEST_ASSERT_EQUAL(Status::ok, lock.read().try_acquire());
   }
   TEST_ASSERT_TRUE(comes([&] { return server.command("DBSIZE") == "0"; }));
 }
