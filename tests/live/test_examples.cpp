@@ -118,6 +118,17 @@ TEST_ON_SERVER(test_semaphore_should_lend_two_printers_to_three) {
   TEST_ASSERT_EQUAL("1", server.command("DBSIZE"));
 }
 
+// The recipes fail as the pictures say, and holdfast does not: four of each.
+TEST_ON_SERVER(test_old_recipes_should_fail_where_holdfast_does_not) {
+  use("old_recipes");
+  const std::string text = output_of("", {server.socket_path()}, 0);
+  TEST_ASSERT_EQUAL(std::size_t{8}, count_of(text, "     => "));
+  TEST_ASSERT_EQUAL(std::size_t{0}, count_of(text, "NOT SEEN"));
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+  TEST_ASSERT_TRUE(contains(output_of("", {}, 64), "usage: "));
+  TEST_ASSERT_TRUE(contains(output_of("", {"/nonexistent/socket"}, 1), "no server answers"));
+}
+
 // ---- in C --------------------------------------------------------------------------------------------------------
 // Left out by the build where they are not built.
 
