@@ -56,6 +56,17 @@ another_word_should_be_refused() {
   done
 }
 
+each_test_that_a_paper_names_should_be_there() {
+  local name
+  for name in $(grep -ohE '`test_[a-z0-9_]+`' "$source_root"/proto/*.md "$source_root"/*.md | tr -d '`' | sort -u); do
+    grep -rqE "\\($name[,)]" "$source_root/tests" --include='*.cpp' --include='*.hpp' || fail "a paper names $name, which is no test"
+  done
+  for name in $(sed -n '/^## What stands behind/,/^## The simulator/p' "$source_root/proto/verification.md" |
+    grep -oE 'canar(y|ies) (`[a-z_]+`(, )?)+' | grep -oE '`[a-z_]+`' | tr -d '`' | sort -u); do
+    grep -q "{\"$name\"" "$source_root/tests/sim/canary.cpp" || fail "verification.md names $name, which is no canary"
+  done
+}
+
 bare_machine_should_be_told_what_is_missing() {  # there is bash and coreutils, and no apt-get
   local tool verb result
   mkdir "$work/bin" "$work/clone"
@@ -80,5 +91,6 @@ each_verb_should_be_documented
 each_shared_script_should_be_introduced
 usage_should_come_from_anywhere
 another_word_should_be_refused
+each_test_that_a_paper_names_should_be_there
 bare_machine_should_be_told_what_is_missing
 echo "ok"
