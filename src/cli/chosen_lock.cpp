@@ -131,16 +131,18 @@ void ChosenLock::tend() noexcept {
   if (several_ != nullptr) (void)several_->quorum.tend();
 }
 
-void ChosenLock::spread(Instant until) noexcept {
-  if (several_ == nullptr) return;
+Status ChosenLock::spread(Duration most) noexcept {
+  if (several_ == nullptr) return Status::ok;
   const QuorumClient& quorum = several_->quorum;
   const auto all_answered = [&quorum] {
     for (std::size_t node = 0; node < quorum.nodes(); ++node)
       if (quorum.node_status(node) != Status::ok) return false;
     return true;
   };
+  // What is left of the lease after that is the renewal's and the holder's.
+  const Instant until = Client::now() + std::min(most, remaining() / 4);
   for (; !all_answered() && Client::now() < until; (void)::poll(nullptr, 0, 5)) (void)several_->quorum.tend();
-  (void)redlock_->renew();
+  return redlock_->renew(std::min(options_.request_timeout(), remaining() / 2));
 }
 
 bool ChosenLock::settled() const noexcept {

@@ -55,9 +55,10 @@ class ChosenLock {
   [[nodiscard]] std::optional<std::uint64_t> fence() const noexcept;
   // Between two calls: connections to nodes that were lost are made anew. Does not wait for them.
   void tend() noexcept;
-  // After a grant: nodes of a quorum that came too late for it are waited for until then, and are asked for the lock, too. Nobody
-  // would do that later where nobody keeps the lock.
-  void spread(Instant until) noexcept;
+  // After a grant: nodes of a quorum that came too late for it are waited for so long, and for a quarter of what is left of the
+  // hold at most; then they are asked for the lock, too. Nobody would do that later where nobody keeps the lock. Returns what
+  // became of that renewal; whether the hold is still one, held() says.
+  [[nodiscard]] Status spread(Duration most) noexcept;
   // Nothing that may be ours is still to be taken back where it counts: on the server, or on a majority of the nodes.
   [[nodiscard]] bool settled() const noexcept;
   // Moves on what settled() asks for.

@@ -2,6 +2,7 @@
 #include "info_command.hpp"
 
 #include <string>
+#include <vector>
 
 #include "connection.hpp"
 #include "failure_text.hpp"
@@ -82,10 +83,10 @@ void add_queue(std::string& text, const LockQueue& queue) {
                                                    : "heard of " + seconds_text(waiter->heard) + " seconds ago"));
 }
 
-// Connects and asks. Returns exit_ok; or says why there is no answer, and returns what to end with.
-int ask(const ClientConfig& server, const std::string& name, LockInfo& found, LockQueue* queue = nullptr) {
-  Client client;
-  if (const int code = connect(client, server); code != exit_ok) return code;
+// Asks over a connection. Returns exit_ok; or says why there is no answer, and returns what to end with.
+int ask(const NodeConnection& node, const std::string& name, LockInfo& found, LockQueue* queue = nullptr) {
+  if (node.code != exit_ok) return node.code;
+  Client& client = *node.client;
   const Status status = inspect(client, Key(ByteView(name)), found);
   if (status == Status::ok) {
     // Not every user may ask that, and not every name can have a queue.
@@ -96,16 +97,16 @@ int ask(const ClientConfig& server, const std::string& name, LockInfo& found, Lo
   return exit_code_of(status, client, exit_software);
 }
 
-int info_of_quorum(const InfoOptions& options) {
+int info_of_quorum(const InfoOptions& options, const std::vector<NodeConnection>& nodes) {
   std::string text;
   QuorumInfo found;
-  found.count = options.servers.size();
+  found.count = nodes.size();
   int failure = exit_no_server;
   add_line(text, "name", escaped(options.name));
   for (std::size_t index = 0; index < found.count; ++index) {
     QuorumInfo::Node& node = found.nodes[index];
-    const int code = ask(options.servers[index], options.name, node.info);
-    add_line(text, "\nnode", address_text(options.servers[index]));
+    const int code = ask(nodes[index], options.name, node.info);
+    add_line(text, "\nnode", address_text(*nodes[index].server));
     if (code == exit_ok) {
       node.status = Status::ok;
       add_answer(text, node.info);
@@ -125,10 +126,11 @@ int info_of_quorum(const InfoOptions& options) {
 }  // namespace
 
 int info(const InfoOptions& options) {
-  if (options.servers.size() > 1) return info_of_quorum(options);
+  const std::vector<NodeConnection> nodes = connect_all(options.servers);
+  if (nodes.size() > 1) return info_of_quorum(options, nodes);
   LockInfo found;
   LockQueue queue;
-  if (const int code = ask(options.servers.front(), options.name, found, &queue); code != exit_ok) return code;
+  if (const int code = ask(nodes.front(), options.name, found, &queue); code != exit_ok) return code;
   std::string text;
   add_line(text, "name", escaped(options.name));
   add_answer(text, found);

@@ -25,12 +25,13 @@ namespace {
 using namespace holdfast::cli;
 
 // With standard descriptors closed, a socket of ours would get the number of standard error, and our messages would go
-// to the server. The command still finds them closed.
+// to the server. What stands in their place refuses what they are for: a text that nobody can read was not printed. The
+// command still finds them closed.
 void occupy_standard_descriptors() {
-  int descriptor = 0;
-  do descriptor = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
-  if (descriptor >= 0) ::close(descriptor);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    // The lowest number that is free is the one that is looked at.
+    if (::fcntl(descriptor, F_GETFD) < 0)
+      (void)::open("/dev/null", (descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
 int execute(const Answered& answered) { return answered.exit_code; }

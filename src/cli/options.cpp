@@ -264,6 +264,15 @@ Duration request_timeout_for(Duration lease) noexcept {
   return half < request_timeout_default ? half : request_timeout_default;
 }
 
+// Nodes of a quorum that are connected to, or asked, one after the other: all of them together have so long.
+Duration share_of(Duration most, std::size_t servers) noexcept {
+  return std::max<Duration>(most / static_cast<Duration::rep>(servers), node_timeout_min);
+}
+void share_connect_timeout(Servers& servers, Duration most) noexcept {
+  for (ClientConfig& server : servers)
+    server.connect_timeout = std::min(server.connect_timeout, share_of(most, servers.size()));
+}
+
 // Not every peer of a mutex announces its release (redis-py does not), so a waiter also asks by itself. Twice a second
 // costs a server nothing, and a command that starts half a second late is no worse for it.
 Duration max_poll_of(Kind kind) noexcept {
@@ -548,7 +557,10 @@ Invocation read_renew(const Texts& texts, SplitArguments& split, const Environme
   if (options.hold.kind == Kind::read) check_read_lease(options.lease);
   QuorumConfig quorum;
   read_quorum(quorum, texts, options.hold.servers.size(), options.lease);
-  for (ClientConfig& server : options.hold.servers) server.request_timeout = request_timeout_for(options.lease);
+  Servers& servers = options.hold.servers;
+  const Duration share = share_of(options.lease, servers.size());
+  for (ClientConfig& server : servers) server.request_timeout = request_timeout_for(share);
+  if (servers.size() > 1) share_connect_timeout(servers, options.lease / 2);
   return options;
 }
 
@@ -556,6 +568,7 @@ Invocation read_release_by_token(const Texts& texts, SplitArguments& split, cons
   TokenReleaseOptions options = {
       .hold = hold_from(texts, split, environment,
                         "; or --force, which takes the lock from whoever holds it, and does not ask")};
+  share_connect_timeout(options.hold.servers, connect_timeout_default);
   // HOLDFAST_TOKEN may be a run's own.
   if (RunList::inherited().find_token(options.hold.token) != nullptr)
     throw UsageError{"this is the token of the run that this one is inside of, which releases it by itself"};
@@ -563,7 +576,9 @@ Invocation read_release_by_token(const Texts& texts, SplitArguments& split, cons
 }
 
 Invocation read_info(const Texts& texts, SplitArguments& split, const Environment& environment) {
-  return InfoOptions{.name = take_name(texts, split), .servers = servers_from(texts, split, environment)};
+  InfoOptions options = {.name = take_name(texts, split), .servers = servers_from(texts, split, environment)};
+  share_connect_timeout(options.servers, connect_timeout_default);
+  return options;
 }
 
 Invocation read_doctor(const Texts& texts, SplitArguments& split, const Environment& environment) {
@@ -584,6 +599,7 @@ Invocation read_release(const Texts& texts, SplitArguments& split, const Environ
     throw UsageError{"--force asks for no token: it takes the lock, of whatever kind, from whoever holds it"};
   ReleaseOptions options = {.name = take_name(texts, split), .servers = {}};
   options.servers = servers_from(texts, split, environment);
+  share_connect_timeout(options.servers, connect_timeout_default);
   return options;
 }
 

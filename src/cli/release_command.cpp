@@ -2,6 +2,7 @@
 #include "release_command.hpp"
 
 #include <string>
+#include <vector>
 
 #include "connection.hpp"
 #include "failure_text.hpp"
@@ -13,11 +14,12 @@ namespace holdfast::cli {
 
 namespace {
 
-// On one server. `where` is empty, or " on " and its address. Returns exit_ok, exit_free, or what else to end with.
-int release_on(const ClientConfig& server, const std::string& name, const std::string& where) {
+// On one server, over its connection. `where` is empty, or " on " and its address. Returns exit_ok, exit_free, or what else to end
+// with.
+int release_on(const NodeConnection& node, const std::string& name, const std::string& where) {
+  if (node.code != exit_ok) return node.code;
   const std::string what = escaped(name) + where;
-  Client client;
-  if (const int code = connect(client, server); code != exit_ok) return code;
+  Client& client = *node.client;
   bool released = false;
   const Status status = force_release(client, Key(ByteView(name)), released);
   if (status == Status::wrong_type) {
@@ -39,16 +41,17 @@ int release_on(const ClientConfig& server, const std::string& name, const std::s
 }  // namespace
 
 int release(const ReleaseOptions& options) {
-  const std::size_t count = options.servers.size();
-  if (count == 1) return release_on(options.servers.front(), options.name, "");
+  const std::vector<NodeConnection> nodes = connect_all(options.servers);
+  const std::size_t count = nodes.size();
+  if (count == 1) return release_on(nodes.front(), options.name, "");
+  if (tell_twins(nodes)) return exit_usage;
   QuorumRelease told;
   told.count = count;
   int failure = exit_no_server;
   for (std::size_t index = 0; index < count; ++index) {
-    const ClientConfig& server = options.servers[index];
-    const int code = release_on(server, options.name, " on " + address_text(server));
-    NodeSet& nodes = code == exit_ok ? told.released : code == exit_free ? told.free : told.unknown;
-    nodes = static_cast<NodeSet>(nodes | node_bit(index));
+    const int code = release_on(nodes[index], options.name, " on " + address_text(*nodes[index].server));
+    NodeSet& set = code == exit_ok ? told.released : code == exit_free ? told.free : told.unknown;
+    set = static_cast<NodeSet>(set | node_bit(index));
     if (code != exit_ok && code != exit_free) failure = code;
   }
   // Whoever held it by a majority has it no more once a majority has none of it.

@@ -56,6 +56,36 @@ Words acquired(const std::string& url, const Words& options, const char* lease =
   return lines;
 }
 
+// A fifo that takes nothing more.
+class FullPipe {
+ public:
+  explicit FullPipe(const std::string& path) : path_(path) {
+    if (::mkfifo(path.c_str(), 0600) != 0) throw std::runtime_error("no fifo");
+    descriptor_ = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    while (::write(descriptor_, "x", 1) == 1) {}
+  }
+  ~FullPipe() {
+    ::close(descriptor_);
+    ::unlink(path_.c_str());
+  }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  // Takes all of it out.
+  [[nodiscard]] std::string content() const {
+    std::string text;
+    char part[4096];
+    for (ssize_t count = 0; (count = ::read(descriptor_, part, sizeof part)) > 0;)
+      text.append(part, static_cast<std::size_t>(count));
+    return text;
+  }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
 // In milliseconds: of the key, or of a permit.
 long remaining_on(RedisServer& server) {
   if (server.command("TYPE {lock}:timeout") != "zset") return std::stol(server.command("PTTL lock"));
@@ -188,7 +218,7 @@ TEST_ON_SERVER(test_a_reply_that_was_lost_should_be_unknown_and_take_nothing_of_
   const std::string token = acquired(server.unix_url(), {}, "80")[0];
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   bool unknown = false;
-  for (int bytes = 1;; bytes += 3) {
+  for (int bytes = 1;; ++bytes) {
     proxy.cut_after(bytes);
     std::string errors;
     const int code = run_to_end(proxy.url(), {"renew", "-l", "30", "--token", token, "lock"}, &errors);
@@ -206,7 +236,7 @@ TEST_ON_SERVER(test_a_reply_that_was_lost_should_be_unknown_and_take_nothing_of_
 TEST_ON_SERVER(test_a_release_whose_reply_was_lost_should_be_unknown_and_then_lost) {
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   int bytes = 1;
-  for (bool unknown = false; !unknown; bytes += 2) {
+  for (bool unknown = false; !unknown; ++bytes) {
     const std::string token = acquired(server.unix_url(), {}, "80")[0];
     proxy.cut_after(bytes);
     const int code = run_to_end(proxy.url(), {"release", "--token", token, "lock"});
@@ -218,10 +248,35 @@ TEST_ON_SERVER(test_a_release_whose_reply_was_lost_should_be_unknown_and_then_lo
 }
 
 TEST_ON_SERVER(test_a_token_that_cannot_be_printed_should_leave_no_lock) {
-  Running command(server.unix_url(), {"-c", command_path() + " acquire -l 20 lock >/dev/full"}, {.path = "/bin/sh"});
+  for (const char* const output : {">/dev/full", ">&-", ">&- <&-"}) {
+    TEST_MESSAGE(output);
+    Running command(server.unix_url(), {"-c", command_path() + " acquire -l 20 lock " + output}, {.path = "/bin/sh"});
+    TEST_ASSERT_EQUAL(exit_output, command.wait());
+    TEST_ASSERT_TRUE(contains(command.errors(), "could not print the token of lock, and lets go of it"));
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+  }
+  for (const char* const words : {"info lock", "doctor --seconds 0", "--help"}) {
+    Running command(server.unix_url(), {"-c", command_path() + " " + words + " >&-"}, {.path = "/bin/sh"});
+    TEST_ASSERT_EQUAL(exit_output, command.wait());
+  }
+}
+
+TEST_ON_SERVER(test_an_acquire_whose_token_nobody_reads_should_end_by_a_signal_or_with_its_hold) {
+  const FullPipe pipe(server.socket_path() + ".fifo");
+  const auto acquire = [&](const char* lease) {
+    return Words{"-c", "exec " + command_path() + " acquire -l " + lease + " lock >" + pipe.path()};
+  };
+  for (const int number : {SIGTERM, SIGINT}) {
+    Running command(server.unix_url(), acquire("20"), {.path = "/bin/sh"});
+    TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "1"; }));
+    command.signal(number);
+    TEST_ASSERT_EQUAL(128 + number, command.wait());
+    TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+  }
+  Running command(server.unix_url(), acquire("0.5"), {.path = "/bin/sh"});
   TEST_ASSERT_EQUAL(exit_output, command.wait());
   TEST_ASSERT_TRUE(contains(command.errors(), "could not print the token of lock, and lets go of it"));
-  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
+  TEST_ASSERT_EQUAL(std::string::npos, pipe.content().find_first_not_of('x'));
 }
 
 TEST_ON_SERVER(test_a_signal_should_end_a_waiting_acquire_and_leave_nothing) {
@@ -233,6 +288,21 @@ TEST_ON_SERVER(test_a_signal_should_end_a_waiting_acquire_and_leave_nothing) {
   TEST_ASSERT_EQUAL("x", server.command("GET lock"));
   TEST_ASSERT_EQUAL(exit_not_acquired, run_to_end(server.unix_url(), {"acquire", "-n", "-l", "20", "lock"}));
   TEST_ASSERT_EQUAL(7, run_to_end(server.unix_url(), {"acquire", "-n", "-l", "20", "-E", "7", "lock"}));
+}
+
+// The server has granted it, and the grant is still on its way.
+TEST_ON_SERVER(test_a_signal_should_take_back_what_was_granted_at_the_same_moment) {
+  server.command("SET lock x");
+  Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
+  Running command(proxy.url(), {"acquire", "-l", "20", "lock"});
+  TEST_ASSERT_TRUE(command.says("waiting for lock"));
+  proxy.delay_replies(std::chrono::milliseconds(150));
+  server.command("DEL lock");
+  TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") == "1"; }));
+  command.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
+  TEST_ASSERT_EQUAL("", command.rest());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
 }
 
 TEST_ON_SERVER(test_a_run_s_own_token_should_not_be_released_by_what_it_runs) {
@@ -288,14 +358,64 @@ TEST_ON_SERVER(test_a_node_that_is_gone_should_cost_its_vote_and_one_server_shou
   const std::string urls = server.unix_url() + " " + second->unix_url() + " " + third->unix_url();
   const std::string token = acquired(urls, {"--no-restart-guard"})[0];
   std::string errors;
-  // One server under three names.
-  TEST_ASSERT_EQUAL(exit_usage, run_to_end(server.unix_url() + " " + server.tcp_url() + " " + second->unix_url(),
-                                           {"renew", "--token", token, "lock"}, &errors));
-  TEST_ASSERT_TRUE(contains(errors, "two of the nodes are one server"));
+  // One server under two names: it is seen before anything is done.
+  const std::string twins = server.unix_url() + " " + server.tcp_url() + " " + second->unix_url();
+  for (const Words& words : {Words{"renew", "--token", token, "lock"}, Words{"release", "--token", token, "lock"},
+                             Words{"release", "--force", "lock"}}) {
+    TEST_ASSERT_EQUAL(exit_usage, run_to_end(twins, words, &errors));
+    TEST_ASSERT_TRUE(contains(errors, "are one server, or replicate each other"));
+    TEST_ASSERT_EQUAL(token, server.command("GET lock"));
+    TEST_ASSERT_EQUAL(token, second->command("GET lock"));
+  }
   third.reset();
   TEST_ASSERT_EQUAL(0, run_to_end(urls, {"renew", "--token", token, "lock"}));
   second.reset();
   TEST_ASSERT_EQUAL(exit_no_server, run_to_end(urls, {"renew", "--token", token, "lock"}, &errors));
   TEST_ASSERT_TRUE(contains(errors, "a majority of the 3 nodes did not confirm it"));
   TEST_ASSERT_EQUAL(exit_no_server, run_to_end(urls, {"release", "--token", token, "lock"}));
+}
+
+TEST_ON_SERVER(test_a_silent_node_should_not_cost_the_others_their_lease) {
+  RedisServer second(server.binary());
+  RedisServer third(server.binary());
+  const std::string token = acquired(server.unix_url() + " " + second.unix_url() + " " + third.unix_url(),
+                                     {"--no-restart-guard"}, "10")[0];
+  second.pause();
+  const std::string urls = server.unix_url() + " " + second.unix_url() + " " + third.unix_url();
+  TEST_ASSERT_EQUAL(0, run_to_end(urls, {"renew", "-l", "1.5", "--token", token, "lock"}));
+  TEST_ASSERT_EQUAL(0, run_to_end(urls, {"release", "--token", token, "lock"}));
+}
+
+// With a node that is silent, others are waited for after the grant; a short lease must not run out meanwhile.
+TEST_ON_SERVER(test_a_token_of_a_quorum_should_be_printed_while_its_hold_lasts) {
+  RedisServer second(server.binary());
+  RedisServer third(server.binary());
+  third.pause();
+  const std::string urls = server.unix_url() + " " + second.unix_url() + " " + third.unix_url();
+  const auto acquire = [&](const char* lease) {
+    return Words{"acquire", "-n", "-l", lease, "--json", "--no-restart-guard", "lock"};
+  };
+  TEST_ASSERT_TRUE(eventually([&] {
+    const Outcome outcome = outcome_of(urls, acquire("0.1"));
+    TEST_MESSAGE(outcome.code << ": " << outcome.text);
+    TEST_ASSERT_EQUAL(outcome.code == 0, contains(outcome.text, "\"token\""));
+    TEST_ASSERT_FALSE(contains(outcome.text, "\"remaining\": 0}"));
+    return outcome.code == 0;
+  }));
+  // And where it is gone by then, no token is printed, and nothing is left.
+  TEST_ASSERT_TRUE(eventually([&] {
+    server.command("FLUSHALL");
+    second.command("FLUSHALL");
+    Running command(urls, acquire("20"));
+    const auto taken = [&] { return server.command("DEL lock") == "1" && second.command("DEL lock") == "1"; };
+    TEST_ASSERT_TRUE(eventually([&] { return server.command("EXISTS lock") + second.command("EXISTS lock") == "11"; }));
+    TEST_ASSERT_TRUE(taken());
+    const std::string text = command.rest();
+    const int code = command.wait();
+    TEST_ASSERT_EQUAL(code == 0, contains(text, "\"token\""));
+    if (code != exit_lost) return false;
+    TEST_ASSERT_TRUE(contains(command.errors(), "has ended before its token was printed"));
+    TEST_ASSERT_EQUAL("00", server.command("EXISTS lock") + second.command("EXISTS lock"));
+    return true;
+  }));
 }
