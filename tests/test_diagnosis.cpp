@@ -2,9 +2,13 @@
 //
 // What holdfast doctor makes of what it has measured: clocks that no test can bend on a real server.
 #include "../src/cli/diagnosis.hpp"
+#include "../src/cli/kind_rights.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <set>
 
 #include "unity_style.hpp"
 
@@ -16,14 +20,24 @@ using namespace holdfast::cli;
 
 namespace {
 
-// A pair a tenth of a second, of a server whose clock runs so and was set forward at the given one.
-std::vector<TimePair> pairs_of(double rate, Duration trip, int step_at = -1, std::int64_t step = 0) {
+// Where in a round trip the server reads its clock: as a part of it, from `sent` on.
+struct Reading {
+  double first = 0.5;
+  double last = 0.5;
+};
+
+// A pair every tenth of a second, of a server whose clock runs so and was set forward at the given one.
+std::vector<TimePair> pairs_of(double rate, Duration trip, int step_at = -1, std::int64_t step = 0,
+                               Reading reading = {}) {
+  constexpr int count = 100;
   std::vector<TimePair> pairs;
   std::int64_t set = 0;
-  for (int index = 0; index < 100; ++index) {
+  for (int index = 0; index < count; ++index) {
     const Instant sent = Instant() + std::chrono::milliseconds(100'000 + 100 * index);
     if (index == step_at) set = step;
-    const double microseconds = 1e5 * index * (1 + rate) + std::chrono::duration<double, std::micro>(trip).count() / 2;
+    const double into =
+        std::chrono::duration<double, std::micro>(trip).count() * (index < count / 2 ? reading.first : reading.last);
+    const double microseconds = (1e5 * index + into) * (1 + rate);
     pairs.push_back({sent, sent + trip, 1'700'000'000'000'000 + static_cast<std::int64_t>(microseconds) + set});
   }
   return pairs;
@@ -56,6 +70,11 @@ bool has(const std::vector<Finding>& findings, Severity severity, const char* co
                      [&](const Finding& it) { return it.severity == severity && it.code == code; });
 }
 
+bool contains_text(const std::vector<Finding>& findings, const char* text) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Finding& it) { return it.what.find(text) != std::string::npos; });
+}
+
 }  // namespace
 
 TEST(test_a_healthy_server_should_have_no_findings) { TEST_ASSERT_TRUE(findings_of(healthy()).empty()); }
@@ -63,10 +82,13 @@ TEST(test_a_healthy_server_should_have_no_findings) { TEST_ASSERT_TRUE(findings_
 TEST(test_a_clock_s_rate_should_be_within_its_uncertainty) {
   for (const double rate : {0.0, 1e-4, -1e-4, 0.005, -0.02, 0.5})
     for (const Duration trip : {Duration(std::chrono::microseconds(50)), Duration(std::chrono::milliseconds(40))}) {
-      const std::optional<ClockRate> found = clock_rate_of(pairs_of(rate, trip));
-      TEST_ASSERT_TRUE(found.has_value());
-      TEST_ASSERT_TRUE(std::abs(found->parts_per_million - rate * 1e6) <= found->uncertainty);
-      TEST_ASSERT_TRUE(found->uncertainty < 10'000);
+      // In the middle of a round trip, and as far from it as can be, the one way and the other.
+      for (const Reading reading : {Reading{}, Reading{0, 1}, Reading{1, 0}}) {
+        const std::optional<ClockRate> found = clock_rate_of(pairs_of(rate, trip, -1, 0, reading));
+        TEST_ASSERT_TRUE(found.has_value());
+        TEST_ASSERT_TRUE(std::abs(found->parts_per_million - rate * 1e6) <= found->uncertainty);
+        TEST_ASSERT_TRUE(found->uncertainty < 10'000);
+      }
     }
   TEST_ASSERT_FALSE(clock_rate_of({}).has_value());
   TEST_ASSERT_FALSE(clock_rate_of({TimePair{}}).has_value());
@@ -119,4 +141,131 @@ TEST(test_percentiles_should_be_values_that_occurred) {
   TEST_ASSERT_TRUE(percentile(sorted, 50) == Duration(5));
   TEST_ASSERT_TRUE(percentile(sorted, 99) == Duration(10));
   TEST_ASSERT_TRUE(percentile({Duration(7)}, 1) == Duration(7));
+}
+
+TEST(test_a_replica_that_is_ahead_should_not_lag_and_those_not_looked_at_should_be_counted) {
+  ServerFacts server = healthy();
+  server.info["connected_slaves"] = "18";
+  server.info["master_repl_offset"] = "1000";
+  server.info["slave15"] = "ip=1.2.3.4,port=1,state=online,offset=1001,lag=0";
+  TEST_ASSERT_FALSE(has(findings_of(server), Severity::warning, "replica-lag"));
+  TEST_ASSERT_TRUE(contains_text(findings_of(server), "18 replicas, of which 2 were not looked at"));
+  server.info["slave15"] = "ip=1.2.3.4,port=1,state=online,offset=1000,lag=6";
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::warning, "replica-lag"));
+  server.info["slave15"] = "ip=1.2.3.4,port=1,state=wait_bgsave,offset=0,lag=0";
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::warning, "replica-away"));
+}
+
+TEST(test_servers_whose_hosts_sentinels_know_should_not_be_taken_for_one_host) {
+  const auto one_host = [](const std::optional<std::string>& one, const std::optional<std::string>& other) {
+    Examination examination;
+    examination.servers = {healthy(), healthy()};
+    examination.servers[0].host = one;
+    examination.servers[1].host = other;
+    return has(diagnose(examination), Severity::warning, "one-host");
+  };
+  TEST_ASSERT_TRUE(one_host("a", "a"));
+  TEST_ASSERT_FALSE(one_host("a", "b"));
+  TEST_ASSERT_FALSE(one_host(std::nullopt, std::nullopt));
+}
+
+TEST(test_silence_should_be_a_danger) {
+  ServerFacts server = healthy();
+  server.silent = true;
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::danger, "no-answer"));
+  server.silent = false;
+  server.times.clear();
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::danger, "no-answer"));
+}
+
+// proto/interop.md has the rights as a table: its rows, by what they are for.
+TEST(test_rights_of_a_kind_should_be_those_of_the_document) {
+  using Rules = std::set<std::string>;
+  const char* const root = std::getenv("HOLDFAST_SOURCE_ROOT");
+  std::ifstream document(std::string(root == nullptr ? "." : root) + "/proto/interop.md");
+  std::map<std::string, Rules> needed;  // By the words of the second column; of optional rows by their first word.
+  Rules optional;
+  Rules optional_of[3];  // Channels of a ReadWriteLock, a Semaphore and a FairLock.
+  bool in_table = false;
+  int rows = 0;
+  for (std::string line; std::getline(document, line);) {
+    in_table = in_table ? line.rfind("|", 0) == 0 : line == "| right | for |";
+    const std::size_t middle = line.find(" | ");
+    if (!in_table || middle == std::string::npos) continue;
+    ++rows;
+    // Rules stand between two backquotes.
+    const auto rules_in = [](const std::string& text) {
+      Rules rules;
+      bool quoted = false;
+      for (std::size_t begin = 0; begin <= text.size(); quoted = !quoted) {
+        const std::size_t end = std::min(text.find('`', begin), text.size());
+        if (quoted)
+          for (const std::string& rule : rules_of(text.substr(begin, end - begin).c_str())) rules.insert(rule);
+        begin = end + 1;
+      }
+      return rules;
+    };
+    const std::string what = line.substr(middle + 3);
+    const Rules rules = rules_in(line.substr(0, middle));
+    if (what.find("ptional: without") == std::string::npos) {
+      needed[what.substr(0, what.rfind(" |"))].insert(rules.begin(), rules.end());
+    } else {
+      optional.insert(rules.begin(), rules.end());
+      const char* const names[] = {"`ReadWriteLock` ", "`Semaphore` ", "`FairLock` "};
+      for (std::size_t index = 0; index < 3; ++index)
+        if (const std::size_t at = what.find(names[index]); at != std::string::npos)
+          optional_of[index].insert(*rules_in(what.substr(at + std::string(names[index]).size(), 25)).begin());
+    }
+  }
+  TEST_ASSERT_TRUE(rows > 12);
+
+  const auto all_of = [](std::initializer_list<Rules> parts) {
+    Rules all;
+    for (const Rules& part : parts) all.insert(part.begin(), part.end());
+    all.erase("ReentrantLock");
+    all.erase("NAME");
+    return all;
+  };
+  const Rules reentrant = needed.at("`ReentrantLock`, `FencedLock`, `MultiLock`");
+  const Rules& name = needed.at("all");
+  for (const KindRights& rights : kind_rights) {
+    TEST_MESSAGE(to_string(rights.kind));
+    const Rules by_document = [&] {
+      switch (rights.kind) {
+        case Kind::mutex: return all_of({name, needed.at("`Mutex`")});
+        case Kind::reentrant: return all_of({name, reentrant});
+        case Kind::fenced: return all_of({name, reentrant, needed.at("fences")});
+        case Kind::fair: return all_of({name, reentrant, needed.at("`FairLock`")});
+        case Kind::read:
+        case Kind::write: return all_of({name, needed.at("`ReadWriteLock`")});
+        case Kind::semaphore: return all_of({name, needed.at("`Semaphore`")});
+      }
+      return Rules();
+    }();
+    Rules more = optional;
+    if (rights.kind == Kind::read || rights.kind == Kind::write) more = all_of({more, optional_of[0]});
+    if (rights.kind == Kind::semaphore) more = all_of({more, optional_of[1]});
+    if (rights.kind == Kind::fair) more = all_of({more, optional_of[2]});
+    // A string is compared and deleted by these; a hash is not.
+    if (rights.kind != Kind::mutex) more.erase("+delex");
+    if (rights.kind != Kind::mutex) more.erase("+delifeq");
+    const auto ours = [](const char* list) {
+      const std::vector<std::string> rules = rules_of(list);
+      TEST_ASSERT_EQUAL(rules.size(), Rules(rules.begin(), rules.end()).size());
+      return Rules(rules.begin(), rules.end());
+    };
+    TEST_ASSERT_TRUE(ours(rights.needed) == by_document);
+    TEST_ASSERT_TRUE(ours(rights.optional) == more);
+  }
+}
+
+TEST(test_keys_beside_a_lock_should_be_named_as_on_the_server) {
+  TEST_ASSERT_EQUAL("a", named("~NAME", "a").example);
+  TEST_ASSERT_EQUAL("~a", named("~NAME", "a").rule);
+  TEST_ASSERT_EQUAL("{a}:timeout", named("~{NAME}*", "a").example);
+  TEST_ASSERT_EQUAL("~{a}*", named("~{NAME}*", "a").rule);
+  TEST_ASSERT_EQUAL("x{a}:timeout", named("~{NAME}*", "x{a}").example);
+  TEST_ASSERT_EQUAL("~x{a}*", named("~{NAME}*", "x{a}").rule);
+  TEST_ASSERT_EQUAL("redisson_sc:{a}", named("&redisson_sc:*", "a").example);
+  TEST_ASSERT_EQUAL("&redisson_sc:*", named("&redisson_sc:*", "a").rule);
 }

@@ -18,6 +18,18 @@ constexpr double million = 1e6;
 // What the promise allows, and of that what is no news.
 constexpr double rate_max = million / drift_divisor;
 constexpr double rate_usual = rate_max / 10;
+// Beside what round trips and rates explain of two readings of a clock, in microseconds: it was set.
+constexpr double step_min = 1000;
+// Of two readings in whole microseconds.
+constexpr double reading_error = 2;
+// Where round trips take all of the time between two readings, nothing is known; and no division is by zero.
+constexpr double sure_min = 1e-3;
+// What a replica lags by, and nobody need be told.
+constexpr std::uint64_t lag_usual = 5;             // Seconds.
+constexpr std::uint64_t behind_usual = 1'000'000;  // Bytes.
+constexpr std::uint64_t young_uptime = 60;         // Seconds.
+
+bool nearly_all(std::uint64_t used, std::uint64_t limit) { return limit != 0 && used > limit / 10 * 9; }
 
 double seconds_in(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -27,6 +39,8 @@ std::string milliseconds_text(Duration duration) {
   fraction.insert(0, 3 - std::min<std::size_t>(fraction.size(), 3), '0');
   return std::to_string(microseconds / 1000) + "." + fraction.substr(0, 2) + " ms";
 }
+
+std::uint64_t number_of(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
 
 // The server's time less ours, at the middle of the round trip.
 std::int64_t offset_of(const TimePair& pair) {
@@ -47,14 +61,13 @@ class Findings {
   std::string server_;
 };
 
-bool begins_with(const std::string& text, std::string_view begin) { return text.compare(0, begin.size(), begin) == 0; }
-
 // ---- What one server is ----------------------------------------------------------------------------------------------
 
 void judge_memory(Findings& findings, const ServerFacts& server) {
   const std::uint64_t limit = server.number("maxmemory");
   const std::string policy = escaped(server.field("maxmemory_policy"));
-  const bool evicts = begins_with(policy, "allkeys") || begins_with(policy, "volatile");
+  const ByteView words{std::string_view(policy)};
+  const bool evicts = words.begins_with("allkeys") || words.begins_with("volatile");
   const char* const advice = "CONFIG SET maxmemory-policy noeviction, or give locks a server of their own";
   if (evicts && limit != 0)
     findings.add(
@@ -64,7 +77,7 @@ void judge_memory(Findings& findings, const ServerFacts& server) {
   else if (evicts)
     findings.add(Severity::information, "eviction-later",
                  "the policy is " + policy + ", and would evict locks if maxmemory were ever set", advice);
-  if (limit != 0 && !evicts && server.number("used_memory") > limit / 10 * 9)
+  if (!evicts && nearly_all(server.number("used_memory"), limit))
     findings.add(Severity::warning, "memory-full",
                  "more than nine tenths of maxmemory are used: soon no lock can be acquired",
                  "raise maxmemory, or find out what fills the server");
@@ -114,21 +127,24 @@ void judge_replication(Findings& findings, const ServerFacts& server) {
   }
   const std::uint64_t replicas = server.number("connected_slaves");
   if (replicas == 0) return;
-  findings.add(Severity::information, "replicas",
-               std::to_string(replicas) + " replicas: a fail-over to one loses what had not reached it",
+  std::string count = std::to_string(replicas) + " replicas";
+  if (replicas > replicas_max) count += ", of which " + std::to_string(replicas - replicas_max) + " were not looked at";
+  findings.add(Severity::information, "replicas", count + ": a fail-over to one loses what had not reached it",
                "a fence, or a quorum of independent servers, where that matters");
-  for (const char* const name : {"slave0", "slave1", "slave2"}) {
-    const std::string line = server.field(name);
+  for (std::uint64_t index = 0; index < std::min(replicas, replicas_max); ++index) {
+    const std::string line = server.field("slave" + std::to_string(index));
     if (line.empty()) continue;
     const std::string who = escaped(value_in(line, "ip")) + ":" + escaped(value_in(line, "port"));
-    const std::uint64_t behind =
-        server.number("master_repl_offset") - std::strtoull(value_in(line, "offset").c_str(), nullptr, 10);
-    const long lag = std::strtol(value_in(line, "lag").c_str(), nullptr, 10);
+    const std::uint64_t offset = number_of(value_in(line, "offset"));
+    const std::uint64_t end = server.number("master_repl_offset");
+    // It may have got on between the two numbers.
+    const std::uint64_t behind = end > offset ? end - offset : 0;
+    const std::uint64_t lag = number_of(value_in(line, "lag"));
     if (value_in(line, "state") != "online")
       findings.add(Severity::warning, "replica-away",
                    "the replica " + who + " is not online: " + escaped(value_in(line, "state")),
                    "see its log; no fail-over to it before that");
-    else if (lag > 5 || behind > 1'000'000)
+    else if (lag > lag_usual || behind > behind_usual)
       findings.add(Severity::warning, "replica-lag",
                    "the replica " + who + " lags by " + std::to_string(lag) + " seconds and " + std::to_string(behind) +
                        " bytes",
@@ -137,60 +153,87 @@ void judge_replication(Findings& findings, const ServerFacts& server) {
 }
 
 void judge_service(Findings& findings, const ServerFacts& server) {
-  if (server.info.empty()) {
-    findings.add(Severity::information, "no-info", "this user may not ask what the server is: much is not checked",
-                 "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +info +eval");
-    return;
+  if (!server.no_info.empty() && !server.silent) {
+    findings.add(Severity::information, "no-info",
+                 server.info_refused
+                     ? "this user may not ask what the server is: much is not checked"
+                     : "the server did not say what it is: much is not checked (" + escaped(server.no_info) + ")",
+                 server.info_refused
+                     ? "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +info +eval"
+                     : "EVAL and INFO are needed for that");
   }
-  const std::string valkey = server.field("valkey_version");
-  const std::string version = valkey.empty() ? server.field("redis_version") : valkey;
-  const long major = std::strtol(version.c_str(), nullptr, 10);
-  if (major > 0 && major < 6)
+  if (server.info.empty()) return;
+  const Version version = server.version();
+  if (version.major > 0 && version.major < 6)
     findings.add(Severity::warning, "old-version",
-                 "version " + escaped(version) + " is no longer maintained, and has no ACL",
+                 "version " + escaped(version.text) + " is no longer maintained, and has no ACL",
                  "Redis from 6.2 on, or Valkey");
-  const std::uint64_t most = server.number("maxclients");
-  if (most != 0 && server.number("connected_clients") > most / 10 * 9)
+  if (nearly_all(server.number("connected_clients"), server.number("maxclients")))
     findings.add(Severity::warning, "clients", "more than nine tenths of maxclients are connected",
                  "raise maxclients, or find out who holds the connections");
-  if (server.number("uptime_in_seconds") < 60)
+  if (server.number("uptime_in_seconds") < young_uptime)
     findings.add(Severity::information, "young", "the server was started less than a minute ago",
                  "if that was no plan of yours, see its log");
 }
 
 // ---- Rights ----------------------------------------------------------------------------------------------------------
 
+// Those of one kind, each with a space before it.
+std::string list_of(const std::vector<Right>& rights, Kind kind, bool needed) {
+  std::string list;
+  for (const Right& right : rights)
+    if (right.kind == kind && right.needed == needed) list += " " + right.rule;
+  return list;
+}
+std::string list_of(const std::vector<std::string>& rules) {
+  std::string list;
+  for (const std::string& rule : rules) list += " " + escaped(rule);
+  return list;
+}
+
 void judge_rights(Findings& findings, const ServerFacts& server, const Examination& examination) {
   const std::string set_user = "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user));
-  if (server.name_refused)
-    findings.add(Severity::danger, "key", "this user may not use the key " + escaped(examination.name),
-                 set_user + " ~" + escaped(examination.name));
+  if (!server.keys_refused.empty())
+    findings.add(Severity::danger, "key",
+                 "this user may not use all keys of " + escaped(examination.name) + ", a lock of kind " +
+                     to_string(examination.kind),
+                 set_user + list_of(server.keys_refused));
+  if (!server.channels_refused.empty())
+    findings.add(Severity::information, "channel",
+                 "this user may not use all channels of " + escaped(examination.name) + ": waiters poll",
+                 set_user + list_of(server.channels_refused));
   for (const Kind kind :
        {Kind::mutex, Kind::reentrant, Kind::fenced, Kind::fair, Kind::read, Kind::write, Kind::semaphore}) {
-    std::string needed;
-    std::string optional;
-    for (const Right& right : server.missing)
-      if (right.kind == kind) (right.needed ? needed : optional) += " " + right.rule;
-    if (!needed.empty())
-      findings.add(kind == examination.kind ? Severity::danger : Severity::information, "rights",
-                   std::string("this user cannot use locks of kind ") + to_string(kind), set_user + needed);
-    if (!optional.empty() && kind == examination.kind)
-      findings.add(Severity::information, "optional-rights",
-                   std::string("locks of kind ") + to_string(kind) +
-                       " do with less than they could: waiters poll, or a lost connection is not ended",
-                   set_user + optional);
+    const bool asked_for = kind == examination.kind;
+    const Severity severity = asked_for ? Severity::danger : Severity::information;
+    const std::string locks = std::string("locks of kind ") + to_string(kind);
+    if (const std::string rules = list_of(server.absent, kind, true); !rules.empty())
+      findings.add(severity, "missing-command", "the server has no command for" + rules + ": no " + locks,
+                   "see rename-command in its configuration; a service may not offer them");
+    if (const std::string rules = list_of(server.missing, kind, true); !rules.empty())
+      findings.add(severity, "rights", "this user cannot use " + locks, set_user + rules);
+    if (!asked_for) continue;
+    const std::string less = locks + " do with less than they could: waiters poll, or a lost connection is not ended";
+    if (const std::string rules = list_of(server.absent, kind, false); !rules.empty())
+      findings.add(Severity::information, "missing-command", "the server has no command for" + rules + ": " + less,
+                   "see rename-command in its configuration; a service may not offer them");
+    if (const std::string rules = list_of(server.missing, kind, false); !rules.empty())
+      findings.add(Severity::information, "optional-rights", less, set_user + rules);
   }
-  if (!server.unchecked.empty()) {
-    std::string rules;
-    for (const std::string& rule : server.unchecked) rules += " " + rule;
-    findings.add(Severity::information, "unchecked-rights", "not to be asked for without harm:" + rules,
+  if (!server.unchecked.empty() && !server.silent)
+    findings.add(Severity::information, "unchecked-rights",
+                 "not to be asked for without harm:" + list_of(server.unchecked),
                  set_user + " +acl|whoami +acl|dryrun, for who runs holdfast doctor");
-  }
 }
 
 // ---- Time ------------------------------------------------------------------------------------------------------------
 
 void judge_time(Findings& findings, const ServerFacts& server, const Examination& examination) {
+  if (server.silent || server.times.empty())
+    findings.add(Severity::danger, "no-answer",
+                 server.silent ? "the server did not answer in time: it was asked nothing more, and much is not checked"
+                               : "the server did not say what time it is",
+                 "see what keeps it: its log, SLOWLOG GET, its load, the network");
   if (server.times.empty()) return;
   if (const std::optional<ClockRate> rate = clock_rate_of(server.times)) {
     const double off = std::abs(rate->parts_per_million);
@@ -212,16 +255,13 @@ void judge_time(Findings& findings, const ServerFacts& server, const Examination
       findings.add(Severity::information, "clock-unsure", "the rate of the server's clock cannot be told: " + text,
                    "measure for longer, with --seconds");
   }
-  std::vector<Duration> trips;
-  for (const TimePair& pair : server.times) trips.push_back(pair.round_trip());
-  std::sort(trips.begin(), trips.end());
-  const Duration slow = percentile(trips, 99);
+  const Duration slow = percentile(server.sorted_round_trips(), 99);
   const Duration lease = examination.lease;
   const bool quorum = examination.servers.size() > 1;
   const Duration node_timeout = std::max<Duration>(lease / node_timeout_divisor, node_timeout_min);
   const std::string slow_text = "of the round trips one in a hundred takes " + milliseconds_text(slow) + " or more";
-  // A renewal is due at a third of the lease. What is left then must do for several attempts.
-  const Duration margin = lease - drift_of(lease) - lease / 3;
+  // It must do for several attempts.
+  const Duration margin = renewal_margin(lease);
   if (slow * 2 > margin)
     findings.add(Severity::danger, "round-trip",
                  slow_text + ": a watchdog has no second attempt within a lease of " + seconds_text(lease) + " seconds",
@@ -253,7 +293,7 @@ void judge_independence(Findings& findings, const std::vector<ServerFacts>& serv
       else if (both("master_replid"))
         findings.add(Severity::danger, "one-data", pair + " replicate each other, or one master: they fail together",
                      "servers that know nothing of each other");
-      else if (servers[one].host == servers[other].host)
+      else if (servers[one].host && servers[one].host == servers[other].host)
         findings.add(Severity::warning, "one-host", pair + " are on one host: they fail together",
                      "a machine for each");
     }
@@ -273,12 +313,32 @@ const char* to_string(Severity severity) noexcept {
   return "invalid";
 }
 
-std::string ServerFacts::field(const char* name) const {
+std::string ServerFacts::field(const std::string& name) const {
   const auto found = info.find(name);
   return found == info.end() ? "" : found->second;
 }
 
-std::uint64_t ServerFacts::number(const char* name) const { return std::strtoull(field(name).c_str(), nullptr, 10); }
+std::uint64_t ServerFacts::number(const std::string& name) const { return number_of(field(name)); }
+
+Version ServerFacts::version() const {
+  Version version;
+  version.text = field("valkey_version");
+  version.valkey = !version.text.empty();
+  if (!version.valkey) version.text = field("redis_version");
+  char* end = nullptr;
+  version.major = std::strtoul(version.text.c_str(), &end, 10);
+  if (*end == '.') version.minor = std::strtoul(end + 1, nullptr, 10);
+  return version;
+}
+
+std::vector<Duration> ServerFacts::sorted_round_trips() const {
+  std::vector<Duration> trips;
+  for (const TimePair& pair : times) trips.push_back(pair.round_trip());
+  std::sort(trips.begin(), trips.end());
+  return trips;
+}
+
+Duration renewal_margin(Duration lease) noexcept { return lease - drift_of(lease) - lease / 3; }
 
 std::optional<ClockRate> clock_rate_of(const std::vector<TimePair>& pairs) {
   if (pairs.size() < 2) return std::nullopt;
@@ -296,12 +356,15 @@ std::optional<ClockRate> clock_rate_of(const std::vector<TimePair>& pairs) {
   if (rate.over <= Duration::zero()) return std::nullopt;
   const double span = seconds_in(rate.over) * million;
   rate.parts_per_million = static_cast<double>(offset_of(last) - offset_of(first)) / span * million;
-  rate.uncertainty = (seconds_in(first.round_trip() + last.round_trip()) / 2 * million + 2) / span * million;
+  // The server read its clock somewhere within each round trip, and by a clock of that rate.
+  const double unsure = (seconds_in(first.round_trip() + last.round_trip()) / 2 * million + reading_error) / span;
+  const double sure = std::max(1 - unsure, sure_min);
+  rate.uncertainty = unsure / sure * (million + std::abs(rate.parts_per_million));
   // A step is more than round trips and the worst rate that is allowed explain, and stays.
   const TimePair* before = &pairs.front();
   for (const TimePair& pair : pairs) {
     const double slack = seconds_in(before->round_trip() + pair.round_trip()) / 2 * million +
-                         seconds_in(pair.sent - before->sent) * million / drift_divisor + 1000;
+                         seconds_in(pair.sent - before->sent) * million / drift_divisor + step_min;
     const auto moved = static_cast<double>(std::abs(offset_of(pair) - offset_of(*before)));
     if (moved > slack) {
       ++rate.steps;

@@ -43,34 +43,57 @@ struct ClockRate {
   int steps = 0;            // Times that it did not go on evenly.
   Duration largest_step{};  // Of those, either way.
 };
-// Nothing for fewer than two pairs.
+// Nothing for fewer than two pairs, and where no time is between them.
 [[nodiscard]] std::optional<ClockRate> clock_rate_of(const std::vector<TimePair>& pairs);
 
 // The round trip that so many per cent of all are not longer than. REQUIRES: there is one.
 [[nodiscard]] Duration percentile(const std::vector<Duration>& sorted, int percent);
 
-// What a kind asks of the server's ACL.
+// What is left of a lease when a renewal is due, at a third of it.
+[[nodiscard]] Duration renewal_margin(Duration lease) noexcept;
+
+// How many replicas are looked at, one by one.
+inline constexpr std::uint64_t replicas_max = 16;
+
+// What a kind asks of the server.
 struct Right {
-  std::string rule;  // As an ACL names it: "+pexpire", "&redisson_sc:*".
+  std::string rule;  // As an ACL names it: "+pexpire".
   bool needed = true;
   Kind kind = Kind::mutex;
 };
 
+// As INFO has it.
+struct Version {
+  bool valkey = false;
+  std::string text;  // Empty: it is not known.
+  unsigned long major = 0;
+  unsigned long minor = 0;
+};
+
 struct ServerFacts {
   std::string address;
-  std::string host;                         // Empty: a socket of this machine.
+  std::optional<std::string> host;          // Empty: a socket of this machine; nothing: sentinels say which one it is.
   std::string no_connection;                // Why there is none; empty: there is one.
-  std::map<std::string, std::string> info;  // Fields of INFO; empty: not for this user.
+  bool silent = false;                      // A question had no answer; none was asked after it.
+  std::map<std::string, std::string> info;  // Fields of INFO.
+  std::string no_info;                      // Why there are none, or not all, in the server's words,
+  bool info_refused = false;                // and whether they are not for this user.
   std::optional<std::string> save;          // CONFIG GET; nothing: not for this user.
   std::optional<std::string> appendfsync;
   std::string user;                    // ACL WHOAMI.
-  std::vector<Right> missing;          // Of all kinds.
+  std::vector<Right> missing;          // Of all kinds: what the user may not do,
+  std::vector<Right> absent;           // and what the server cannot do.
   std::vector<std::string> unchecked;  // Rules that could not be asked for harmlessly.
-  bool name_refused = false;           // The user may not use the lock's key.
+  // Of the lock that was asked about: rules that would let the user have them.
+  std::vector<std::string> keys_refused;
+  std::vector<std::string> channels_refused;
   std::vector<TimePair> times;
 
-  [[nodiscard]] std::string field(const char* name) const;
-  [[nodiscard]] std::uint64_t number(const char* name) const;
+  [[nodiscard]] std::string field(const std::string& name) const;
+  // The number that a field begins with, or 0.
+  [[nodiscard]] std::uint64_t number(const std::string& name) const;
+  [[nodiscard]] Version version() const;
+  [[nodiscard]] std::vector<Duration> sorted_round_trips() const;
 };
 
 struct Examination {

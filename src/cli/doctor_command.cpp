@@ -12,7 +12,6 @@
 
 #include "diagnosis.hpp"
 #include "failure_text.hpp"
-#include "holdfast/core/lock_machine.hpp"
 #include "json.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
@@ -28,7 +27,7 @@ constexpr int pause_milliseconds = 10;
 std::string fixed(double value, int digits) {
   char text[64];
   const int size = std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return {text, static_cast<std::size_t>(std::max(size, 0))};
+  return {text, std::min(static_cast<std::size_t>(std::max(size, 0)), sizeof text - 1)};
 }
 std::string milliseconds(Duration duration) {
   return fixed(std::chrono::duration<double, std::milli>(duration).count(), 2);
@@ -40,12 +39,13 @@ Examination examine(DoctorOptions& options) {
   for (ClientConfig& config : options.servers) {
     ServerFacts facts;
     facts.address = address_text(config);
-    facts.host = config.socket_path.empty() ? std::string(config.host.view().string_view()) : "";
+    if (config.sentinels == nullptr)
+      facts.host = config.socket_path.empty() ? std::string(config.host.view().string_view()) : "";
     facts.user = std::string(config.user.view().string_view());
     auto client = std::make_unique<Client>();
     const Status status = client->connect(config);
     if (status == Status::ok)
-      ask_facts(*client, options.name, facts);
+      ask_facts(*client, {.kind = options.kind, .name = options.name}, facts);
     else
       facts.no_connection = "no connection: " + failure_text(status, *client);
     ::explicit_bzero(&config.password, sizeof config.password);
@@ -54,41 +54,32 @@ Examination examine(DoctorOptions& options) {
   }
   // Round by round, so that all are asked over the same time.
   const Instant end = Client::now() + options.duration;
-  do {
+  for (bool asked = true; asked;) {
+    asked = false;
     for (std::size_t index = 0; index < clients.size(); ++index) {
       ServerFacts& facts = examination.servers[index];
-      TimePair pair;
-      if (facts.no_connection.empty() && ask_time(*clients[index], pair)) facts.times.push_back(pair);
+      if (!facts.no_connection.empty() || facts.silent) continue;
+      ask_time(*clients[index], facts);
+      asked = true;
     }
-    (void)::poll(nullptr, 0, pause_milliseconds);
-  } while (Client::now() < end);
+    if (asked) (void)::poll(nullptr, 0, pause_milliseconds);
+    asked = asked && Client::now() < end;
+  }
   return examination;
 }
 
-std::vector<Duration> round_trips(const ServerFacts& server) {
-  std::vector<Duration> trips;
-  for (const TimePair& pair : server.times) trips.push_back(pair.round_trip());
-  std::sort(trips.begin(), trips.end());
-  return trips;
-}
-
 std::string version_text_of(const ServerFacts& server) {
-  const std::string valkey = server.field("valkey_version");
-  if (!valkey.empty()) return "Valkey " + escaped(valkey);
-  const std::string redis = server.field("redis_version");
-  return redis.empty() ? "of unknown version" : "Redis " + escaped(redis);
+  const Version version = server.version();
+  if (version.text.empty()) return "of unknown version";
+  return (version.valkey ? "Valkey " : "Redis ") + escaped(version.text);
 }
 
 // What the version brings beside what all have.
 std::string offers_text(const ServerFacts& server) {
-  const bool valkey = !server.field("valkey_version").empty();
-  const std::string version = server.field(valkey ? "valkey_version" : "redis_version");
-  const long major = std::strtol(version.c_str(), nullptr, 10);
-  const std::size_t dot = version.find('.');
-  const long minor = dot == std::string::npos ? 0 : std::strtol(version.c_str() + dot + 1, nullptr, 10);
-  if (valkey ? major >= 9 : major > 8 || (major == 8 && minor >= 4))
-    return valkey ? "compare-and-delete by DELIFEQ" : "compare-and-delete by DELEX";
-  return "compare-and-delete by script";
+  const Version version = server.version();
+  if (version.valkey && version.major >= 9) return "compare-and-delete by DELIFEQ";
+  const bool delex = version.major > 8 || (version.major == 8 && version.minor >= 4);
+  return delex && !version.valkey ? "compare-and-delete by DELEX" : "compare-and-delete by script";
 }
 
 // A line for each doubling of the round trip.
@@ -130,20 +121,20 @@ std::string report_text(const Examination& examination, const std::vector<Findin
     const std::string role = server.field("role");
     text += "  version: " + version_text_of(server) + "; " + offers_text(server) + "\n";
     if (!role.empty())
-      text += "  role: " + std::string(role == "slave" ? "replica" : "master") + ", " +
-              server.field("connected_slaves") + " replicas, up for " + server.field("uptime_in_seconds") +
-              " seconds\n";
+      text += "  role: " + (role == "slave" ? "replica" : escaped(role)) + ", " +
+              std::to_string(server.number("connected_slaves")) + " replicas, up for " +
+              std::to_string(server.number("uptime_in_seconds")) + " seconds\n";
     if (!server.user.empty()) text += "  user: " + escaped(server.user) + "\n";
     if (const std::optional<ClockRate> rate = clock_rate_of(server.times))
       text += "  clock: " + fixed(rate->parts_per_million, 0) + " ppm beside ours, give or take " +
               fixed(rate->uncertainty, 0) + ", over " + seconds_text(rate->over) + " seconds; " +
               std::to_string(rate->steps) + " steps\n";
-    const std::vector<Duration> trips = round_trips(server);
+    const std::vector<Duration> trips = server.sorted_round_trips();
     if (trips.empty()) continue;
     text += "  round trip in ms: half within " + milliseconds(percentile(trips, 50)) + ", 90 % " +
             milliseconds(percentile(trips, 90)) + ", 99 % " + milliseconds(percentile(trips, 99)) + ", all " +
             milliseconds(trips.back()) + "\n" + chart(trips);
-    const Duration margin = examination.lease - drift_of(examination.lease) - examination.lease / 3;
+    const Duration margin = renewal_margin(examination.lease);
     text += "  watchdog: of a lease of " + seconds_text(examination.lease) + " seconds " + seconds_text(margin) +
             " are left when a renewal is due, less the slowest round trip " + seconds_text(margin - trips.back()) +
             "\n";
@@ -180,7 +171,7 @@ std::string report_json(const Examination& examination, const std::vector<Findin
       object.add_number("clock_ppm_uncertainty", fixed(rate->uncertainty, 1));
       object.add_number("clock_steps", std::to_string(rate->steps));
     }
-    const std::vector<Duration> trips = round_trips(server);
+    const std::vector<Duration> trips = server.sorted_round_trips();
     if (!trips.empty()) {
       object.add_number("round_trips", std::to_string(trips.size()));
       for (const int percent : {50, 90, 99, 100})

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "server_questions.hpp"
 
-#include <cstdlib>
-#include <iterator>
+#include <algorithm>
+#include <string>
 #include <vector>
 
+#include "exit_codes.hpp"
 #include "holdfast/core/node_task.hpp"
+#include "holdfast/proto/decimal.hpp"
+#include "kind_rights.hpp"
 
 namespace holdfast::cli {
 
@@ -17,6 +20,8 @@ struct Answer {
   Status status = Status::ok;
   std::string error;               // The server's words.
   std::vector<std::string> texts;  // Of a reply, or of each of its elements.
+
+  [[nodiscard]] bool is_text() const noexcept { return status == Status::ok && texts.size() == 1; }
 };
 
 class PlainQuestion : public Question {
@@ -48,16 +53,38 @@ class PlainQuestion : public Question {
   std::vector<Argument> arguments_;
 };
 
-Answer ask(Client& client, const Words& words) {
-  PlainQuestion question(words);
-  Answer answer;
-  answer.status = client.put(question);
-  if (answer.status != Status::ok) answer.error = std::string(client.error_text().string_view());
-  answer.texts = std::move(question.texts);
-  return answer;
-}
+// Who asks one server. Once an answer did not come, or the time is over, nothing more is asked: the server has a fault that comes
+// before all others, and each question more would cost its timeout.
+class Asker {
+ public:
+  Asker(Client& client, bool& silent, Instant until) : client_(client), silent_(silent), until_(until) {}
+
+  Answer operator()(const Words& words) {
+    Answer answer;
+    if (Client::now() >= until_) silent_ = true;
+    answer.status = Status::timed_out;
+    if (silent_) return answer;
+    PlainQuestion question(words);
+    answer.status = client_.put(question);
+    silent_ = is_absence(answer.status);
+    if (answer.status != Status::ok) answer.error = std::string(client_.error_text().string_view());
+    answer.texts = std::move(question.texts);
+    return answer;
+  }
+
+ private:
+  Client& client_;
+  bool& silent_;
+  Instant until_;
+};
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+// By the words of Redis and Valkey, of all versions with an ACL. That a key or a channel is refused is no matter of the command.
+bool refuses_command(const std::string& words) { return contains(words, "permissions to run"); }
+bool refuses_channel(const std::string& words) {
+  return contains(words, "permissions to access") && contains(words, "channel");
+}
 
 // ---- INFO ------------------------------------------------------------------------------------------------------------
 
@@ -66,29 +93,62 @@ constexpr char info_script[] =
     "local info, lines = redis.call('INFO'), '' for _, name in ipairs(ARGV) do "
     "local value = string.match(info, '\\n' .. name .. ':([^\\r\\n]*)') "
     "if value then lines = lines .. name .. ':' .. value .. '\\n' end end return lines";
-// Few a time: arguments have a limit.
-constexpr const char* info_fields[][12] = {
-    {"redis_version", "valkey_version", "run_id", "uptime_in_seconds", "maxclients", "connected_clients", "role",
-     "master_host", "master_port", "master_replid", "master_link_status", "connected_slaves"},
-    {"slave0", "slave1", "slave2", "master_repl_offset", "maxmemory", "maxmemory_policy", "used_memory", "aof_enabled",
-     "aof_last_write_status", "rdb_last_bgsave_status", "evicted_keys", "second_repl_offset"}};
+constexpr const char* info_fields[] = {"redis_version",
+                                       "valkey_version",
+                                       "run_id",
+                                       "uptime_in_seconds",
+                                       "maxclients",
+                                       "connected_clients",
+                                       "role",
+                                       "master_host",
+                                       "master_port",
+                                       "master_replid",
+                                       "connected_slaves",
+                                       "master_repl_offset",
+                                       "maxmemory",
+                                       "maxmemory_policy",
+                                       "used_memory",
+                                       "aof_enabled",
+                                       "aof_last_write_status",
+                                       "rdb_last_bgsave_status"};
+// Few at a time: arguments have a limit.
+constexpr std::size_t fields_at_once = 10;
 
-void read_info(Client& client, ServerFacts& facts) {
-  for (const auto& names : info_fields) {
+bool read_info(Asker& ask, const Words& fields, ServerFacts& facts) {
+  for (std::size_t first = 0; first < fields.size(); first += fields_at_once) {
     Words words = {"EVAL", info_script, "0"};
-    words.insert(words.end(), std::begin(names), std::end(names));
-    const Answer answer = ask(client, words);
-    if (answer.status != Status::ok || answer.texts.size() != 1) return;
+    const std::size_t end = std::min(first + fields_at_once, fields.size());
+    words.insert(words.end(), fields.begin() + static_cast<std::ptrdiff_t>(first),
+                 fields.begin() + static_cast<std::ptrdiff_t>(end));
+    const Answer answer = ask(words);
+    if (!answer.is_text()) {
+      facts.no_info = answer.error.empty() ? to_string(answer.status) : answer.error;
+      // A script says in other words, and as another error, what it may not call.
+      facts.info_refused = answer.status == Status::no_permission || contains(answer.error, "ACL failure") ||
+                           contains(answer.error, "can't run this command");
+      return false;
+    }
     const std::string& lines = answer.texts[0];
-    for (std::size_t begin = 0, end = 0; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    for (std::size_t begin = 0, line_end = 0; (line_end = lines.find('\n', begin)) != std::string::npos;
+         begin = line_end + 1) {
       const std::size_t colon = lines.find(':', begin);
-      if (colon < end) facts.info[lines.substr(begin, colon - begin)] = lines.substr(colon + 1, end - colon - 1);
+      if (colon < line_end)
+        facts.info[lines.substr(begin, colon - begin)] = lines.substr(colon + 1, line_end - colon - 1);
     }
   }
+  return true;
 }
 
-std::optional<std::string> setting(Client& client, const char* name) {
-  const Answer answer = ask(client, {"CONFIG", "GET", name});
+void read_info(Asker& ask, ServerFacts& facts) {
+  if (!read_info(ask, Words(std::begin(info_fields), std::end(info_fields)), facts)) return;
+  Words replicas;
+  for (std::uint64_t index = 0; index < std::min(facts.number("connected_slaves"), replicas_max); ++index)
+    replicas.push_back("slave" + std::to_string(index));
+  (void)read_info(ask, replicas, facts);
+}
+
+std::optional<std::string> setting(Asker& ask, const char* name) {
+  const Answer answer = ask({"CONFIG", "GET", name});
   if (answer.status != Status::ok || answer.texts.size() != 2) return std::nullopt;
   return answer.texts[1];
 }
@@ -97,12 +157,12 @@ std::optional<std::string> setting(Client& client, const char* name) {
 
 constexpr char key_mark[] = "<key>";
 
-// A command with arguments that do nothing to a key that is not there.
+// A command that changes nothing: it finds no key, or its arguments are refused, which comes after the ACL.
 struct Probe {
   const char* rule;
   const char* words[6];
-  bool creates = false;  // Unless the key is a string that is no number.
-  bool only_dry = false;
+  bool only_dry = false;  // There are no such arguments.
+  bool of_some = false;   // Not every version has it.
 };
 constexpr char no_sha[] = "ffffffffffffffffffffffffffffffffffffffff";
 constexpr Probe probes[] = {
@@ -111,14 +171,16 @@ constexpr Probe probes[] = {
     {"+set", {"SET", key_mark, "x", "XX"}},
     {"+get", {"GET", key_mark}},
     {"+del", {"DEL", key_mark}},
+    {"+delex", {"DELEX", key_mark, "IFEQ", "x"}, false, true},
+    {"+delifeq", {"DELIFEQ", key_mark, "x"}, false, true},
     {"+exists", {"EXISTS", key_mark}},
     {"+pexpire", {"PEXPIRE", key_mark, "1000"}},
     {"+pttl", {"PTTL", key_mark}},
     {"+time", {"TIME"}},
     {"+incr", {"INCR", key_mark}, true},
-    {"+incrby", {"INCRBY", key_mark, "1"}, true},
+    {"+incrby", {"INCRBY", key_mark, "x"}},
     {"+hexists", {"HEXISTS", key_mark, "f"}},
-    {"+hset", {"HSET", key_mark, "f", "1"}, true},
+    {"+hset", {"HSET", key_mark, "f", "v", "f"}},
     {"+hget", {"HGET", key_mark, "f"}},
     {"+hgetall", {"HGETALL", key_mark}},
     {"+hdel", {"HDEL", key_mark, "f"}},
@@ -131,34 +193,13 @@ constexpr Probe probes[] = {
     {"+zscore", {"ZSCORE", key_mark, "m"}},
     {"+zpopmin", {"ZPOPMIN", key_mark}},
     {"+publish", {"PUBLISH", "redisson_lock__channel:{<key>}", "x"}},
-    {"+subscribe", {"SUBSCRIBE", "redisson_lock__channel:{<key>}"}, false, true},
+    {"+subscribe", {"SUBSCRIBE", "redisson_lock__channel:{<key>}"}, true},
+    {"+unsubscribe", {"UNSUBSCRIBE", "redisson_lock__channel:{<key>}"}, true},
+    {"+ping", {"PING"}},
     {"+info", {"INFO", "nothing"}},
     {"+client|id", {"CLIENT", "ID"}},
-    {"+client|kill", {"CLIENT", "KILL", "ID", "1"}, false, true},
-};
-
-// As proto/interop.md has them. Each list is of rules, with spaces between them.
-struct KindRights {
-  Kind kind;
-  const char* needed;
-  const char* optional;
-};
-constexpr KindRights kind_rights[] = {
-    {Kind::mutex, "+set +eval +evalsha +get +del +pexpire +pttl", "+publish +subscribe +info +client|id +client|kill"},
-    {Kind::reentrant, "+eval +evalsha +hexists +hset +hdel +pexpire +pttl",
-     "+publish +subscribe +info +client|id +client|kill"},
-    {Kind::fenced, "+eval +evalsha +hexists +hset +hdel +pexpire +pttl +incr +get +set +time",
-     "+publish +subscribe +info +client|id +client|kill"},
-    {Kind::fair,
-     "+eval +evalsha +hexists +hset +hdel +pexpire +pttl +exists +hkeys +set +del +time +zadd +zrem +zscore +zpopmin",
-     "+publish +subscribe +info +client|id +client|kill"},
-    {Kind::read, "+eval +evalsha +exists +hexists +hset +hdel +hget +hgetall +set +del +pexpire +pttl",
-     "+publish +subscribe +info +client|id +client|kill"},
-    {Kind::write, "+eval +evalsha +exists +hexists +hset +hdel +hget +hgetall +set +del +pexpire +pttl",
-     "+publish +subscribe +info +client|id +client|kill"},
-    {Kind::semaphore,
-     "+eval +evalsha +exists +get +set +incrby +time +zadd +zcard +zrange +zrem +zremrangebyscore +zscore",
-     "+publish +subscribe +info +client|id +client|kill"},
+    {"+client|setname", {"CLIENT", "SETNAME", "no name has spaces"}},
+    {"+client|kill", {"CLIENT", "KILL", "ID", "1"}, true},
 };
 
 Words words_of(const Probe& probe, const std::string& key) {
@@ -172,74 +213,103 @@ Words words_of(const Probe& probe, const std::string& key) {
   return words;
 }
 
-enum class Verdict : std::uint8_t { allowed, refused, unknown };
+enum class Verdict : std::uint8_t { allowed, refused, absent, unknown };
 
-// By the words of Redis and Valkey, of all versions with an ACL. That a key or a channel is refused is no matter of the command.
-Verdict verdict_on(const std::string& words) {
-  if (!contains(words, "permissions to run")) return Verdict::allowed;
-  return Verdict::refused;
+// What a command that was tried says of the right to it: any other error comes after the ACL.
+Verdict verdict_on(const Answer& answer) {
+  if (refuses_command(answer.error)) return Verdict::refused;
+  if (answer.status == Status::unknown_command) return Verdict::absent;
+  if (is_absence(answer.status) || answer.status == Status::protocol_error) return Verdict::unknown;
+  return Verdict::allowed;
+}
+// And the answer to ACL DRYRUN.
+Verdict dry_verdict_on(const Answer& answer) {
+  if (answer.status == Status::server_error && contains(answer.error, "not found")) return Verdict::absent;
+  if (!answer.is_text()) return Verdict::unknown;
+  return refuses_command(answer.texts[0]) ? Verdict::refused : Verdict::allowed;
 }
 
-void read_rights(Client& client, const std::string& name, ServerFacts& facts) {
-  const Answer user = ask(client, {"ACL", "WHOAMI"});
-  if (user.status == Status::ok && user.texts.size() == 1) facts.user = user.texts[0];
+// What it needs of this kind's keys and channels. A key that is named by a script is looked at before the script runs.
+void read_patterns(Asker& ask, const Lock& lock, bool dry, ServerFacts& facts) {
+  for (const KindRights& rights : kind_rights) {
+    if (rights.kind != lock.kind) continue;
+    for (const std::string& pattern : rules_of(rights.needed)) {
+      if (pattern.front() != '~') continue;
+      const NamedPattern key = named(pattern, lock.name);
+      const Answer touched = ask({"EVAL", "return 1", "1", key.example});
+      if (touched.status == Status::no_permission && !refuses_command(touched.error))
+        facts.keys_refused.push_back(key.rule);
+    }
+    // A message of ours would wake somebody, so none is sent.
+    for (const std::string& pattern : rules_of(rights.optional)) {
+      if (pattern.front() != '&' || !dry) continue;
+      const NamedPattern channel = named(pattern, lock.name);
+      const Answer answer = ask({"ACL", "DRYRUN", facts.user, "PUBLISH", channel.example, "x"});
+      if (answer.is_text() && refuses_channel(answer.texts[0])) facts.channels_refused.push_back(channel.rule);
+    }
+  }
+}
+
+void read_rights(Asker& ask, const Lock& lock, ServerFacts& facts) {
+  const Answer user = ask({"ACL", "WHOAMI"});
+  if (user.is_text()) facts.user = user.texts[0];
   const auto dry_run = [&](Words words) {
     words.insert(words.begin(), {"ACL", "DRYRUN", facts.user});
-    return ask(client, words);
+    return ask(words);
   };
   const bool dry = !facts.user.empty() && dry_run({"PING"}).status == Status::ok;
 
-  const std::string key = name.empty() ? "holdfast_doctor" : name;
+  const std::string key = lock.name.empty() ? "holdfast_doctor" : lock.name;
   const std::string own = "holdfast_doctor:" + std::to_string(Client::now().nanoseconds());
-  bool string_there = false;
-  if (!dry) {
-    const Answer set = ask(client, {"SET", own + ":x", "x", "NX", "PX", "1000"});
-    string_there = set.status == Status::ok;
-  }
   std::map<std::string, Verdict> verdicts;
   for (const Probe& probe : probes) {
-    Verdict& verdict = verdicts[probe.rule];
-    verdict = Verdict::unknown;
-    if (dry) {
-      const Answer answer = dry_run(words_of(probe, key));
-      verdict = verdict_on(answer.status == Status::ok && !answer.texts.empty() ? answer.texts[0] : "");
-    } else if (!probe.only_dry && (!probe.creates || string_there)) {
-      verdict = verdict_on(ask(client, words_of(probe, probe.creates ? own + ":x" : own)).error);
-    }
+    Verdict verdict = Verdict::unknown;
+    if (dry)
+      verdict = dry_verdict_on(dry_run(words_of(probe, key)));
+    else if (!probe.only_dry)
+      verdict = verdict_on(ask(words_of(probe, own)));
+    if (verdict == Verdict::absent && probe.of_some) verdict = Verdict::allowed;
     if (verdict == Verdict::unknown) facts.unchecked.emplace_back(probe.rule);
+    verdicts[probe.rule] = verdict;
   }
-  if (string_there) (void)ask(client, {"DEL", own + ":x"});
   for (const KindRights& rights : kind_rights)
-    for (const bool needed : {true, false}) {
-      const std::string list = std::string(needed ? rights.needed : rights.optional) + " ";
-      for (std::size_t begin = 0, end = 0; (end = list.find(' ', begin)) != std::string::npos; begin = end + 1) {
-        const std::string rule = list.substr(begin, end - begin);
-        if (verdicts[rule] == Verdict::refused) facts.missing.push_back({rule, needed, rights.kind});
+    for (const bool needed : {true, false})
+      for (const std::string& rule : rules_of(needed ? rights.needed : rights.optional)) {
+        const auto found = verdicts.find(rule);
+        if (found == verdicts.end()) continue;  // A pattern.
+        if (found->second == Verdict::refused) facts.missing.push_back({rule, needed, rights.kind});
+        if (found->second == Verdict::absent) facts.absent.push_back({rule, needed, rights.kind});
       }
-    }
-  if (!name.empty()) {
-    const Answer touched = ask(client, {"EVAL", "return 1", "1", name});
-    facts.name_refused = touched.status == Status::no_permission && !contains(touched.error, "permissions to run");
-  }
+  if (!lock.name.empty()) read_patterns(ask, lock, dry, facts);
 }
 
 }  // namespace
 
-void ask_facts(Client& client, const std::string& name, ServerFacts& facts) {
-  read_info(client, facts);
-  facts.save = setting(client, "save");
-  facts.appendfsync = setting(client, "appendfsync");
-  read_rights(client, name, facts);
+void ask_facts(Client& client, const Lock& lock, ServerFacts& facts) {
+  Asker ask(client, facts.silent, Client::now() + questions_time_max);
+  read_info(ask, facts);
+  facts.save = setting(ask, "save");
+  facts.appendfsync = setting(ask, "appendfsync");
+  read_rights(ask, lock, facts);
 }
 
-bool ask_time(Client& client, TimePair& pair) {
+void ask_time(Client& client, ServerFacts& facts) {
+  // Its microseconds, and ours beside them, are numbers of 63 bits; nanoseconds, too.
+  constexpr std::uint64_t seconds_max = 9'000'000'000;
+  constexpr std::uint64_t microseconds_max = 999'999;
+  if (facts.silent) return;
+  TimePair pair;
   pair.sent = Client::now();
-  const Answer answer = ask(client, {"TIME"});
+  const Answer answer = Asker(client, facts.silent, Instant::max())({"TIME"});
   pair.received = Client::now();
-  if (answer.status != Status::ok || answer.texts.size() != 2) return false;
-  pair.server_microseconds = std::strtoll(answer.texts[0].c_str(), nullptr, 10) * 1'000'000 +
-                             std::strtoll(answer.texts[1].c_str(), nullptr, 10);
-  return true;
+  std::uint64_t seconds = 0;
+  std::uint64_t microseconds = 0;
+  if (answer.status != Status::ok || answer.texts.size() != 2 ||
+      !read_decimal(ByteView(std::string_view(answer.texts[0])), seconds_max, seconds) ||
+      !read_decimal(ByteView(std::string_view(answer.texts[1])), microseconds_max, microseconds))
+    return;
+  pair.server_microseconds = static_cast<std::int64_t>(seconds * 1'000'000 + microseconds);
+  facts.times.push_back(pair);
 }
 
 }  // namespace holdfast::cli

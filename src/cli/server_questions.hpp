@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What holdfast doctor asks a server, over the library's own client. It changes nothing: where a right can only be tried, that
-// is done on a key of its own that is not there, or that ends by itself within a second.
+// What holdfast doctor asks a server, over the library's own client. It changes nothing and creates nothing: where a right can only
+// be tried, that is done by a request that finds no key, or whose arguments the server refuses.
 #pragma once
 
 #include <string>
@@ -11,10 +11,20 @@
 
 namespace holdfast::cli {
 
-// All but the time. `name` is the lock's, or empty.
-void ask_facts(Client& client, const std::string& name, ServerFacts& facts);
+// How long all questions but those for the time may take. Some fifty are asked one after the other: enough for round trips of a
+// fifth of a second.
+inline constexpr Duration questions_time_max = std::chrono::seconds(15);
 
-// One pair. False: the server did not answer, or not so.
-[[nodiscard]] bool ask_time(Client& client, TimePair& pair);
+// The lock that is asked about.
+struct Lock {
+  Kind kind = Kind::mutex;
+  std::string name;  // Or empty.
+};
+
+// All but the time. After a question without an answer nothing more is asked, and facts.silent is set.
+void ask_facts(Client& client, const Lock& lock, ServerFacts& facts);
+
+// For the time, once; as above.
+void ask_time(Client& client, ServerFacts& facts);
 
 }  // namespace holdfast::cli

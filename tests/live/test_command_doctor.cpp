@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // holdfast doctor: faults are planted on a real server one by one, and each is found; a healthy one has nothing to fear.
+#include "answering_server.hpp"
 #include "command_fixture.hpp"
 #include "proxy.hpp"
 
-#include <memory>
+#include <atomic>
 
 static void setUp() {}
 static void tearDown() {}
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int exit_warning = 1;
 constexpr int exit_danger = 2;
+const std::string time_reply = "*2\r\n$10\r\n1700000000\r\n$1\r\n5\r\n";
 
 struct Report {
   int code = -1;
@@ -115,8 +117,120 @@ TEST_ON_SERVER(test_a_key_that_the_user_may_not_use_should_be_a_danger) {
   const std::string url = "redis://bob:x@127.0.0.1:" + std::to_string(server.port());
   const Report report = examine(url, {"other"});
   expect(report, "danger", "key");
-  TEST_ASSERT_TRUE(contains(report.text, "ACL SETUSER bob ~other"));
+  TEST_ASSERT_TRUE(contains(report.text, "ACL SETUSER bob ~other\""));
   TEST_ASSERT_EQUAL(0, examine(url, {"lock:1"}).code);
+}
+
+// [interop] What stands beside the key, and the channels, are the kind's.
+TEST_ON_SERVER(test_keys_beside_a_lock_should_be_looked_at_for_its_kind) {
+  heal(server);
+  const std::string url = "redis://bob:x@127.0.0.1:" + std::to_string(server.port());
+  const struct {
+    const char* kind;
+    const char* keys;
+    const char* channels;
+  } cases[] = {{"mutex", "", "&redisson_lock__channel:*"},
+               {"reentrant", "", "&redisson_lock__channel:*"},
+               {"fenced", " ~redisson_lock_token:*", "&redisson_lock__channel:*"},
+               {"fair", " ~holdfast_queue:* ~holdfast_beat:*", "&redisson_lock__channel:* &holdfast_fair:*"},
+               {"read", " ~{orders}*", "&redisson_lock__channel:* &redisson_rwlock:*"},
+               {"write", " ~{orders}*", "&redisson_lock__channel:* &redisson_rwlock:*"},
+               {"semaphore", " ~{orders}*", "&redisson_lock__channel:* &redisson_sc:*"}};
+  for (const auto& it : cases) {
+    const std::string kind = it.kind;
+    TEST_MESSAGE(kind);
+    Words acquire = {"acquire", "-n", "-l", "5", "--kind", kind, "orders"};
+    if (kind == "semaphore") acquire.insert(acquire.end() - 1, {"--permits", "1"});
+    server.command("ACL SETUSER bob reset on >x ~orders resetchannels +@all");
+    const Report report = examine(url, {"--kind", kind, "orders"});
+    TEST_ASSERT_EQUAL(it.keys[0] != '\0', report.has("danger", "key"));
+    if (it.keys[0] != '\0') {
+      TEST_ASSERT_TRUE(contains(report.text, "ACL SETUSER bob" + std::string(it.keys) + "\""));
+      // A writer asks for them only where there are readers.
+      if (kind != "write") TEST_ASSERT_EQUAL(exit_no_permission, run_to_end(url, acquire));
+    }
+    // Redis 7 has ACL DRYRUN.
+    TEST_ASSERT_TRUE(report.has("information", "channel"));
+    TEST_ASSERT_TRUE(contains(report.text, std::string("ACL SETUSER bob ") + it.channels + "\""));
+    // It is enough to do as it says.
+    server.command(std::string("ACL SETUSER bob ") + it.channels + it.keys);
+    TEST_ASSERT_EQUAL(0, examine(url, {"--kind", kind, "orders"}).code);
+    TEST_ASSERT_EQUAL(0, run_to_end(url, acquire));
+    server.command("FLUSHALL");
+  }
+}
+
+TEST_ON_SERVER(test_a_command_that_the_server_lacks_should_be_a_danger, "--rename-command", "EVAL", "") {
+  heal(server);
+  server.command("ACL SETUSER bob on >x ~* &* +@all -@admin");
+  for (const char* const user : {"", "bob:x@"}) {
+    const Report report = examine("redis://" + std::string(user) + "127.0.0.1:" + std::to_string(server.port()));
+    expect(report, "danger", "missing-command");
+    TEST_ASSERT_TRUE(contains(report.text, "the server has no command for +eval: no locks of kind mutex"));
+    TEST_ASSERT_TRUE(report.has("information", "no-info"));
+    TEST_ASSERT_FALSE(contains(report.text, "+info +eval"));  // No right would help.
+  }
+}
+
+TEST_ON_SERVER(test_a_server_that_falls_silent_should_be_a_danger_and_be_asked_no_more) {
+  for (const char* const last : {"EVAL", "CONFIG", "ACL", "TIME"}) {
+    TEST_MESSAGE(std::string(last));
+    std::atomic<int> more{-1};  // After the question without an answer.
+    AnsweringServer mute(server.socket_path() + ".mute", [&](const Words& words) -> std::string {
+      // Nobody knows it by anything but its questions: the handshake's own script has no ARGV.
+      const bool of_doctor = words[0] != "EVAL" || contains(words[1], "ARGV");
+      if (more >= 0 || (words[0] == last && of_doctor)) {
+        if (of_doctor) ++more;
+        return "";
+      }
+      return words[0] == "TIME" ? time_reply : "-ERR of no use\r\n";
+    });
+    // Though it would look for longer than a test may take.
+    const Report report = examine(mute.url(), {"--seconds", "600"});
+    expect(report, "danger", "no-answer");
+    TEST_ASSERT_FALSE(contains(report.text, "unchecked"));
+    TEST_ASSERT_EQUAL(0, more);
+  }
+}
+
+// A user who may neither use ACL DRYRUN nor delete, and a link on which the questions take their time.
+TEST_ON_SERVER(test_probes_should_leave_no_key_however_long_they_take) {
+  heal(server);
+  server.command("ACL SETUSER bob on >x ~* &* +@all -@admin -del");
+  Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
+  proxy.delay_replies(std::chrono::milliseconds(60));
+  const Report report = examine("unix://bob:x@" + server.socket_path() + ".proxy", {"--kind", "fenced"});
+  proxy.delay_replies(std::chrono::milliseconds(0));
+  TEST_ASSERT_EQUAL("0", server.command("DBSIZE"));
+  TEST_ASSERT_EQUAL("0", server.command("INFO commandstats").find("cmdstat_incr:") == std::string::npos ? "0" : "1");
+  TEST_ASSERT_TRUE(contains(report.text, "+incr"));  // It is told that this one was not tried.
+}
+
+TEST_ON_SERVER(test_what_a_hostile_server_says_should_reach_no_terminal_and_bend_no_clock) {
+  const std::string info =
+      "role:\x1b[2Jmaster\nconnected_slaves:18446744073709551615\x1b[2J\nuptime_in_seconds:\x1b[2J\n"
+      "redis_version:\x1b[2J7\nslave0:ip=\x1b[2J,port=1,state=\x1b[2J,offset=99999999999999999999,lag=-1\n";
+  for (const char* const time :
+       {"*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n", "*2\r\n$2\r\n-1\r\n$1\r\n0\r\n",
+        "*2\r\n$1\r\n1\r\n$7\r\n9999999\r\n", "*2\r\n$20\r\n18446744073709551615\r\n$1\r\n0\r\n", "+\x1b[2J\r\n"}) {
+    TEST_MESSAGE(std::string(time));
+    AnsweringServer hostile(server.socket_path() + ".hostile", [&](const Words& words) -> std::string {
+      if (words[0] == "TIME") return time;
+      if (words[0] == "EVAL" && contains(words[1], "ARGV"))
+        return "$" + std::to_string(info.size()) + "\r\n" + info + "\r\n";
+      return words[0] == "ACL" ? "+\x1b[2J\r\n" : "-ERR \x1b[2J\r\n";
+    });
+    for (const Words& words :
+         {Words{"doctor", "--seconds", "0.1", "lock"}, Words{"doctor", "--json", "--seconds", "0.1"}}) {
+      const Outcome outcome = outcome_of(hostile.url(), words);
+      TEST_MESSAGE(outcome.text);
+      TEST_ASSERT_EQUAL(exit_danger, outcome.code);
+      TEST_ASSERT_FALSE(contains(outcome.text, "\x1b"));
+      TEST_ASSERT_FALSE(contains(outcome.text, "ppm"));
+      TEST_ASSERT_TRUE(contains(outcome.text, "did not say what time it is"));
+      TEST_ASSERT_TRUE(contains(outcome.text, "were not looked at"));
+    }
+  }
 }
 
 TEST_ON_SERVER(test_optional_rights_should_be_information) {

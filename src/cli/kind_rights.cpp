@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#include "kind_rights.hpp"
+
+#include <sstream>
+
+#include "holdfast/core/derived_name.hpp"
+
+namespace holdfast::cli {
+
+std::vector<std::string> rules_of(const char* list) {
+  std::vector<std::string> rules;
+  std::istringstream stream(list);
+  for (std::string rule; stream >> rule;) rules.push_back(rule);
+  return rules;
+}
+
+NamedPattern named(const std::string& pattern, const std::string& name) {
+  const char mark = pattern.front();
+  const std::string text = pattern.substr(1);
+  // The lock's key, and what stands beside it under its own name.
+  if (text == "NAME") return {mark + name, name};
+  if (text == "{NAME}*") {
+    const std::string tag = name.find('{') == std::string::npos ? "{" + name + "}" : name;
+    return {mark + tag + "*", tag + ":timeout"};
+  }
+  // A prefix, and ":*".
+  const std::string prefix = text.substr(0, text.size() - 2);
+  const DerivedName derived{ByteView(std::string_view(prefix)), Key{ByteView(std::string_view(name))}};
+  return {pattern, std::string(derived.bytes().string_view())};
+}
+
+}  // namespace holdfast::cli
