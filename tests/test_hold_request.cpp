@@ -115,6 +115,18 @@ TEST(test_keys_timings_and_kinds_that_cannot_be_should_be_refused) {
                       request.begin_renewal(mutex_kind, Key("k"), random_token, {.lease = lease}));
 }
 
+TEST(test_a_lease_that_the_kind_forbids_should_be_refused) {
+  const auto renewed = [](const LockKind& kind, Duration lease) {
+    HoldRequest request;
+    return request.begin_renewal(kind, Key("k"), token_of(kind), {.lease = lease});
+  };
+  TEST_ASSERT_EQUAL(Status::ok, renewed(read_kind, read_lease_max));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, renewed(read_kind, read_lease_max + std::chrono::milliseconds(1)));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, renewed(read_kind, lease_max));
+  for (const LockKind* kind : {&mutex_kind, &semaphore_kind, &reentrant_kind, &fair_kind, &write_kind})
+    TEST_ASSERT_EQUAL(Status::ok, renewed(*kind, lease_max));
+}
+
 TEST(test_a_request_should_be_that_of_the_kind_by_text) {
   for (const auto& kinds : {std::vector<const LockKind*>(std::begin(random_kinds), std::end(random_kinds)),
                             std::vector<const LockKind*>(std::begin(ordinal_kinds), std::end(ordinal_kinds))})

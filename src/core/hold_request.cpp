@@ -46,7 +46,8 @@ bool is_token_of(const LockKind& kind, ByteView text) noexcept {
 Status HoldRequest::begin(const LockKind& kind, Operation operation, Key key, ByteView token,
                           const LockTiming& timing) noexcept {
   // A key of several names stands for no key of the server's.
-  if (!key.valid() || kind.name_at != nullptr || !is_token_of(kind, token) || !timing.valid())
+  if (!key.valid() || kind.name_at != nullptr || !is_token_of(kind, token) || !timing.valid() ||
+      timing.effective_lease() > kind.lease_max)
     return Status::invalid_argument;
   kind_ = &kind;
   operation_ = operation;

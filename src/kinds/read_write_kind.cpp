@@ -52,7 +52,7 @@ static_assert(text_fits<scripts::read_write_renew.text.size() - derived_name_siz
 static_assert(read_lease_max == std::chrono::milliseconds(30'000) &&
               lease_max == std::chrono::milliseconds(86'400'000));
 
-consteval LockKind make_kind(const char* name) noexcept {
+consteval LockKind make_kind(const char* name, Duration lease_max) noexcept {
   return {.name = name,
           .fill = fill,
           .decode = decode,
@@ -62,12 +62,13 @@ consteval LockKind make_kind(const char* name) noexcept {
           .native_release = false,
           .reentrant = true,
           .fenced = false,
-          .tells_remaining = true};
+          .tells_remaining = true,
+          .lease_max = std::chrono::duration_cast<KindLease>(lease_max)};
 }
 
 }  // namespace
 
-constinit const LockKind read_kind = make_kind("read");
-constinit const LockKind write_kind = make_kind("write");
+constinit const LockKind read_kind = make_kind("read", read_lease_max);
+constinit const LockKind write_kind = make_kind("write", lease_max);
 
 }  // namespace holdfast

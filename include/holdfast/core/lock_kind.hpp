@@ -3,6 +3,7 @@
 // A lock kind is a table: what to send for each operation, and what each reply means. One file in src/kinds fills one.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "holdfast/core/announcement.hpp"
@@ -109,6 +110,9 @@ enum class TokenSource : std::uint8_t {
 void ask_pttl(CommandLine& line, Key key) noexcept;
 
 // All that there is to know of a kind. Machines and drivers go by these traits, never by which kind it is.
+// Short, so that it fits where the tables have room anyway.
+using KindLease = std::chrono::duration<std::uint32_t, std::milli>;
+
 struct LockKind {
   const char* name;
   // Fills in the command for `operation`: acquire, renew, step (of a reentrant kind) or release. By text, a release and a
@@ -140,6 +144,8 @@ struct LockKind {
   void (*ask_remaining)(CommandLine& line, Key key) noexcept = ask_pttl;
   // The send buffer that its longest request takes, with the longest key.
   std::uint16_t request_size = transmit_size_max;
+  // The longest lease that a hold of it may have.
+  KindLease lease_max = std::chrono::duration_cast<KindLease>(holdfast::lease_max);
 };
 
 // A request with its script's text must find room in an empty send buffer, or it could never go out.
