@@ -23,7 +23,7 @@ constexpr Duration patience_step = std::chrono::milliseconds(10);
 
 }  // namespace
 
-std::optional<int> acquire(ChosenLock& lock, RunOptions& options, SignalRelay& relay) {
+std::optional<int> acquire(ChosenLock& lock, AcquisitionOptions& options, SignalRelay& relay) {
   const RunList outer = RunList::inherited();
   // A reader is let in beside an outer run that reads, and there may be a permit more. Where not, the server's answer tells.
   const bool may_join = options.choice.kind == Kind::read || options.choice.kind == Kind::semaphore;
@@ -60,7 +60,7 @@ std::optional<int> acquire(ChosenLock& lock, RunOptions& options, SignalRelay& r
   return std::nullopt;
 }
 
-void settle(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, const char* what, Instant until,
+void settle(ChosenLock& lock, const AcquisitionOptions& options, SignalRelay& relay, const char* what, Instant until,
             Instant lease_end) {
   relay.limit_calls(lock, until);
   while (!lock.settled()) {

@@ -17,10 +17,10 @@ inline constexpr Duration patience_max = std::chrono::seconds(2);
 
 // Connects and waits for the lock. Nothing: it is held, and signals are held back. Otherwise it has been said why not, nothing is
 // left of it as far as servers answer, and this is what to end with. The passwords of the options are wiped.
-[[nodiscard]] std::optional<int> acquire(ChosenLock& lock, RunOptions& options, SignalRelay& relay);
+[[nodiscard]] std::optional<int> acquire(ChosenLock& lock, AcquisitionOptions& options, SignalRelay& relay);
 
 // Until then what may be ours is taken back, so long as a server does not confirm it. `what` is said where none does.
-void settle(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, const char* what, Instant until,
+void settle(ChosenLock& lock, const AcquisitionOptions& options, SignalRelay& relay, const char* what, Instant until,
             Instant lease_end);
 
 }  // namespace holdfast::cli

@@ -13,7 +13,7 @@
 
 namespace holdfast::cli {
 
-ChosenLock::ChosenLock(const RunOptions& options) : options_(options) {
+ChosenLock::ChosenLock(const AcquisitionOptions& options) : options_(options) {
   if (options.servers.size() == 1)
     one_ = std::make_unique<OneServer>();
   else

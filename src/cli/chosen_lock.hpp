@@ -29,7 +29,7 @@ namespace holdfast::cli {
 class ChosenLock {
  public:
   // Connects to nothing yet. The options must outlive the lock.
-  explicit ChosenLock(const RunOptions& options);
+  explicit ChosenLock(const AcquisitionOptions& options);
   ChosenLock(const ChosenLock&) = delete;
   ChosenLock& operator=(const ChosenLock&) = delete;
 
@@ -96,7 +96,7 @@ class ChosenLock {
     return lock_ != nullptr ? call(*lock_) : call(*redlock_);
   }
 
-  const RunOptions& options_;
+  const AcquisitionOptions& options_;
   std::unique_ptr<OneServer> one_;  // One of these two,
   std::unique_ptr<SeveralServers> several_;
   BlockingLock* lock_ = nullptr;  // and what is in its place.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -236,12 +235,14 @@ Duration lease_from(const char* option, const std::string& text) {
   return lease;
 }
 
-// What checked_timing() would refuse, said while it can still be mended.
-void check_read_lease(Duration lease) {
-  if (lease > read_lease_max)
-    throw UsageError{"-l: a read lock has a lease of at most " + seconds_text(read_lease_max) + " seconds, and " +
-                     seconds_text(lease) + " are more: a Redisson that reads, too, gives the whole lock its own " +
-                     seconds_text(read_lease_max) + " seconds whenever it renews, and would cut ours short"};
+// What the library would refuse, said while it can still be mended. Of all kinds, a reader alone has a limit of its own.
+void check_lease(Kind kind, Duration lease) {
+  const Duration most = kind_table(kind).lease_max;
+  if (lease > most)
+    throw UsageError{std::string("-l: a ") + to_string(kind) + " lock has a lease of at most " + seconds_text(most) +
+                     " seconds, and " + seconds_text(lease) +
+                     " are more: a Redisson that reads, too, gives the whole lock its own " + seconds_text(most) +
+                     " seconds whenever it renews, and would cut ours short"};
 }
 
 // Long enough for a command to tidy up, and short beside the lease, so that a renewal may fail a few times first.
@@ -295,8 +296,8 @@ std::vector<std::string> split_urls(const std::string& text) {
 
 // What may have been meant, where that can be told. Never the text itself: it may be a password that went astray.
 std::string advice_on(const std::string& url) {
-  const auto begins_with = [&url](std::string_view text) {
-    return std::string_view(url).substr(0, text.size()) == text;
+  const auto begins_with = [text = ByteView(std::string_view(url))](ByteView prefix) {
+    return text.begins_with(prefix);
   };
   constexpr char host_bytes[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
   if (begins_with("/") || begins_with("unix:")) return "; a socket is written unix:///PATH";
@@ -327,9 +328,9 @@ std::optional<std::string> password_from(const Texts& texts, const Environment& 
     file = &environment.credential;
     if (!*file) return std::nullopt;
   }
-  PasswordRead read = read_password(**file);
+  LineRead read = read_password(**file);
   if (!read.error.empty()) throw UsageError{std::string(source) + ": '" + escaped(**file) + "': " + read.error};
-  return std::move(read.password);
+  return std::move(read.line);
 }
 
 // A URL with a user waits for the password that comes from elsewhere.
@@ -343,9 +344,8 @@ std::string with_place_for_password(const std::string& url) {
 }
 
 bool has_sentinels(const std::string& url) noexcept {
-  for (const std::string_view scheme :
-       {"redis-sentinel://", "rediss-sentinel://", "valkey-sentinel://", "valkeys-sentinel://"})
-    if (std::string_view(url).substr(0, scheme.size()) == scheme) return true;
+  for (const ByteView scheme : {"redis-sentinel://", "rediss-sentinel://", "valkey-sentinel://", "valkeys-sentinel://"})
+    if (ByteView(std::string_view(url)).begins_with(scheme)) return true;
   return false;
 }
 
@@ -470,14 +470,15 @@ void take_name_and_command(RunOptions& options, const Texts& texts, SplitArgumen
 }
 
 // What is asked of the lock and of its servers. REQUIRES: the name is known.
-void read_acquisition(RunOptions& options, const Texts& texts, SplitArguments& split, const Environment& environment) {
+void read_acquisition(AcquisitionOptions& options, const Texts& texts, SplitArguments& split,
+                      const Environment& environment) {
   options.servers = servers_from(texts, split, environment);
   options.choice = choice_from(texts, options.servers.size());
   if (texts.no_wait && texts.wait) throw UsageError{"-n and -w exclude each other"};
   if (texts.no_wait) options.wait = no_wait;
   if (texts.wait) options.wait = seconds_of("-w", *texts.wait);
   if (texts.lease) options.lease = lease_from("-l", *texts.lease);
-  if (options.choice.kind == Kind::read) check_read_lease(options.lease);
+  check_lease(options.choice.kind, options.lease);
   if (texts.exit_code) options.not_acquired = exit_code_from(*texts.exit_code);
   read_quorum(options.quorum, texts, options.servers.size(), options.lease);
   for (ClientConfig& server : options.servers) {
@@ -509,13 +510,13 @@ Invocation read_acquire(const Texts& texts, SplitArguments& split, const Environ
 
 // ---- A hold by its token -----------------------------------------------------------------------------------------
 
-// The first line of what `holdfast acquire` has printed.
+// The first line of what `holdfast acquire` has printed, without --json.
 std::string token_in(const std::string& path) {
-  std::ifstream file(path);
-  char line[token_size_max + 2] = {};
-  file.getline(line, sizeof line);
-  if (!file && line[0] == '\0') throw UsageError{"--token-file: '" + escaped(path) + "': there is no token to be read"};
-  return line;
+  static_assert(token_size_max <= line_size_max);
+  LineRead read = read_line(path, token_size_max);
+  if (read.error.empty() && read.line.empty()) read.error = "there is no token in its first line";
+  if (!read.error.empty()) throw UsageError{"--token-file: '" + escaped(path) + "': " + read.error};
+  return std::move(read.line);
 }
 
 std::string token_from(const Texts& texts, const Environment& environment, const char* otherwise) {
@@ -554,7 +555,7 @@ HeldToken hold_from(const Texts& texts, SplitArguments& split, const Environment
 Invocation read_renew(const Texts& texts, SplitArguments& split, const Environment& environment) {
   RenewOptions options = {.hold = hold_from(texts, split, environment, "")};
   if (texts.lease) options.lease = lease_from("-l", *texts.lease);
-  if (options.hold.kind == Kind::read) check_read_lease(options.lease);
+  check_lease(options.hold.kind, options.lease);
   QuorumConfig quorum;
   read_quorum(quorum, texts, options.hold.servers.size(), options.lease);
   Servers& servers = options.hold.servers;
@@ -581,6 +582,9 @@ Invocation read_info(const Texts& texts, SplitArguments& split, const Environmen
   return options;
 }
 
+// How long doctor looks at clocks, at the most: nobody means to wait for more.
+constexpr Duration look_max = std::chrono::hours(1);
+
 Invocation read_doctor(const Texts& texts, SplitArguments& split, const Environment& environment) {
   DoctorOptions options;
   if (texts.name || !split.rest.empty()) options.name = take_name(texts, split);
@@ -588,7 +592,7 @@ Invocation read_doctor(const Texts& texts, SplitArguments& split, const Environm
   options.kind = choice_from(texts, options.servers.size()).kind;
   if (texts.lease) options.lease = lease_from("-l", *texts.lease);
   if (texts.seconds) options.duration = seconds_of("--seconds", *texts.seconds);
-  if (options.duration > std::chrono::hours(1)) throw UsageError{"--seconds: an hour is the most"};
+  if (options.duration > look_max) throw UsageError{"--seconds: an hour is the most"};
   options.json = texts.json;
   return options;
 }
@@ -597,6 +601,7 @@ Invocation read_release(const Texts& texts, SplitArguments& split, const Environ
   if (!texts.force) return read_release_by_token(texts, split, environment);
   if (texts.token || texts.token_file || texts.kind)
     throw UsageError{"--force asks for no token: it takes the lock, of whatever kind, from whoever holds it"};
+  if (texts.quiet) throw UsageError{"-q is of a release by token: what --force takes from whom is always said"};
   ReleaseOptions options = {.name = take_name(texts, split), .servers = {}};
   options.servers = servers_from(texts, split, environment);
   share_connect_timeout(options.servers, connect_timeout_default);

@@ -23,26 +23,30 @@ inline constexpr Duration no_wait = Duration::zero();
 // One, or the nodes of a quorum: up to nodes_max, no two alike.
 using Servers = std::vector<ClientConfig>;
 
-// holdfast run
-struct RunOptions {
-  std::string name;                  // The key's bytes, 1 to key_size_max of them.
-  std::vector<std::string> command;  // Never empty.
+// What acquires a lock.
+struct AcquisitionOptions {
+  std::string name;  // The key's bytes, 1 to key_size_max of them.
   LockChoice choice;
   Duration wait = wait_forever;
-  Duration lease = lease_default;     // Within the limits of a LockTiming.
-  Duration grace = Duration::zero();  // From TERM to KILL; at most half of the lease.
+  Duration lease = lease_default;  // Within the limits of a LockTiming.
   int not_acquired = exit_not_acquired;
   Servers servers;
   QuorumConfig quorum;  // Where there are several.
   bool verbose = false;
   bool quiet = false;
-  bool keep_environment = false;  // Passwords stay in what the command gets.
 
   [[nodiscard]] Duration request_timeout() const noexcept { return servers.front().request_timeout; }
 };
 
-// holdfast acquire: as a run that has no command.
-struct AcquireOptions : RunOptions {
+// holdfast run
+struct RunOptions : AcquisitionOptions {
+  std::vector<std::string> command;   // Never empty.
+  Duration grace = Duration::zero();  // From TERM to KILL; at most half of the lease.
+  bool keep_environment = false;      // Passwords stay in what the command gets.
+};
+
+// holdfast acquire
+struct AcquireOptions : AcquisitionOptions {
   bool json = false;
 };
 

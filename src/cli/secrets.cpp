@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
@@ -82,14 +83,15 @@ std::string_view sentinel_password_in(std::string_view url) noexcept {
   return url.substr(0, url.find('&'));
 }
 
-PasswordRead read_password(const std::string& path) {
-  PasswordRead read;
+LineRead read_line(const std::string& path, std::size_t size_max) {
+  LineRead read;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  char bytes[password_size_max + 3];  // A line's end, and a byte too much.
+  char bytes[line_size_max + 3];  // A line's end, and a byte too much.
+  const std::size_t space = size_max + 3;
   std::size_t size = 0;
   ssize_t count = file < 0 ? -1 : 0;
-  while (file >= 0 && size < sizeof bytes) {
-    count = ::read(file, bytes + size, sizeof bytes - size);
+  while (file >= 0 && size < space) {
+    count = ::read(file, bytes + size, space - size);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     size += static_cast<std::size_t>(count);
@@ -97,18 +99,28 @@ PasswordRead read_password(const std::string& path) {
   if (count < 0) read.error = "cannot read it: " + std::generic_category().message(errno);
   if (file >= 0) ::close(file);
   if (count < 0) return read;
-  std::string_view line(bytes, size);
-  if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+  const std::string_view text(bytes, size);
+  const std::size_t end = std::min(text.find('\n'), size);
+  read.last = end + 1 >= size;
+  std::string_view line = text.substr(0, end);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  if (line.empty())
-    read.error = "there is no password in it";
-  else if (line.size() > password_size_max)
-    read.error = "a password has at most " + std::to_string(password_size_max) + " bytes";
-  else if (line.find_first_of(std::string_view("\n\0", 2)) != std::string_view::npos)
-    read.error = "it is one line with the password, and has more";
+  if (line.size() > size_max)
+    read.error = "its first line has more than " + std::to_string(size_max) + " bytes";
   else
-    read.password = line;
+    read.line = line;
   ::explicit_bzero(bytes, sizeof bytes);
+  return read;
+}
+
+LineRead read_password(const std::string& path) {
+  static_assert(password_size_max <= line_size_max);
+  LineRead read = read_line(path, password_size_max);
+  if (!read.error.empty()) return read;
+  if (!read.last || read.line.find('\0') != std::string::npos)
+    read.error = "it is one line with the password, and has more";
+  else if (read.line.empty())
+    read.error = "there is no password in it";
+  if (!read.error.empty()) wipe(read.line);
   return read;
 }
 

@@ -28,12 +28,17 @@ struct Environment {
 // That of the sentinels, after the '?' of a redis-sentinel URL; empty where there is none.
 [[nodiscard]] std::string_view sentinel_password_in(std::string_view url) noexcept;
 
-// The one line of a file, without its end. An error is a sentence without a full stop.
-struct PasswordRead {
-  std::string password;
+// A line of a file, without its end, which may be that of Windows. An error is a sentence without a full stop.
+struct LineRead {
+  std::string line;
   std::string error;
+  bool last = false;  // Nothing stands after it.
 };
-[[nodiscard]] PasswordRead read_password(const std::string& path);
+// The first one. It is an error if that is longer than `size_max`, or cannot be read. REQUIRES: at most line_size_max.
+[[nodiscard]] LineRead read_line(const std::string& path, std::size_t size_max);
+inline constexpr std::size_t line_size_max = 1024;
+// A file of one line with a password.
+[[nodiscard]] LineRead read_password(const std::string& path);
 
 // Overwrites the bytes.
 void wipe(std::string& text) noexcept;

@@ -24,7 +24,7 @@ constexpr char holder_is_around_us[] = "the run that this one is inside of holds
 
 }  // namespace
 
-Waiting::Waiting(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, const RunList& outer)
+Waiting::Waiting(ChosenLock& lock, const AcquisitionOptions& options, SignalRelay& relay, const RunList& outer)
     : lock_(lock),
       options_(options),
       relay_(relay),
@@ -145,7 +145,7 @@ int Waiting::tell_failure(Status status) const {
   return lock_.exit_code_of(status, connected_ ? options_.not_acquired : exit_no_server);
 }
 
-bool is_own_lock(const RunOptions& options, const RunList& outer) {
+bool is_own_lock(const AcquisitionOptions& options, const RunList& outer) {
   bool listed = false;
   for (const OuterRun& run : outer.runs()) {
     if (run.name != options.name) continue;
@@ -158,7 +158,7 @@ bool is_own_lock(const RunOptions& options, const RunList& outer) {
   return !listed && name != nullptr && options.name == name;
 }
 
-int tell_own_lock(const RunOptions& options) {
+int tell_own_lock(const AcquisitionOptions& options) {
   say("did not wait for the lock " + escaped(options.name) + ": " + holder_is_around_us +
       ", and would wait for its own end; leave out the inner holdfast run, or give it another name");
   return exit_usage;

@@ -27,7 +27,7 @@ namespace holdfast::cli {
 class Waiting {
  public:
   // REQUIRES: all of these outlive this.
-  Waiting(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, const RunList& outer);
+  Waiting(ChosenLock& lock, const AcquisitionOptions& options, SignalRelay& relay, const RunList& outer);
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
@@ -50,7 +50,7 @@ class Waiting {
   void tell(Status status);
 
   ChosenLock& lock_;
-  const RunOptions& options_;
+  const AcquisitionOptions& options_;
   SignalRelay& relay_;
   const RunList& outer_;
   std::string name_;  // Printable.
@@ -64,8 +64,8 @@ class Waiting {
 
 // True if `name` is the lock of a run that this process is inside of, on one of these servers: who waits for it waits for
 // itself.
-[[nodiscard]] bool is_own_lock(const RunOptions& options, const RunList& outer);
+[[nodiscard]] bool is_own_lock(const AcquisitionOptions& options, const RunList& outer);
 // Says so, and returns what to end with.
-[[nodiscard]] int tell_own_lock(const RunOptions& options);
+[[nodiscard]] int tell_own_lock(const AcquisitionOptions& options);
 
 }  // namespace holdfast::cli

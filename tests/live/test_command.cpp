@@ -926,6 +926,7 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
       {{"info", "--url", "redis://:hidden@host:x", "lock"}, "--url: "},
       {{"release"}, "NAME is missing"},
       {{"release", "--force"}, "NAME is missing"},
+      {{"release", "--force", "-q", "lock"}, "-q is of a release by token"},
       {{"release", "lock"}, "--force, which takes the lock from whoever holds it"},
       {{"release", "--token", "\x1b[31m", "lock"}, "'\\x1b[31m' is no token of mutex"},
       {{"release", "lock", "--", "--force"}, "more behind the --"},
@@ -969,6 +970,10 @@ TEST(test_help_and_version_should_be_printed_on_request) {
     TEST_ASSERT_TRUE(contains(command.line(), "Usage: holdfast run"));
     TEST_ASSERT_EQUAL(0, command.wait());
   }
-  TEST_ASSERT_TRUE(contains(output_of("", {"info", "--help"}, 0), "Usage: holdfast info"));
   TEST_ASSERT_TRUE(contains(output_of("", {"release", "--help"}, 0), "Usage: holdfast release [--token"));
+  for (const std::string word : {"acquire", "renew", "info", "doctor", "release"}) {
+    const std::string text = output_of("", {word, "--help"}, 0);
+    TEST_ASSERT_EQUAL(0U, text.find("Usage: holdfast " + word + " "));
+    for (const char* const part : {"--url", "Exit codes:"}) TEST_ASSERT_TRUE(contains(text, part));
+  }
 }

@@ -234,7 +234,7 @@ TEST(test_a_password_that_cannot_be_understood_should_be_a_usage_error) {
       {{"--password-file", file("line", "\n")}, {}, "there is no password in it"},
       {{"--password-file", file("two", "a\nb\n")}, {}, "it is one line with the password, and has more"},
       {{"--password-file", file("nul", std::string("a\0b", 3))}, {}, "it is one line with the password, and has more"},
-      {{"--password-file", file("long", std::string(513, 'x'))}, {}, "at most 512 bytes"},
+      {{"--password-file", file("long", std::string(513, 'x'))}, {}, "its first line has more than 512 bytes"},
       {{"--password-file", file("good", "x"), "--url", "redis://:y@h"}, {}, "there is a password in the URL already"},
       {{}, {.environment = {{"HOLDFAST_PASSWORD_FILE", "/nonexistent/x"}}}, "HOLDFAST_PASSWORD_FILE: '/nonexistent/x'"},
       {{},

@@ -158,7 +158,8 @@ TEST_ON_SERVER(test_the_token_should_come_from_the_environment_or_a_file) {
   TEST_ASSERT_TRUE(::mkdtemp(folder) != nullptr);
   const std::string file = std::string(folder) + "/token";
   const Words lines = acquired(server.unix_url(), {"--fence"});
-  std::ofstream(file) << lines[0] << "\n" << lines[1] << "\n";
+  // Of Windows, too.
+  std::ofstream(file) << lines[0] << "\r\n" << lines[1] << "\r\n";
   Running by_environment(server.unix_url(), {"renew", "-l", "25", "lock"},
                          {.environment = {{"HOLDFAST_TOKEN", lines[0]}}});
   TEST_ASSERT_EQUAL(0, by_environment.wait());
@@ -186,9 +187,10 @@ TEST_ON_SERVER(test_what_cannot_be_a_token_should_be_refused_before_anything_is_
       {{"--token", foreign_ordinal}, "this is one of another --kind: reentrant, fenced, fair, read or write"},
       {{"--kind", "fair", "--token", foreign_random}, "this is one of another --kind: mutex or semaphore"},
       {{"--token", foreign_random, "--token-file", "/dev/null"}, "--token and --token-file exclude each other"},
-      {{"--token-file", "/nonexistent/x"}, "--token-file: '/nonexistent/x': there is no token to be read"},
-      {{"--token-file", "/dev/null"}, "there is no token to be read"},
-      {{"--token-file", "/dev/zero"}, "there is no token to be read"},
+      {{"--token-file", "/nonexistent/x"}, "--token-file: '/nonexistent/x': cannot read it: No such file or directory"},
+      {{"--token-file", "/"}, "--token-file: '/': cannot read it: Is a directory"},
+      {{"--token-file", "/dev/null"}, "there is no token in its first line"},
+      {{"--token-file", "/dev/zero"}, "its first line has more than 64 bytes"},
       {{"--kind", "read", "--token", foreign_ordinal, "-l", "31"}, "a read lock has a lease of at most 30"},
       {{"--token", foreign_random, "-l", "0"}, "a lease has whole milliseconds"},
       {{"--token", foreign_random, "--max-lease", "60"}, "--max-lease is of a quorum"},
@@ -249,7 +251,7 @@ TEST_ON_SERVER(test_a_release_whose_reply_was_lost_should_be_unknown_and_then_lo
 
 TEST_ON_SERVER(test_a_token_that_cannot_be_printed_should_leave_no_lock) {
   for (const char* const output : {">/dev/full", ">&-", ">&- <&-"}) {
-    TEST_MESSAGE(output);
+    TEST_MESSAGE(std::string(output));
     Running command(server.unix_url(), {"-c", command_path() + " acquire -l 20 lock " + output}, {.path = "/bin/sh"});
     TEST_ASSERT_EQUAL(exit_output, command.wait());
     TEST_ASSERT_TRUE(contains(command.errors(), "could not print the token of lock, and lets go of it"));
@@ -378,8 +380,8 @@ TEST_ON_SERVER(test_a_node_that_is_gone_should_cost_its_vote_and_one_server_shou
 TEST_ON_SERVER(test_a_silent_node_should_not_cost_the_others_their_lease) {
   RedisServer second(server.binary());
   RedisServer third(server.binary());
-  const std::string token = acquired(server.unix_url() + " " + second.unix_url() + " " + third.unix_url(),
-                                     {"--no-restart-guard"}, "10")[0];
+  const std::string token =
+      acquired(server.unix_url() + " " + second.unix_url() + " " + third.unix_url(), {"--no-restart-guard"}, "10")[0];
   second.pause();
   const std::string urls = server.unix_url() + " " + second.unix_url() + " " + third.unix_url();
   TEST_ASSERT_EQUAL(0, run_to_end(urls, {"renew", "-l", "1.5", "--token", token, "lock"}));
