@@ -7,19 +7,26 @@
 
 namespace holdfast::cli {
 
-int connect(Client& client, const ClientConfig& server) {
-  const Status status = client.connect(server);
+namespace {
+
+// Returns exit_ok; or says why there is no connection, and returns what to end with.
+int tell(Status status, Client& client, const ClientConfig& server) {
   if (status == Status::ok) return exit_ok;
   say("no connection to " + address_text(server) + ": " + failure_text(status, client));
   return exit_code_of(status, client, exit_no_server);
 }
 
+}  // namespace
+
 std::vector<NodeConnection> connect_all(const Servers& servers) {
   std::vector<NodeConnection> nodes;
-  for (const ClientConfig& server : servers) {
-    NodeConnection& node = nodes.emplace_back(NodeConnection{.server = &server});
-    node.code = connect(*node.client, server);
-  }
+  for (const ClientConfig& server : servers) nodes.push_back(NodeConnection{.server = &server});
+  std::vector<Status> statuses(nodes.size());
+  at_once(nodes.size(),
+          [&](std::size_t index) { statuses[index] = nodes[index].client->connect(*nodes[index].server); });
+  // In their order, whoever was first.
+  for (std::size_t index = 0; index < nodes.size(); ++index)
+    nodes[index].code = tell(statuses[index], *nodes[index].client, *nodes[index].server);
   return nodes;
 }
 

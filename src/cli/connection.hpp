@@ -3,6 +3,7 @@
 // The connections that every subcommand begins with.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -12,17 +13,24 @@
 
 namespace holdfast::cli {
 
-// Returns exit_ok; or says why there is no connection, and returns what to end with.
-[[nodiscard]] int connect(Client& client, const ClientConfig& server);
-
 // To one of several servers.
 struct NodeConnection {
   const ClientConfig* server;
   std::unique_ptr<Client> client = std::make_unique<Client>();
-  int code = exit_ok;  // As connect() returned it: whether there is a connection.
+  int code = exit_ok;  // There is a connection; or what to end with.
 };
-// Connects to each before anything is asked of one: servers that are away cost no time between two answers then. Each has its
-// connect timeout. Says why one has no connection.
+// Calls `use` with the place of each of them, all at once: one that is silent takes no time from the others. Returns after the last.
+// What `use` writes to must be of that place alone.
+template <class Use>
+void at_once(std::size_t count, const Use& use) {
+  std::vector<std::future<void>> others;  // Their destructors wait, too.
+  for (std::size_t index = 1; index < count; ++index)
+    others.push_back(std::async(std::launch::async, [&use, index] { use(index); }));
+  use(0);
+  for (std::future<void>& other : others) other.get();
+}
+
+// Connects to all at once, before anything is asked of one. Each has its connect timeout. Says why one has no connection.
 [[nodiscard]] std::vector<NodeConnection> connect_all(const Servers& servers);
 
 // True, and said, if two of them lead to one server, or to servers that replicate each other: these have one vote, and what is

@@ -265,15 +265,6 @@ Duration request_timeout_for(Duration lease) noexcept {
   return half < request_timeout_default ? half : request_timeout_default;
 }
 
-// Nodes of a quorum that are connected to, or asked, one after the other: all of them together have so long.
-Duration share_of(Duration most, std::size_t servers) noexcept {
-  return std::max<Duration>(most / static_cast<Duration::rep>(servers), node_timeout_min);
-}
-void share_connect_timeout(Servers& servers, Duration most) noexcept {
-  for (ClientConfig& server : servers)
-    server.connect_timeout = std::min(server.connect_timeout, share_of(most, servers.size()));
-}
-
 // Not every peer of a mutex announces its release (redis-py does not), so a waiter also asks by itself. Twice a second
 // costs a server nothing, and a command that starts half a second late is no worse for it.
 Duration max_poll_of(Kind kind) noexcept {
@@ -559,9 +550,13 @@ Invocation read_renew(const Texts& texts, SplitArguments& split, const Environme
   QuorumConfig quorum;
   read_quorum(quorum, texts, options.hold.servers.size(), options.lease);
   Servers& servers = options.hold.servers;
-  const Duration share = share_of(options.lease, servers.size());
-  for (ClientConfig& server : servers) server.request_timeout = request_timeout_for(share);
-  if (servers.size() > 1) share_connect_timeout(servers, options.lease / 2);
+  for (ClientConfig& server : servers) {
+    server.request_timeout = request_timeout_for(options.lease);
+    // All are waited for before one is asked.
+    if (servers.size() > 1)
+      server.connect_timeout =
+          std::min(server.connect_timeout, std::max<Duration>(options.lease / 2, node_timeout_min));
+  }
   return options;
 }
 
@@ -569,7 +564,6 @@ Invocation read_release_by_token(const Texts& texts, SplitArguments& split, cons
   TokenReleaseOptions options = {
       .hold = hold_from(texts, split, environment,
                         "; or --force, which takes the lock from whoever holds it, and does not ask")};
-  share_connect_timeout(options.hold.servers, connect_timeout_default);
   // HOLDFAST_TOKEN may be a run's own.
   if (RunList::inherited().find_token(options.hold.token) != nullptr)
     throw UsageError{"this is the token of the run that this one is inside of, which releases it by itself"};
@@ -577,9 +571,7 @@ Invocation read_release_by_token(const Texts& texts, SplitArguments& split, cons
 }
 
 Invocation read_info(const Texts& texts, SplitArguments& split, const Environment& environment) {
-  InfoOptions options = {.name = take_name(texts, split), .servers = servers_from(texts, split, environment)};
-  share_connect_timeout(options.servers, connect_timeout_default);
-  return options;
+  return InfoOptions{.name = take_name(texts, split), .servers = servers_from(texts, split, environment)};
 }
 
 // How long doctor looks at clocks, at the most: nobody means to wait for more.
@@ -604,7 +596,6 @@ Invocation read_release(const Texts& texts, SplitArguments& split, const Environ
   if (texts.quiet) throw UsageError{"-q is of a release by token: what --force takes from whom is always said"};
   ReleaseOptions options = {.name = take_name(texts, split), .servers = {}};
   options.servers = servers_from(texts, split, environment);
-  share_connect_timeout(options.servers, connect_timeout_default);
   return options;
 }
 

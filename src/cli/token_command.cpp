@@ -34,17 +34,26 @@ struct Deed {
   LockTiming timing{};
 };
 
-// Asks each server that there is a connection to. What keeps one from answering is said.
+// Asks all servers at once that there is a connection to. What keeps one from answering is said.
 Answers ask_all(const Deed& deed, const std::vector<NodeConnection>& nodes) {
+  struct Answer {
+    Status status = Status::ok;
+    Instant valid_until = Instant::max();
+  };
+  std::vector<Answer> given(nodes.size());
+  at_once(nodes.size(), [&](std::size_t index) {
+    if (nodes[index].code == exit_ok)
+      given[index].status = deed.ask(*nodes[index].client, deed, given[index].valid_until);
+  });
   Answers answers;
-  for (const NodeConnection& node : nodes) {
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    const NodeConnection& node = nodes[index];
     if (node.code != exit_ok) {
       answers.failure = node.code;
       continue;
     }
     Client& client = *node.client;
-    Instant valid_until = Instant::max();
-    const Status status = deed.ask(client, deed, valid_until);
+    const auto [status, valid_until] = given[index];
     const std::string what = escaped(deed.hold.name) + (nodes.size() == 1 ? "" : " on " + address_text(*node.server));
     if (status == Status::ok) {
       ++answers.confirmed;

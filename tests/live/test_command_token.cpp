@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // holdfast acquire, renew and release: a hold whose steps are processes of their own.
+#include "answering_server.hpp"
 #include "command_fixture.hpp"
 #include "proxy.hpp"
 
 #include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
 
 static void setUp() {}
 static void tearDown() {}
@@ -386,6 +391,32 @@ TEST_ON_SERVER(test_a_silent_node_should_not_cost_the_others_their_lease) {
   const std::string urls = server.unix_url() + " " + second.unix_url() + " " + third.unix_url();
   TEST_ASSERT_EQUAL(0, run_to_end(urls, {"renew", "-l", "1.5", "--token", token, "lock"}));
   TEST_ASSERT_EQUAL(0, run_to_end(urls, {"release", "--token", token, "lock"}));
+}
+
+// No node answers before all were asked: the first one, and then another, would have to wait for its timeout otherwise.
+TEST_ON_SERVER(test_nodes_should_be_connected_to_at_once_and_asked_at_once) {
+  constexpr int count = 3;
+  for (const char* const verb : {"renew", "release"}) {
+    TEST_MESSAGE(std::string(verb));
+    std::atomic<int> greeted{0};
+    std::atomic<int> asked{0};
+    const auto answer = [&, known = false](const Words& words) mutable -> std::string {
+      const bool of_hold = std::find(words.begin(), words.end(), foreign_random) != words.end();
+      std::atomic<int>& heard = of_hold ? asked : greeted;
+      if (of_hold || !known) ++heard;
+      known = true;
+      (void)eventually([&] { return heard >= count; });
+      return "-ERR of no use\r\n";
+    };
+    std::string urls;
+    std::deque<AnsweringServer> servers;
+    for (int index = 0; index < count; ++index)
+      urls += servers.emplace_back(server.socket_path() + "." + std::to_string(index), answer).url() + " ";
+    std::string errors;
+    (void)run_to_end(urls, {verb, "--token", foreign_random, "lock"}, &errors);
+    TEST_ASSERT_EQUAL(count, asked);
+    for (const char* const word : {"no connection", "the reply was lost"}) TEST_ASSERT_FALSE(contains(errors, word));
+  }
 }
 
 // With a node that is silent, others are waited for after the grant; a short lease must not run out meanwhile.
