@@ -176,6 +176,10 @@ TEST(test_silence_should_be_a_danger) {
   server.silent = false;
   server.times.clear();
   TEST_ASSERT_TRUE(has(findings_of(server), Severity::danger, "no-answer"));
+  // A user that may not ask for the time is no danger: a mutex does without it.
+  server.time_refused = true;
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::information, "no-time"));
+  TEST_ASSERT_FALSE(has(findings_of(server), Severity::danger, "no-answer"));
 }
 
 // proto/interop.md has the rights as a table: its rows, by what they are for.

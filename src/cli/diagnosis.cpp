@@ -202,20 +202,22 @@ void judge_rights(Findings& findings, const ServerFacts& server, const Examinati
     findings.add(Severity::information, "channel",
                  "this user may not use all channels of " + escaped(examination.name) + ": waiters poll",
                  set_user + list_of(server.channels_refused));
+  constexpr char no_command[] = "the server has no command for";
   for (const Kind kind :
        {Kind::mutex, Kind::reentrant, Kind::fenced, Kind::fair, Kind::read, Kind::write, Kind::semaphore}) {
     const bool asked_for = kind == examination.kind;
     const Severity severity = asked_for ? Severity::danger : Severity::information;
     const std::string locks = std::string("locks of kind ") + to_string(kind);
     if (const std::string rules = list_of(server.absent, kind, true); !rules.empty())
-      findings.add(severity, "missing-command", "the server has no command for" + rules + ": no " + locks,
+      findings.add(severity, "missing-command", std::string(no_command).append(rules).append(": no ").append(locks),
                    "see rename-command in its configuration; a service may not offer them");
     if (const std::string rules = list_of(server.missing, kind, true); !rules.empty())
       findings.add(severity, "rights", "this user cannot use " + locks, set_user + rules);
     if (!asked_for) continue;
     const std::string less = locks + " do with less than they could: waiters poll, or a lost connection is not ended";
     if (const std::string rules = list_of(server.absent, kind, false); !rules.empty())
-      findings.add(Severity::information, "missing-command", "the server has no command for" + rules + ": " + less,
+      findings.add(Severity::information, "missing-command",
+                   std::string(no_command).append(rules).append(": ").append(less),
                    "see rename-command in its configuration; a service may not offer them");
     if (const std::string rules = list_of(server.missing, kind, false); !rules.empty())
       findings.add(Severity::information, "optional-rights", less, set_user + rules);
@@ -229,7 +231,11 @@ void judge_rights(Findings& findings, const ServerFacts& server, const Examinati
 // ---- Time ------------------------------------------------------------------------------------------------------------
 
 void judge_time(Findings& findings, const ServerFacts& server, const Examination& examination) {
-  if (server.silent || server.times.empty())
+  // Most kinds do without it.
+  if (server.time_refused)
+    findings.add(Severity::information, "no-time", "this user may not ask what time it is: the clock is not checked",
+                 "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +time");
+  else if (server.silent || server.times.empty())
     findings.add(Severity::danger, "no-answer",
                  server.silent ? "the server did not answer in time: it was asked nothing more, and much is not checked"
                                : "the server did not say what time it is",

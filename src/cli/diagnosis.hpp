@@ -88,6 +88,7 @@ struct ServerFacts {
   std::vector<std::string> keys_refused;
   std::vector<std::string> channels_refused;
   std::vector<TimePair> times;
+  bool time_refused = false;  // They are not for this user.
 
   [[nodiscard]] std::string field(const std::string& name) const;
   // The number that a field begins with, or 0.

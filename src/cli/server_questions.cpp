@@ -302,6 +302,7 @@ void ask_time(Client& client, ServerFacts& facts) {
   pair.sent = Client::now();
   const Answer answer = Asker(client, facts.silent, Instant::max())({"TIME"});
   pair.received = Client::now();
+  facts.time_refused = answer.status == Status::no_permission;
   std::uint64_t seconds = 0;
   std::uint64_t microseconds = 0;
   if (answer.status != Status::ok || answer.texts.size() != 2 ||

@@ -111,6 +111,15 @@ TEST_ON_SERVER(test_a_missing_right_should_be_a_danger_with_the_rule_to_add) {
   }
 }
 
+// As proto/interop.md grants them: nothing that this kind does without may make it a danger.
+TEST_ON_SERVER(test_a_user_with_the_rights_of_a_kind_alone_should_be_in_no_danger) {
+  heal(server);
+  server.command("ACL SETUSER bob on >x ~lock resetchannels -@all +set +eval +evalsha +get +del +pexpire +pttl");
+  const Report report = examine("redis://bob:x@127.0.0.1:" + std::to_string(server.port()), {"lock"});
+  TEST_ASSERT_TRUE(report.has("information", "no-time"));
+  TEST_ASSERT_FALSE(contains(report.text, "\"danger\""));
+}
+
 TEST_ON_SERVER(test_a_key_that_the_user_may_not_use_should_be_a_danger) {
   heal(server);
   server.command("ACL SETUSER bob on >x ~lock:* &* +@all");
