@@ -231,39 +231,46 @@ void QuorumRecord::give_up() noexcept {
   settle();
 }
 
-Status QuorumRecord::run_acquire(Instant deadline, Instant end, const QuorumTiming* timing) noexcept {
-  if (const Status status = task_.permit(timing, quorum_->now_); status != Status::ok) return end_acquire(status);
+Status QuorumRecord::run_acquire(Instant deadline, Instant end, Handle* handle) noexcept {
+  const QuorumTiming* const timing = handle != nullptr ? &handle->timing : nullptr;
+  if (const Status status = task_.permit(timing, quorum_->now_); status != Status::ok)
+    return end_acquire(status, handle);
   task_.begin_acquire(quorum_->now_, deadline, end, timing);
   const bool listens = machine_.kind().announcement != nullptr && quorum_->now_ < deadline;
-  return end_acquire(listens ? ways_->run_listening(*this) : run(nullptr));
+  return end_acquire(listens ? ways_->run_listening(*this) : run(nullptr), handle);
 }
 
-Status QuorumRecord::try_acquire(const QuorumTiming* timing) noexcept {
+Status QuorumRecord::try_acquire(Handle* handle) noexcept {
   const QuorumClient::Turn turn(*quorum_);
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
-  return run_acquire(quorum_->now_, quorum_->end_of_try(), timing);
+  return run_acquire(quorum_->now_, quorum_->end_of_try(), handle);
 }
 
-// What was granted when cancel() came is wanted by nobody any more.
-Status QuorumRecord::end_acquire(Status status) noexcept {
+// What was granted when cancel() came is wanted by nobody any more. The shares are right before anybody is called.
+Status QuorumRecord::end_acquire(Status status, Handle* handle) noexcept {
   if (status == Status::ok && quorum_->cancelled()) {
     (void)post_release();
     status = Status::cancelled;
   }
   // Judged once, as of a lock on one server.
   status = quorum_->cancel_.conclude(status, status == Status::ok);
+  if (handle != nullptr) {
+    auto& hold = static_cast<OwnedQuorumHold&>(*this);
+    if (status == Status::ok) handle->share.count_in(hold.tally, count());
+    hold.post_due();
+  }
   tell();
   return status;
 }
 
-Status QuorumRecord::acquire(Duration wait, const QuorumTiming* timing) noexcept {
+Status QuorumRecord::acquire(Duration wait, Handle* handle) noexcept {
   const QuorumClient::Turn turn(*quorum_);
   if (wait < Duration::zero()) return Status::invalid_argument;
   if (const Status status = begin(); status != Status::ok && status != Status::forked) return status;
   catch_up();
   const Instant deadline = quorum_->now_ + wait;
-  return run_acquire(deadline, quorum_->end_of_wait(deadline), timing);
+  return run_acquire(deadline, quorum_->end_of_wait(deadline), handle);
 }
 
 Status QuorumRecord::start_renewal(Instant deadline) noexcept {
@@ -332,7 +339,7 @@ Status QuorumRecord::forget_loss() noexcept {
 
 void QuorumRecord::post_releases(std::uint32_t count) noexcept {
   const QuorumClient::Turn turn(*quorum_, this);
-  if (count == 0 || begin() != Status::ok || machine_.count() == 0) return;
+  if (begin() != Status::ok || machine_.count() == 0) return;
   for (; count > 1 && machine_.count() > 1; --count) (void)machine_.release(quorum_->now_);
   (void)post_release();
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -217,5 +218,35 @@ TEST_ON_NODES(test_handle_that_goes_in_a_function_of_the_hold_should_leave_its_r
   TEST_ASSERT_EQUAL(Status::no_quorum, second.acquire(2300ms));
   TEST_ASSERT_FALSE(first.has_value());
   TEST_ASSERT_EQUAL(1U, second.hold_count());
+}
+
+// A loss that the acquire itself finds is told at its end, and nothing of the lock is touched after that.
+TEST_ON_NODES(test_on_lost_should_be_free_to_destroy_the_handle_that_acquires, 3) {
+  Side side(nodes);
+  struct World {
+    std::unique_ptr<RedlockReentrantLock<3>> lock;
+    std::unique_ptr<RedlockReentrantLock<3>> beside;
+  };
+  for (const bool last : {false, true}) {
+    QuorumOwner<3> owner(side.quorum);
+    World world;
+    constexpr QuorumTiming brief = {.lease = 1s, .node_timeout = 900ms};
+    world.lock = std::make_unique<RedlockReentrantLock<3>>(owner, "k", brief);
+    if (!last) world.beside = std::make_unique<RedlockReentrantLock<3>>(owner, "k", brief);
+    TEST_ASSERT_EQUAL(
+        Status::ok,
+        world.lock->keep({.keep = Keep::never,
+                          .on_lost = [](void* context) noexcept { static_cast<World*>(context)->lock.reset(); },
+                          .context = &world}));
+    TEST_ASSERT_EQUAL(Status::ok, world.lock->acquire(20s));
+    TEST_ASSERT_TRUE(comes([&] { return !world.lock->held(); }));
+    RedlockReentrantLock<3>& lock = *world.lock;
+    TEST_ASSERT_EQUAL(Status::lock_lost, lock.try_acquire());
+    TEST_ASSERT_TRUE(world.lock == nullptr);
+    if (world.beside != nullptr) TEST_ASSERT_EQUAL(Status::ok, world.beside->acquire(20s));
+    if (world.beside != nullptr) TEST_ASSERT_EQUAL(1U, world.beside->hold_count());
+    world.beside.reset();
+    await_nothing_left(nodes, side.quorum);
+  }
 }
 #endif

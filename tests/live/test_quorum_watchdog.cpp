@@ -320,14 +320,15 @@ TEST_ON_NODES(test_release_should_wait_for_a_call_in_progress_and_no_other_call_
     std::atomic<bool> end = false;
     std::atomic<bool> over = false;
   } slow;
-  RedlockMutex<3> lock(guarded.quorum, "k", {.lease = 9s, .node_timeout = 3s});
+  SoleRedlock<RedlockReentrantLock, 3> lock(guarded.quorum, "k", {.lease = 9s, .node_timeout = 3s});
   RedlockMutex<3> other(guarded.quorum, "o", timing);
   TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always,
                                            .on_lost =
                                                [](void* context) noexcept {
                                                  auto& self = *static_cast<Slow*>(context);
                                                  self.begun = true;
-                                                 while (!self.end) breathe(1ms);
+                                                 const Instant until = Client::now() + patience;
+                                                 while (!self.end && Client::now() < until) breathe(1ms);
                                                  self.over = true;
                                                },
                                            .context = &slow}));
@@ -338,6 +339,9 @@ TEST_ON_NODES(test_release_should_wait_for_a_call_in_progress_and_no_other_call_
   TEST_ASSERT_EQUAL(Status::ok, other.try_acquire());
   TEST_ASSERT_EQUAL(Status::ok, other.renew());
   TEST_ASSERT_EQUAL(Status::ok, other.release());
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.acquire(1s));
+  TEST_ASSERT_FALSE(slow.over);
   std::thread ends([&] {
     breathe(50ms);
     slow.end = true;

@@ -39,14 +39,12 @@ class QuorumLock {
   // too_many_requests where a callback of a call of this lock calls it. Whatever was granted by single nodes is released then.
   // A reentrant lock that is held is acquired once more, which costs a renewal; or lock_lost, until every acquisition of a lost
   // hold was released, or forget_loss() was called.
-  [[nodiscard]] Status try_acquire() noexcept {
-    return handle_ == nullptr ? record_->try_acquire(nullptr) : acquire_shared(Duration::zero(), true);
-  }
+  [[nodiscard]] Status try_acquire() noexcept { return refused() ? handle_->refusal : record_->try_acquire(handle_); }
   // Attempts until it is granted or `wait` is over, with a random delay between two of them; the last when it is over. Returns
   // a request timeout later at most, whatever the nodes do.
   // Announced kinds wait by push on all nodes, and try again after max_poll or a second at the latest.
   [[nodiscard]] Status acquire(Duration wait) noexcept {
-    return handle_ == nullptr ? record_->acquire(wait, nullptr) : acquire_shared(wait, false);
+    return refused() ? handle_->refusal : record_->acquire(wait, handle_);
   }
   // Extends the lease on every node, and takes the lock anew on nodes that lost it while a majority holds it.
   // Errors: not_held, lock_lost (final); no_quorum: not extended, and the hold goes on until valid_until(); so it does after
@@ -99,13 +97,7 @@ class QuorumLock {
   [[nodiscard]] QuorumClient& quorum() const noexcept { return refused() ? *handle_->quorum : record_->quorum(); }
 
  protected:
-  // What an object has that is a handle of its owner's hold.
-  struct Handle {
-    QuorumClient* quorum;
-    QuorumTiming timing;
-    HoldShare share = {};         // What it has acquired.
-    Status refusal = Status::ok;  // Why it has no hold.
-  };
+  using Handle = QuorumRecord::Handle;
 
   // `record` is the object's own, and may be made after this.
   explicit QuorumLock(QuorumRecord& record) noexcept : record_(&record) {}
@@ -124,14 +116,7 @@ class QuorumLock {
 
   static constexpr Token no_token = Token::none();
 
-  // Through a handle. The machine's count may be what a callback has left of it, at the end of the call.
-  [[nodiscard]] Status acquire_shared(Duration wait, bool once) noexcept {
-    if (refused()) return handle_->refusal;
-    const Status status = once ? record_->try_acquire(&handle_->timing) : record_->acquire(wait, &handle_->timing);
-    if (status == Status::ok) handle_->share.count_in(hold().tally, record_->count());
-    hold().post_due();
-    return status;
-  }
+  // Through a handle.
   [[nodiscard]] Status release_shared(bool posted) noexcept {
     if (refused()) return handle_->refusal;
     const std::uint32_t count = record_->count();

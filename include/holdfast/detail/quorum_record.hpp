@@ -21,6 +21,13 @@ class QuorumEar;
 
 class QuorumRecord {
  public:
+  // What an object has that is a handle of its owner's hold.
+  struct Handle {
+    QuorumClient* quorum;
+    QuorumTiming timing;
+    HoldShare share = {};         // What it has acquired.
+    Status refusal = Status::ok;  // Why it has no hold.
+  };
   // As HoldRecord::Ways.
   struct Ways {
     Status (*draw_ordinal)(RandomSource& random, Token& token) noexcept = nullptr;
@@ -45,9 +52,10 @@ class QuorumRecord {
   [[nodiscard]] Status keep(const KeepOptions& options) noexcept;
   void tick() noexcept { keeping_.tick(); }
 
-  // `timing` is that of the handle; nullptr: the record's own.
-  [[nodiscard]] Status try_acquire(const QuorumTiming* timing) noexcept;
-  [[nodiscard]] Status acquire(Duration wait, const QuorumTiming* timing) noexcept;
+  // nullptr: of the object that has the record in itself, by the record's own timing. At the end somebody may be called who
+  // destroys the handle, and the record: neither is touched after that.
+  [[nodiscard]] Status try_acquire(Handle* handle) noexcept;
+  [[nodiscard]] Status acquire(Duration wait, Handle* handle) noexcept;
   [[nodiscard]] Status renew(Duration timeout) noexcept;
   [[nodiscard]] Status release() noexcept;
   Status post_release() noexcept;
@@ -55,7 +63,7 @@ class QuorumRecord {
   [[nodiscard]] std::uint32_t count() const noexcept { return machine_.count(); }
   // No call of it is in progress.
   [[nodiscard]] bool over() const noexcept { return task_.life().over(); }
-  // Posts so many releases. REQUIRES: over().
+  // Posts so many releases. REQUIRES: over(); one at least.
   void post_releases(std::uint32_t count) noexcept;
   [[nodiscard]] Status forget_loss() noexcept;
 
@@ -89,8 +97,8 @@ class QuorumRecord {
   // Sleeps until the task, or something that is kept, has something to do; not at all where that was not looked at before.
   void rest(QuorumEar* ear, bool& looked) noexcept;
   void give_up() noexcept;
-  [[nodiscard]] Status run_acquire(Instant deadline, Instant end, const QuorumTiming* timing) noexcept;
-  [[nodiscard]] Status end_acquire(Status status) noexcept;
+  [[nodiscard]] Status run_acquire(Instant deadline, Instant end, Handle* handle) noexcept;
+  [[nodiscard]] Status end_acquire(Status status, Handle* handle) noexcept;
   [[nodiscard]] Status start_renewal(Instant deadline) noexcept;
   [[nodiscard]] bool may_renew(Instant now) const noexcept;
   [[nodiscard]] bool kept() const noexcept { return keeping_.kept(machine_.timing().lock().automatic()); }
@@ -117,9 +125,11 @@ class OwnedQuorumHold : public QuorumRecord {
     tally.leave(share);
     post_due();
   }
-  // What handles that are gone have left to release: after the call, where one of its functions has destroyed a handle.
+  // What handles that are gone have left to release: after the call, where one of its functions has destroyed a handle. Where
+  // there is nothing, nobody is waited for.
   void post_due() noexcept {
-    if (over()) post_releases(tally.take_due());
+    if (!over()) return;
+    if (const std::uint32_t due = tally.take_due(); due != 0) post_releases(due);
   }
 
   HoldTally tally;
