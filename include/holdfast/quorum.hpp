@@ -134,11 +134,9 @@ class QuorumClient {
   class Turn {
    public:
     explicit Turn(const QuorumClient& quorum, const QuorumRecord* lock = nullptr) noexcept : quorum_(quorum) {
-      if (quorum.attachment_.keeper != nullptr) quorum.take_turn(lock);
+      quorum.take_turn(lock);
     }
-    ~Turn() {
-      if (quorum_.attachment_.keeper != nullptr) quorum_.give_turn();
-    }
+    ~Turn() { quorum_.give_turn(); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 

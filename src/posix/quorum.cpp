@@ -29,28 +29,28 @@ constexpr Duration idle_max = std::chrono::seconds(1);
 // ---- Whose turn it is --------------------------------------------------------------------------------------------
 
 void QuorumClient::take_turn(const QuorumRecord* lock) const noexcept {
+  if (attachment_.depth++ != 0 || attachment_.keeper == nullptr) return;
   if (random_.forked())
     attachment_.keeper = nullptr;  // The parent's.
-  else if (attachment_.depth++ == 0)
+  else
     attachment_.keeper->take(attachment_, lock);
 }
 
 void QuorumClient::give_turn() const noexcept {
+  if (--attachment_.depth != 0 || attachment_.keeper == nullptr) return;
   if (random_.forked())
     attachment_.keeper = nullptr;
-  else if (--attachment_.depth == 0)
+  else
     attachment_.keeper->give(attachment_);
 }
 
-// Holds are kept meanwhile, however long it takes. Who is called may destroy any lock.
+// Holds are kept meanwhile, however long it takes. Who is called may destroy any lock, and may start or stop the watchdog:
+// the calls that stand go on as the quorum's owner, whoever keeps it by then.
 void QuorumClient::call_back(void (*call)(void* context) noexcept, void* context) noexcept {
   const unsigned depth = attachment_.depth;
-  if (attachment_.keeper != nullptr && !random_.forked()) {
-    attachment_.depth = 0;
-    attachment_.keeper->give(attachment_);
-  }
+  attachment_.depth = 1;
+  give_turn();
   call(context);
-  if (attachment_.keeper == nullptr) return;
   take_turn(nullptr);
   attachment_.depth = depth;
 }

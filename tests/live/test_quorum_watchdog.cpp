@@ -351,6 +351,32 @@ TEST_ON_NODES(test_release_should_wait_for_a_call_in_progress_and_no_other_call_
   ends.join();
 }
 
+// The call that tells the loss goes on as the watchdog's quorum, and ends so.
+TEST_ON_NODES(test_watchdog_that_is_started_in_a_function_of_ours_should_keep_what_is_held_from_then_on, 3) {
+  struct World {
+    Quorum<3> quorum;
+    QuorumWatchdog watchdog;
+    Status started = Status::not_connected;
+  } world;
+  TEST_ASSERT_EQUAL(Status::ok, connect(world.quorum, brisk(nodes)));
+  RedlockMutex<3> first(world.quorum, "f", {.lease = 1s, .node_timeout = 900ms});
+  RedlockMutex<3> second(world.quorum, "s", timing);
+  TEST_ASSERT_EQUAL(Status::ok, first.keep({.keep = Keep::never,
+                                            .on_lost =
+                                                [](void* context) noexcept {
+                                                  auto& self = *static_cast<World*>(context);
+                                                  self.started = self.watchdog.start(self.quorum);
+                                                },
+                                            .context = &world}));
+  TEST_ASSERT_EQUAL(Status::ok, first.acquire(20s));
+  TEST_ASSERT_TRUE(comes([&] { return !first.held(); }));
+  TEST_ASSERT_EQUAL(Status::lock_lost, first.renew());
+  TEST_ASSERT_EQUAL(Status::ok, world.started);
+  TEST_ASSERT_EQUAL(Status::ok, second.acquire(20s));
+  TEST_ASSERT_TRUE(stays(second, 3 * lease / 2));
+  TEST_ASSERT_EQUAL(Status::ok, second.release());
+}
+
 // Without a sign of life it runs out, and with one it is kept; nor is it kept beyond max_hold.
 TEST_ON_NODES(test_liveness_and_max_hold_should_end_a_redlock, 3) {
   Guarded guarded(brisk(nodes));

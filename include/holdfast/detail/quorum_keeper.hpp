@@ -22,7 +22,7 @@ class QuorumKeeper {
     bool taken = false;              // It is the owner's turn.
     bool used = false;               // It is the keeper's turn, which is short: its thread waits for nothing meanwhile.
     bool awaited = false;            // The keeper came and found it taken.
-    unsigned depth = 0;              // The owner's: how many of its calls stand within each other.
+    unsigned depth = 0;  // The owner's: how many of its calls stand within each other, also where there is no keeper.
   };
   struct Table {
     // It is the owner's turn from here on. With a lock: none of that lock's functions is being called by the keeper, either.
