@@ -4,13 +4,16 @@
 #include "unity_style.hpp"
 
 #include <chrono>
+#include <deque>
 #include <string>
+#include <string_view>
 
 #include "holdfast/core/quorum_inquiry.hpp"
+#include "node_desk.hpp"
 #include "printers.hpp"
 
 using namespace holdfast;
-using namespace std::chrono_literals;
+using namespace holdfast::testing;
 
 static void setUp() {}
 static void tearDown() {}
@@ -38,6 +41,88 @@ void say(QuorumInfo::Node& node, Word word) {
 }
 
 constexpr NodeSet everybody = 0xffff;
+
+const std::string yes = ":1\r\n";
+const std::string no = ":0\r\n";
+// What lock_info.lua says of no key, and of a string.
+const std::string is_free = "*7\r\n" + bulk("none") + ":-2\r\n" + bulk("") + bulk("0") + ":0\r\n" + bulk("") + bulk("");
+std::string is_string(const char* text) {
+  return "*7\r\n" + bulk("string") + ":60000\r\n" + bulk(text) + bulk("1") + ":1\r\n" + bulk("") + bulk("");
+}
+
+// A driver of one inquiry, which decides nothing.
+struct Desk {
+  explicit Desk(std::size_t nodes = 3, const QuorumConfig& config = {}) : desks(nodes) {
+    roll.begin(nodes, config, now);
+    for (std::size_t node = 0; node < nodes; ++node) {
+      roll.attach(node, *desks[node].node);
+      roll.enter(node, desks[node].node->config());
+    }
+  }
+  void connect(std::size_t node, char run_id) {
+    desks[node].connect(run_id);
+    introduce(node);
+  }
+  // Its user may not ask it who it is.
+  void connect_anonymous(std::size_t node) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desks[node].poll());
+    desks[node].node->handle_connected(now);
+    desks[node].receive("+OK\r\n:7\r\n-NOPERM this user has no permissions to run the 'info' command\r\n");
+    TEST_ASSERT_TRUE(desks[node].node->handle_ready(now));
+    introduce(node);
+  }
+  void connect_all() {
+    for (std::size_t node = 0; node < desks.size(); ++node) connect(node, static_cast<char>('a' + node));
+  }
+  void introduce(std::size_t node) {
+    (void)roll.introduce(node, now);
+    desks[node].transmit();
+    desks[node].sent.clear();
+  }
+  void close(std::size_t node) {
+    desks[node].node->handle_closed(now, least);
+    roll.leave(node, Status::transport_closed);
+    dispatch(node);
+  }
+  // One turn. Those to which something was sent in it.
+  NodeSet turn() {
+    inquiry.hand_over(roll, connecting, this, now);
+    NodeSet asked = 0;
+    for (std::size_t node = 0; node < desks.size(); ++node) {
+      desks[node].transmit();
+      if (!desks[node].sent.empty()) asked = static_cast<NodeSet>(asked | node_bit(node));
+      desks[node].sent.clear();
+    }
+    return asked;
+  }
+  void answer(std::size_t node, std::string_view bytes) {
+    while (receive_piece(desks[node].node->session(), now, bytes)) dispatch(node);
+  }
+  void dispatch(std::size_t node) {
+    Reply reply;
+    while (desks[node].node->session().poll_reply(reply, now)) {
+      TEST_ASSERT_TRUE(reply.tag.requester == this);
+      taken = inquiry.take(node, reply.outcome, reply.nothing_ran, reply.value);
+    }
+  }
+  void give_up(Status why) {
+    for (NodeSet left = inquiry.give_up(roll, this, why, now); left != 0;
+         left = static_cast<NodeSet>(left & (left - 1)))
+      dispatch(static_cast<std::size_t>(__builtin_ctz(left)));
+    TEST_ASSERT_TRUE(inquiry.over());
+  }
+  Status conclude() { return inquiry.conclude(roll, now); }
+
+  std::deque<NodeDesk> desks;
+  VoterRoll::Voter voters[nodes_max];
+  VoterRoll roll{voters, nodes_max};
+  QuorumInquiry inquiry;
+  QuorumInfo info;
+  QuorumRelease release;
+  Instant now = start;
+  NodeSet connecting = 0;
+  bool taken = true;
+};
 
 }  // namespace
 
@@ -136,29 +221,146 @@ TEST(test_release_should_be_known_where_a_majority_confirms_it) {
 }
 
 TEST(test_each_node_should_be_asked_once_and_a_lost_answer_be_unknown) {
-  QuorumInquiry inquiry;
-  QuorumRelease release;
+  Desk desk(5);
+  QuorumInquiry& inquiry = desk.inquiry;
+  QuorumRelease& release = desk.release;
   TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_release(Key(ByteView("")), 3, release));
   TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_release(Key("k"), 0, release));
   TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_release(Key("k"), nodes_max + 1, release));
   TEST_ASSERT_TRUE(inquiry.over());
   TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), 5, release));
-  for (std::size_t node = 0; node < 4; ++node) {
-    TEST_ASSERT_TRUE((inquiry.to_ask() & node_bit(node)) != 0);
-    TEST_ASSERT_TRUE(inquiry.ask(node).count() == 4);
-  }
-  TEST_ASSERT_EQUAL(0b01111, inquiry.asked());
-  inquiry.refuse(4, Status::not_connected);
-  TEST_ASSERT_TRUE(inquiry.take(0, Status::ok, false, RespValue::make_integer(1)));
-  TEST_ASSERT_TRUE(inquiry.take(1, Status::ok, false, RespValue::make_integer(0)));
-  TEST_ASSERT_TRUE(inquiry.take(2, Status::timed_out, false, RespValue()));
+  for (std::size_t node = 0; node < 4; ++node) desk.connect(node, static_cast<char>('a' + node));
+  TEST_ASSERT_EQUAL(0b01111, desk.turn());  // The fifth is neither there nor on its way.
+  TEST_ASSERT_EQUAL(0, desk.turn());
+  desk.answer(0, yes);
+  desk.answer(1, no);
+  desk.desks[2].node->session().give_up(&desk, Status::timed_out, desk.now);
+  desk.dispatch(2);
+  TEST_ASSERT_TRUE(desk.taken);
   TEST_ASSERT_FALSE(inquiry.over());
-  TEST_ASSERT_FALSE(inquiry.take(3, Status::ok, false, RespValue::make_integer(7)));  // That was not asked for.
+  desk.answer(3, ":7\r\n");  // That was not asked for.
+  TEST_ASSERT_FALSE(desk.taken);
   TEST_ASSERT_TRUE(inquiry.over());
   TEST_ASSERT_EQUAL(0b00001, release.released);
   TEST_ASSERT_EQUAL(0b00010, release.free);
   TEST_ASSERT_EQUAL(0b01100, release.unknown);
   TEST_ASSERT_EQUAL(0b10000, release.refused);
+  TEST_ASSERT_EQUAL(Status::not_connected, release.nodes[4]);
   TEST_ASSERT_EQUAL(Status::protocol_error, release.nodes[3]);
-  TEST_ASSERT_EQUAL(Status::outcome_unknown, release.verdict());
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, desk.conclude());
+}
+
+TEST(test_node_that_is_on_its_way_should_be_waited_for) {
+  Desk desk;
+  desk.connect(0, 'a');
+  desk.connecting = 0b110;
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(Key("k"), 3, desk.info));
+  TEST_ASSERT_EQUAL(0b001, desk.turn());
+  desk.connect(1, 'b');
+  desk.connecting = 0;
+  TEST_ASSERT_EQUAL(0b010, desk.turn());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.info.nodes[2].status);
+  desk.answer(0, is_free);
+  desk.answer(1, is_free);
+  TEST_ASSERT_TRUE(desk.inquiry.over());
+  TEST_ASSERT_EQUAL(Status::ok, desk.conclude());
+  TEST_ASSERT_TRUE(desk.info.state == Possession::free);
+  TEST_ASSERT_EQUAL(0b100, desk.info.silent);
+}
+
+// Two addresses of one server say the same, and so do a server and its replica: that is one word.
+TEST(test_node_that_is_no_server_of_its_own_should_not_be_asked) {
+  enum class Way { twin, anonymous, replica };
+  for (const Way way : {Way::twin, Way::anonymous, Way::replica})
+    for (const bool asks : {true, false}) {
+      Desk desk;
+      desk.connect(0, 'a');
+      for (std::size_t node = 1; node < 3; ++node) {
+        if (way == Way::anonymous)
+          desk.connect_anonymous(node);
+        else
+          desk.connect(node, way == Way::twin ? 'a' : static_cast<char>('a' + node));
+        if (way == Way::replica) desk.roll.demote(node_bit(node), desk.now);
+      }
+      TEST_ASSERT_EQUAL(Status::ok, asks ? desk.inquiry.begin_info(Key("k"), 3, desk.info)
+                                         : desk.inquiry.begin_release(Key("k"), 3, desk.release));
+      TEST_ASSERT_EQUAL(0b001, desk.turn());
+      desk.answer(0, asks ? is_free : yes);
+      TEST_ASSERT_TRUE(desk.inquiry.over());
+      TEST_ASSERT_EQUAL(Status::no_quorum, desk.conclude());
+      const Status why = way == Way::twin      ? Status::same_machine
+                         : way == Way::replica ? Status::read_only
+                                               : Status::no_quorum;
+      for (std::size_t node = 1; node < 3; ++node)
+        TEST_ASSERT_EQUAL(why, asks ? desk.info.nodes[node].status : desk.release.nodes[node]);
+      TEST_ASSERT_EQUAL(asks ? 0 : 0b110, desk.release.refused);
+      TEST_ASSERT_EQUAL(asks ? 0b110 : 0, desk.info.silent);
+    }
+}
+
+// It may have forgotten the lock: that is judged by who may vote when the inquiry is over.
+TEST(test_free_of_a_node_that_may_not_vote_should_not_be_concluded_from) {
+  Desk desk(3, {.max_lease = 10min});
+  desk.connect_all();
+  TEST_ASSERT_EQUAL(0, desk.roll.voters(desk.now));
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(Key("k"), 3, desk.info));
+  TEST_ASSERT_EQUAL(0b111, desk.turn());
+  for (std::size_t node = 0; node < 3; ++node) desk.answer(node, is_free);
+  TEST_ASSERT_EQUAL(Status::no_quorum, desk.conclude());
+  TEST_ASSERT_EQUAL(0b111, desk.info.silent);
+  desk.now = desk.now + 20min;
+  TEST_ASSERT_EQUAL(Status::ok, desk.conclude());
+  TEST_ASSERT_EQUAL(0b111, desk.info.agreeing);
+}
+
+// A number may be a semaphore. What is not known to be none is not said of the node.
+TEST(test_node_whose_second_question_is_not_answered_should_be_silent) {
+  enum class Way { lost, cancelled, gone, silent_after, answered };
+  for (const Way way : {Way::lost, Way::cancelled, Way::gone, Way::silent_after, Way::answered}) {
+    Desk desk;
+    desk.connect_all();
+    TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(Key("k"), 3, desk.info));
+    TEST_ASSERT_EQUAL(0b111, desk.turn());
+    for (std::size_t node = 0; node < 2; ++node) desk.answer(node, is_string("17"));
+    desk.answer(2, is_string("somebody"));
+    if (way == Way::cancelled) {
+      desk.give_up(Status::cancelled);
+    } else if (way == Way::gone) {
+      for (std::size_t node = 0; node < 2; ++node) desk.close(node);
+      TEST_ASSERT_EQUAL(0, desk.turn());
+    } else {
+      TEST_ASSERT_EQUAL(0b011, desk.turn());
+      for (std::size_t node = 0; node < 2; ++node)
+        if (way == Way::lost) desk.close(node);
+      if (way == Way::silent_after) desk.give_up(Status::timed_out);
+      for (std::size_t node = 0; node < 2; ++node)
+        if (way == Way::answered) desk.answer(node, "*4\r\n:0\r\n:0\r\n" + bulk("") + ":0\r\n");
+    }
+    TEST_ASSERT_TRUE(desk.inquiry.over());
+    TEST_ASSERT_EQUAL(way == Way::answered ? Status::ok : Status::no_quorum, desk.conclude());
+    TEST_ASSERT_EQUAL(way == Way::answered ? 0 : 0b011, desk.info.silent);
+    TEST_ASSERT_EQUAL(way == Way::answered       ? Status::ok
+                      : way == Way::cancelled    ? Status::cancelled
+                      : way == Way::gone         ? Status::not_connected
+                      : way == Way::silent_after ? Status::timed_out
+                                                 : Status::transport_closed,
+                      desk.info.nodes[0].status);
+  }
+}
+
+// Who was not asked has done nothing; who was asked may have.
+TEST(test_release_that_is_given_up_should_tell_who_was_asked) {
+  Desk desk(5);
+  for (std::size_t node = 0; node < 4; ++node) desk.connect(node, static_cast<char>('a' + node));
+  desk.connecting = 0b10000;
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_release(Key("k"), 5, desk.release));
+  TEST_ASSERT_EQUAL(0b01111, desk.turn());
+  desk.answer(0, yes);
+  desk.give_up(Status::cancelled);
+  TEST_ASSERT_EQUAL(0b00001, desk.release.released);
+  TEST_ASSERT_EQUAL(0b01110, desk.release.unknown);
+  TEST_ASSERT_EQUAL(0b10000, desk.release.refused);
+  TEST_ASSERT_EQUAL(Status::cancelled, desk.release.nodes[1]);
+  TEST_ASSERT_EQUAL(Status::cancelled, desk.release.nodes[4]);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, desk.conclude());
 }

@@ -29,11 +29,13 @@ class QuorumClient;
 
 // The same of a quorum: all nodes are asked at once, and those that cannot be asked are passed over. What each has said stands in
 // `info`, also when there is no verdict. A node that may not vote, since it was started a moment ago, may have forgotten the
-// lock: what it holds counts, and that it is free there does not. Blocks for a connect timeout and a request timeout at most.
+// lock: what it holds counts, and that it is free there does not. A node that is no server of its own is not asked: a replica,
+// the same machine as another node, or one whose user may not ask who it is (ACL: +info); QuorumClient::error_text() names it.
+// Blocks for a connect timeout and a request timeout at most.
 // Errors: invalid_argument (the key), not_connected (connect() was not called before) and `info` is untouched; no_quorum: the state
 // is unknown; cancelled.
 [[nodiscard]] Status inspect(QuorumClient& quorum, Key key, QuorumInfo& info) noexcept;
-// Deletes the lock on every node, as above. Whoever held it by a majority has it no more once a majority has nothing of it.
+// Deletes the lock on every node that is asked, as above. Whoever held it by a majority has it no more once a majority has nothing of it.
 // Errors: as QuorumRelease::verdict(), and as above; outcome_unknown where it was cancelled in between.
 [[nodiscard]] Status force_release(QuorumClient& quorum, Key key, QuorumRelease& release) noexcept;
 

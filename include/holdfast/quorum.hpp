@@ -174,7 +174,8 @@ class QuorumClient {
   // With `cancellable` false cancel() does not end it: for loops that do not end by cancelled().
   void wait_until(Instant then, bool cancellable = true) noexcept;
   [[nodiscard]] Instant next_timeout() const noexcept;
-  [[nodiscard]] bool any_connecting() const noexcept;
+  // Nodes that are on their way.
+  [[nodiscard]] NodeSet connecting() const noexcept;
   [[nodiscard]] bool expects_bytes() const noexcept;
   [[nodiscard]] std::size_t index_of(const Node& node) const noexcept {
     return static_cast<std::size_t>(&node - nodes_);
@@ -193,7 +194,7 @@ class QuorumClient {
   void tend_holds() noexcept;
   void tell_holds() noexcept;
   // As many requests as it takes, until all nodes have answered or time is up.
-  void inquire(QuorumInquiry& inquiry) noexcept;
+  [[nodiscard]] Status inquire(QuorumInquiry& inquiry) noexcept;
 
   Node* nodes_;
   VoterRoll roll_;

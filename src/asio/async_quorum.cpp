@@ -83,10 +83,11 @@ std::size_t AsyncQuorumCore::index_of(const AsyncNode& node) const noexcept {
   return index;
 }
 
-bool AsyncQuorumCore::connecting() const noexcept {
-  for (const AsyncNode& node : nodes_)
-    if (node.connecting()) return true;
-  return false;
+NodeSet AsyncQuorumCore::connecting() const noexcept {
+  NodeSet connecting = 0;
+  for (std::size_t index = 0; index < size(); ++index)
+    if (nodes_[index].connecting()) connecting = static_cast<NodeSet>(connecting | node_bit(index));
+  return connecting;
 }
 
 NodeSet AsyncQuorumCore::ready() const noexcept {
@@ -202,7 +203,7 @@ void AsyncQuorumCore::work_connect() {
     connect_until_ = earlier(connect_until_, now() + connect_grace);
     sleep(*this, connect_until_);
   }
-  if (!connecting() || now() >= connect_until_) tell_connect(verdict);
+  if (connecting() == 0 || now() >= connect_until_) tell_connect(verdict);
 }
 
 void AsyncQuorumCore::tell_connect(Status status) {

@@ -31,8 +31,8 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   [[nodiscard]] ByteView error_text() noexcept { return roll_.write_text({text_, sizeof text_}, begin()); }
   // Of an executor that is none of this process's.
   [[nodiscard]] bool forked() const noexcept override { return nodes_.front().forked(); }
-  // A node is on its way to be ready.
-  [[nodiscard]] bool connecting() const noexcept;
+  // Nodes that are on their way to be ready.
+  [[nodiscard]] NodeSet connecting() const noexcept;
   [[nodiscard]] Instant request_deadline() const noexcept { return now() + nodes_.front().config().request_timeout; }
   // When an acquire that waits until then is over.
   [[nodiscard]] Instant end_of_wait(Instant deadline) const noexcept {

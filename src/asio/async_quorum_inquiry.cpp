@@ -27,8 +27,6 @@ void AsyncQuorumInquiry::start(QuorumInfo* info, QuorumRelease* release, Complet
                               : inquiry_.begin_release(key, core_->size(), *release);
   if (refused != Status::ok) return core_->complete(completion, refused);
   completion_ = &completion;
-  info_ = info;
-  release_ = release;
   core_->enter(place_);
   core_->clear_texts();
   core_->sleep(*this, core_->end_of_wait(now + core_->node(0).config().connect_timeout));
@@ -36,18 +34,8 @@ void AsyncQuorumInquiry::start(QuorumInfo* info, QuorumRelease* release, Complet
 }
 
 void AsyncQuorumInquiry::proceed() {
-  for (NodeSet left = inquiry_.to_ask(); left != 0; left = static_cast<NodeSet>(left & (left - 1))) {
-    const auto index = static_cast<std::size_t>(__builtin_ctz(left));
-    AsyncNode& node = core_->node(index);
-    if (node.ready()) {
-      Status status = core_->roll().excluded(index) ? Status::same_machine : Status::ok;
-      if (status == Status::ok) status = node.node().ask(inquiry_.ask(index), {.requester = this}, core_->now());
-      if (status != Status::ok) inquiry_.refuse(index, status);
-    } else if (!node.connecting()) {
-      inquiry_.refuse(index, Status::not_connected);
-    }
-  }
-  if (inquiry_.over()) finish();
+  inquiry_.hand_over(core_->roll(), core_->connecting(), this, core_->now());
+  if (inquiry_.over()) finish(false);
 }
 
 void AsyncQuorumInquiry::take_reply(std::size_t node, const Reply& reply) {
@@ -57,26 +45,20 @@ void AsyncQuorumInquiry::take_reply(std::size_t node, const Reply& reply) {
 }
 
 void AsyncQuorumInquiry::give_up(Status why) {
-  for (std::size_t index = 0; index < core_->size() && !inquiry_.over(); ++index) {
-    if ((inquiry_.asked() & node_bit(index)) != 0) {
-      core_->node(index).session().give_up(this, why, core_->now());
-      core_->node(index).dispatch();
-    }
-    // It was not asked, or is not asked once more.
-    if ((inquiry_.to_ask() & node_bit(index)) != 0) inquiry_.refuse(index, why);
-  }
+  for (NodeSet left = inquiry_.give_up(core_->roll(), this, why, core_->now()); left != 0;
+       left = static_cast<NodeSet>(left & (left - 1)))
+    core_->node(static_cast<std::size_t>(__builtin_ctz(left))).dispatch();
+  finish(why == Status::cancelled);
 }
 
-void AsyncQuorumInquiry::finish() {
+// What is known, and what was done, is not undone by a cancel.
+void AsyncQuorumInquiry::finish(bool cancelled) {
   Completion& completion = *completion_;
   completion_ = nullptr;
   place_.unlink();
   core_->sleep(*this, Instant::max());
-  if (info_ != nullptr) info_->judge(core_->roll().voters(core_->now()));
-  const Status verdict = info_ == nullptr                      ? release_->verdict()
-                         : info_->state != Possession::unknown ? Status::ok
-                                                               : Status::no_quorum;
-  core_->complete(completion, verdict);
+  const Status status = inquiry_.conclude(core_->roll(), core_->now());
+  core_->complete(completion, cancelled && status == Status::no_quorum ? Status::cancelled : status);
 }
 
 void AsyncQuorumInquiry::cancel() {
@@ -86,18 +68,11 @@ void AsyncQuorumInquiry::cancel() {
 }
 
 void AsyncQuorumInquiry::cancel_operation(Completion& completion) {
-  if (&completion != completion_) return;
-  give_up(Status::cancelled);
-  completion_ = nullptr;
-  place_.unlink();
-  core_->sleep(*this, Instant::max());
-  core_->complete(completion, Status::cancelled);
+  if (&completion == completion_) give_up(Status::cancelled);
 }
 
 void AsyncQuorumInquiry::wake(Instant) {
-  if (completion_ == nullptr) return;
-  give_up(Status::timed_out);
-  finish();
+  if (completion_ != nullptr) give_up(Status::timed_out);
 }
 
 }  // namespace holdfast

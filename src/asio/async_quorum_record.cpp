@@ -150,7 +150,7 @@ Status AsyncQuorumRecord::forget_loss() {
 // ---- What is in progress -----------------------------------------------------------------------------------------
 
 TaskFacts AsyncQuorumRecord::facts() {
-  TaskFacts facts = task_.facts(core_->connecting(), core_->now());
+  TaskFacts facts = task_.facts(core_->connecting() != 0, core_->now());
   if (machine_.has_output()) settle();
   const TaskStage stage = task_.life().stage();
   if (stage != TaskStage::idle && stage <= TaskStage::room && task_.wants_room()) {

@@ -135,6 +135,35 @@ Arguments QuorumInquiry::ask(std::size_t node) noexcept {
   return inquiry_.arguments();
 }
 
+void QuorumInquiry::hand_over(VoterRoll& roll, NodeSet connecting, void* requester, Instant now) noexcept {
+  for (NodeSet left = to_ask_; left != 0; left = static_cast<NodeSet>(left & (left - 1))) {
+    const auto node = static_cast<std::size_t>(__builtin_ctz(left));
+    Status status = Status::not_connected;
+    if (roll.introduced(node)) {
+      status = roll.witness(node, now);
+      if (status == Status::ok) status = roll.node(node).ask(ask(node), {.requester = requester}, now);
+    } else if ((connecting & node_bit(node)) != 0) {
+      continue;
+    }
+    if (status != Status::ok) refuse(node, status);
+  }
+}
+
+NodeSet QuorumInquiry::give_up(VoterRoll& roll, const void* requester, Status why, Instant now) noexcept {
+  for (std::size_t node = 0; node < roll.size(); ++node) {
+    if ((to_ask_ & node_bit(node)) != 0) refuse(node, why);
+    if ((open_ & node_bit(node)) != 0) roll.node(node).session().give_up(requester, why, now);
+  }
+  return open_;
+}
+
+Status QuorumInquiry::conclude(const VoterRoll& roll, Instant now) noexcept {
+  if (release_ != nullptr) return release_->verdict();
+  info_->judge(roll.voters(now));
+  return info_->state != Possession::unknown ? Status::ok : Status::no_quorum;
+}
+
+// Nothing that was asked of it is unanswered.
 void QuorumInquiry::refuse(std::size_t node, Status why) noexcept {
   end(node, why);
   if (release_ != nullptr) release_->refused = with(release_->refused, node);

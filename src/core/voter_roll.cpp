@@ -83,6 +83,13 @@ Electorate VoterRoll::repairers(Instant now) const noexcept {
   return {nodes, config_.max_lease};
 }
 
+Status VoterRoll::witness(std::size_t index, Instant now) const noexcept {
+  const RestartGuard::Verdict verdict = judge(voters_[index], now);
+  const bool own =
+      !excluded(index) && verdict != RestartGuard::Verdict::anonymous && verdict != RestartGuard::Verdict::replica;
+  return own ? Status::ok : status(index, now);
+}
+
 Status VoterRoll::verdict(Instant now) const noexcept {
   for (std::size_t index = 0; index < count_; ++index)
     if (voters_[index].twin != 0) return Status::same_machine;

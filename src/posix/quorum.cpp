@@ -150,7 +150,7 @@ Status QuorumClient::connect_all() noexcept {
       enough = true;
       until = earlier(until, now_ + connect_grace);
     }
-    if (!any_connecting() || now_ >= until || cancelled()) break;
+    if (connecting() == 0 || now_ >= until || cancelled()) break;
     wait_until(earlier(until, earlier(tend_next(), next_timeout())));
   }
   return cancel_.conclude(roll_.verdict(now_), false);
@@ -334,12 +334,14 @@ Instant QuorumClient::next_timeout() const noexcept {
   return next;
 }
 
-bool QuorumClient::any_connecting() const noexcept {
+NodeSet QuorumClient::connecting() const noexcept {
+  NodeSet found = 0;
   for (std::size_t index = 0; index < nodes(); ++index) {
     const Connection& connection = nodes_[index].connection;
-    if (connection.socket() >= 0 ? !roll_.introduced(index) : connection.dialer().hopeful(now_)) return true;
+    if (connection.socket() >= 0 ? !roll_.introduced(index) : connection.dialer().hopeful(now_))
+      found = static_cast<NodeSet>(found | node_bit(index));
   }
-  return false;
+  return found;
 }
 
 bool QuorumClient::expects_bytes() const noexcept {

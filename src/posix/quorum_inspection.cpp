@@ -5,7 +5,7 @@
 
 namespace holdfast {
 
-void QuorumClient::inquire(QuorumInquiry& inquiry) noexcept {
+Status QuorumClient::inquire(QuorumInquiry& inquiry) noexcept {
   struct Asker : Asking {
     Asker(QuorumClient& asking_quorum, QuorumInquiry& asked) noexcept
         : Asking(take_reply), quorum(&asking_quorum), inquiry(&asked) {}
@@ -26,30 +26,19 @@ void QuorumClient::inquire(QuorumInquiry& inquiry) noexcept {
     if (now_ >= end || cancelled()) break;
     move();
     tend_due();
-    for (NodeSet left = inquiry.to_ask(); left != 0; left = static_cast<NodeSet>(left & (left - 1))) {
-      const auto index = static_cast<std::size_t>(__builtin_ctz(left));
-      Connection& connection = nodes_[index].connection;
-      if (roll_.introduced(index)) {
-        Status status = roll_.excluded(index) ? Status::same_machine : Status::ok;
-        if (status == Status::ok) status = connection.ask(inquiry.ask(index), {.requester = &asker}, now_);
-        if (status != Status::ok) inquiry.refuse(index, status);
-      } else if (connection.socket() < 0 && !connection.dialer().hopeful(now_)) {
-        inquiry.refuse(index, Status::not_connected);
-      }
-    }
+    inquiry.hand_over(roll_, connecting(), &asker, now_);
     transmit_all();
   }
   const Status why = cancelled() ? Status::cancelled : Status::timed_out;
-  for (std::size_t index = 0; index < nodes() && !inquiry.over(); ++index) {
-    if ((inquiry.asked() & node_bit(index)) != 0) {
-      nodes_[index].connection.session().give_up(&asker, why, now_);
-      dispatch(nodes_[index]);
-    }
-    // It was not asked, or is not asked once more.
-    if ((inquiry.to_ask() & node_bit(index)) != 0) inquiry.refuse(index, why);
-  }
+  for (NodeSet left = inquiry.give_up(roll_, &asker, why, now_); left != 0;
+       left = static_cast<NodeSet>(left & (left - 1)))
+    dispatch(nodes_[static_cast<std::size_t>(__builtin_ctz(left))]);
   asking_ = nullptr;
+  // What is known, and what was done, is not undone by a cancel.
+  Status status = inquiry.conclude(roll_, now_);
+  status = cancel_.conclude(status, status != Status::no_quorum);
   tell_holds();
+  return status;
 }
 
 Status inspect(QuorumClient& quorum, Key key, QuorumInfo& info) noexcept {
@@ -57,10 +46,7 @@ Status inspect(QuorumClient& quorum, Key key, QuorumInfo& info) noexcept {
   QuorumInquiry inquiry;
   if (const Status status = quorum.begin(); status != Status::ok) return status;
   if (const Status status = inquiry.begin_info(key, quorum.nodes(), info); status != Status::ok) return status;
-  quorum.inquire(inquiry);
-  info.judge(quorum.roll_.voters(quorum.now_));
-  return quorum.cancel_.conclude(info.state != Possession::unknown ? Status::ok : Status::no_quorum,
-                                 info.state != Possession::unknown);
+  return quorum.inquire(inquiry);
 }
 
 Status force_release(QuorumClient& quorum, Key key, QuorumRelease& release) noexcept {
@@ -68,9 +54,7 @@ Status force_release(QuorumClient& quorum, Key key, QuorumRelease& release) noex
   QuorumInquiry inquiry;
   if (const Status status = quorum.begin(); status != Status::ok) return status;
   if (const Status status = inquiry.begin_release(key, quorum.nodes(), release); status != Status::ok) return status;
-  quorum.inquire(inquiry);
-  // What was done is not undone by a cancel.
-  return quorum.cancel_.conclude(release.verdict(), release.verdict() != Status::no_quorum);
+  return quorum.inquire(inquiry);
 }
 
 }  // namespace holdfast

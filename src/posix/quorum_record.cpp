@@ -136,7 +136,7 @@ void QuorumRecord::tell() noexcept {
 // ---- Commands ----------------------------------------------------------------------------------------------------
 
 TaskFacts QuorumRecord::facts(const QuorumEar* ear) noexcept {
-  TaskFacts facts = task_.facts(quorum_->any_connecting(), quorum_->now_);
+  TaskFacts facts = task_.facts(quorum_->connecting() != 0, quorum_->now_);
   if (machine_.has_output()) settle();
   facts.cancelled = quorum_->cancelled();
   if (ear == nullptr) return facts;

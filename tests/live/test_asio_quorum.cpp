@@ -207,13 +207,28 @@ TEST_ON_NODES(test_inquiry_should_say_what_silent_nodes_leave_unknown, 3) {
   inquiry.async_inspect(info, outcome.handler());
   TEST_ASSERT_EQUAL(Status::no_quorum, side.wait(outcome));
   TEST_ASSERT_TRUE(info.state == Possession::unknown && info.silent == 0b011);
+  TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
   inquiry.async_force_release(release, outcome.handler());
   TEST_ASSERT_EQUAL(Status::outcome_unknown, side.wait(outcome));
-  TEST_ASSERT_EQUAL(0b011, static_cast<int>(release.unknown | release.refused));
+  TEST_ASSERT_EQUAL(0b011, release.unknown);
   TEST_ASSERT_EQUAL(0b100, release.free);
+  // What was known by then, and done, stands.
+  TEST_ASSERT_TRUE(side.comes([&] { return side.quorum->voters() == 0b111; }));
+  inquiry.async_inspect(info, outcome.handler());
+  TEST_ASSERT_TRUE(side.comes([&] { return info.nodes[2].status == Status::ok; }));
+  inquiry.cancel();
+  TEST_ASSERT_EQUAL(Status::cancelled, side.wait(outcome));
+  TEST_ASSERT_EQUAL(0b011, info.silent);
+  TEST_ASSERT_EQUAL(0b100, info.differing);
+  inquiry.async_force_release(release, outcome.handler());
+  TEST_ASSERT_TRUE(side.comes([&] { return release.free == 0b100; }));
+  inquiry.cancel();
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, side.wait(outcome));
+  TEST_ASSERT_EQUAL(0b011, release.unknown);
   inquiry.async_inspect(info, outcome.handler());
   inquiry.cancel();
   TEST_ASSERT_EQUAL(Status::cancelled, side.wait(outcome));
+  TEST_ASSERT_EQUAL(0b111, info.silent);
   {
     AsyncQuorumInquiry gone(*side.quorum, "k");
     gone.async_inspect(info, outcome.handler());

@@ -2,6 +2,7 @@
 //
 // Who holds a lock by a majority, and taking it away on all nodes, whatever becomes of some of them.
 #include <string>
+#include <thread>
 
 #include "holdfast/inspection.hpp"
 #include "live_nodes.hpp"
@@ -110,4 +111,37 @@ TEST_ON_NODES(test_forced_release_should_be_told_by_node_and_by_majority, 3) {
   for (std::size_t node = 0; node < 2; ++node) nodes[node].resume();
   TEST_ASSERT_EQUAL(0b011, release.unknown);
   TEST_ASSERT_EQUAL(Status::timed_out, release.nodes[0]);
+}
+
+// What was known by then, and done, stands.
+TEST_ON_NODES(test_cancelled_inspection_should_tell_what_is_known_and_a_cancelled_release_what_was_done, 3) {
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
+  await_voters(quorum, 0b111);
+  nodes[2].command("SET k ours PX 60000");
+  for (std::size_t node = 0; node < 2; ++node) nodes[node].pause();
+  const auto cancelled_once = [&](auto&& asked) {
+    return std::thread([&quorum, asked] {
+      if (comes(asked)) quorum.cancel();
+    });
+  };
+  const long before = nodes[2].calls("eval");
+  QuorumInfo info;
+  std::thread first = cancelled_once([&] { return nodes[2].calls("eval") > before; });
+  const Status inspected = inspect(quorum, Key("k"), info);
+  first.join();
+  QuorumRelease release;
+  std::thread second = cancelled_once([&] { return nodes[2].command("EXISTS k") == "0"; });
+  const Status released = force_release(quorum, Key("k"), release);
+  second.join();
+  for (std::size_t node = 0; node < 2; ++node) nodes[node].resume();
+  TEST_ASSERT_EQUAL(Status::cancelled, inspected);
+  TEST_ASSERT_EQUAL(0b011, info.silent);
+  TEST_ASSERT_EQUAL(0b100, info.differing);
+  TEST_ASSERT_EQUAL(Status::cancelled, info.nodes[0].status);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, released);
+  TEST_ASSERT_EQUAL(0b011, release.unknown);
+  TEST_ASSERT_EQUAL(0b100, release.released);
+  TEST_ASSERT_EQUAL(Status::cancelled, release.nodes[0]);
+  TEST_ASSERT_EQUAL(Status::ok, inspect(quorum, Key("k"), info));  // The cancel was taken.
 }

@@ -31,7 +31,7 @@ class AsyncQuorumInquiry : private OperationOwner, private Sleeper {
  public:
   // The key's bytes are copied.
   AsyncQuorumInquiry(AsyncQuorum& quorum, BytesArgument key);
-  // Completes what waits with Status::cancelled.
+  // cancel().
   ~AsyncQuorumInquiry() override;
 
   // Takes a connect timeout and a request timeout at most. Errors: as inspect() of a quorum; too_many_requests while another
@@ -44,7 +44,7 @@ class AsyncQuorumInquiry : private OperationOwner, private Sleeper {
         },
         token);
   }
-  // Errors: as force_release() of a quorum, and as above. Cancelled, it may have been done.
+  // Errors: as force_release() of a quorum, and as above.
   template <class Token>
   auto async_force_release(QuorumRelease& release, Token&& token) {
     return asio::async_initiate<Token, void(std::error_code)>(
@@ -53,7 +53,7 @@ class AsyncQuorumInquiry : private OperationOwner, private Sleeper {
         },
         token);
   }
-  // Completes the operation that waits with Status::cancelled.
+  // Ends the operation that waits: by what the answers until then come to, or, where that is nothing, by Status::cancelled.
   void cancel();
 
   [[nodiscard]] asio::any_io_executor get_executor() const noexcept { return loop().executor(); }
@@ -67,15 +67,13 @@ class AsyncQuorumInquiry : private OperationOwner, private Sleeper {
   void proceed();
   void take_reply(std::size_t node, const Reply& reply);
   void give_up(Status why);
-  void finish();
+  void finish(bool cancelled);
   void cancel_operation(Completion& completion) final;
   void wake(Instant now) final;
 
   std::shared_ptr<AsyncQuorumCore> core_;
   BoundedText<key_size_max> key_;
   QuorumInquiry inquiry_;
-  QuorumInfo* info_ = nullptr;
-  QuorumRelease* release_ = nullptr;
   Completion* completion_ = nullptr;
   LinkedPlace<AsyncQuorumInquiry> place_{this};  // Among those of the quorum that wait.
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// QuorumInquiry asks all nodes of a quorum about one lock, or takes it away there: which node is to be asked what, what each
-// has said, and what a majority of all configured nodes says. It does no I/O. inspection.hpp says what each question does.
+// QuorumInquiry asks all nodes of a quorum about one lock, or takes it away there: which node is to be asked what, which one's
+// word counts, what each has said, and what a majority of all configured nodes says. A driver calls hand_over() in each of its
+// turns until it is over(), or give_up(), and then conclude(). It does no I/O. inspection.hpp says what each question does.
 //
 // Not thread-safe: one owner. No heap.
 #pragma once
@@ -11,6 +12,7 @@
 
 #include "holdfast/core/inquiry.hpp"
 #include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/core/voter_roll.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/status.hpp"
 
@@ -73,30 +75,31 @@ class QuorumInquiry {
   [[nodiscard]] Status begin_release(Key key, std::size_t count, QuorumRelease& release) noexcept;
 
   // A. Questions.
-  // Nodes that are to be asked now,
-  [[nodiscard]] NodeSet to_ask() const noexcept { return to_ask_; }
-  // and those whose answer is to come.
-  [[nodiscard]] NodeSet asked() const noexcept { return static_cast<NodeSet>(open_ & ~to_ask_); }
   [[nodiscard]] bool over() const noexcept { return open_ == 0; }
 
   // C. Inputs.
-  // The request for this node, which is sent now: or refuse() follows. A view until the next call.
-  [[nodiscard]] Arguments ask(std::size_t node) noexcept;
-  // It cannot be asked. REQUIRES: nothing that was asked of it is unanswered.
-  void refuse(std::size_t node, Status why) noexcept;
-  // What became of the request. False: it has another shape than was asked for.
+  // Asks whom there is to ask, as `requester`. `connecting` are those that are waited for; who is neither there nor on its way is
+  // passed over, and so is who is no witness.
+  void hand_over(VoterRoll& roll, NodeSet connecting, void* requester, Instant now) noexcept;
+  // What became of a request. False: it has another shape than was asked for.
   [[nodiscard]] bool take(std::size_t node, Status outcome, bool nothing_ran, const RespValue& reply) noexcept;
+  // It is waited for no longer: nobody is asked any more. The nodes whose replies are to be polled now: then it is over.
+  [[nodiscard]] NodeSet give_up(VoterRoll& roll, const void* requester, Status why, Instant now) noexcept;
+  // What it has come to: the verdict of inspection.hpp. REQUIRES: over().
+  [[nodiscard]] Status conclude(const VoterRoll& roll, Instant now) noexcept;
 
  private:
   void begin(Key key, std::size_t count) noexcept;
   void prepare(std::size_t node) noexcept;
+  [[nodiscard]] Arguments ask(std::size_t node) noexcept;
+  void refuse(std::size_t node, Status why) noexcept;
   void end(std::size_t node, Status status) noexcept;
 
   Key key_;
   QuorumInfo* info_ = nullptr;
   QuorumRelease* release_ = nullptr;
-  NodeSet open_ = 0;
-  NodeSet to_ask_ = 0;
+  NodeSet open_ = 0;     // Of these more is to come;
+  NodeSet to_ask_ = 0;   // those of them are to be asked.
   NodeSet further_ = 0;  // The node is asked once more.
   bool released_ = false;
   Inquiry inquiry_;  // Of the node that asks or answers now.

@@ -52,6 +52,9 @@ class VoterRoll {
   [[nodiscard]] bool introduced(std::size_t index) const noexcept { return voters_[index].introduced; }
   // Its connection leads to a machine that has a vote already.
   [[nodiscard]] bool excluded(std::size_t index) const noexcept { return voters_[index].twin != 0; }
+  // Whether what an introduced node says of locks counts beside the words of the others. Not that of one that is no server of its
+  // own, as far as is known: same_machine, read_only (a replica), or no_quorum (it does not say who it is).
+  [[nodiscard]] Status witness(std::size_t index, Instant now) const noexcept;
   // Who answers there: RestartGuard::server().
   [[nodiscard]] std::uint32_t server(std::size_t index) const noexcept { return voters_[index].place.guard.server(); }
   [[nodiscard]] NodeSet voters(Instant now) const noexcept;
