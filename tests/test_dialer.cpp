@@ -218,6 +218,20 @@ TEST(test_a_new_question_should_add_no_more_to_the_attempt_than_the_resolver_too
   TEST_ASSERT_EQUAL(began + timeout + 700ms, desk.dialer.attempt_deadline());
 }
 
+TEST(test_known_addresses_should_have_their_time_after_a_resolver_that_found_nothing) {
+  Desk desk(1, true);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(0, desk.now, most);
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.now = desk.now + timeout + 1s;
+  desk.dialer.handle_resolved(0, desk.now, most);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_TRUE(desk.dialer.poll_timeout() == desk.now + timeout);
+}
+
 TEST(test_a_known_address_that_is_silent_should_lead_to_a_new_question_in_the_next_attempt) {
   Desk desk(0, true);
   TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());

@@ -210,7 +210,8 @@ inline constexpr std::size_t addresses_max = 8;           // Cached results of o
 // One of several addresses is given so long at least before the next is tried: a round trip around the world.
 inline constexpr Duration address_timeout_min = 100ms;
 inline constexpr std::size_t url_size_max = 2048;
-// Sentinels of one service. Five survive two failures; each of them costs an attempt its share of the time.
+// Sentinels of one service. One that answers is enough to find the master; each that is silent costs an attempt its share of the
+// time.
 inline constexpr std::size_t sentinels_max = 9;
 inline constexpr std::size_t sentinel_hosts_size_max = 1023;  // All of them as one text.
 inline constexpr std::size_t sentinel_host_size_max =
@@ -223,6 +224,10 @@ static_assert(master_search_size < host_size_max, "it stands where a host does")
 inline constexpr std::uint16_t sentinel_port_default = 26379;
 static_assert(sentinel_hosts_size_max >= sentinels_max * (39 + 2 + 6 + 1), "IPv6 addresses with ports must fit");
 inline constexpr int database_max = 65535;
+
+// Of what failed last on a connection, in words: the server's, or ours. Longer ones are cut.
+inline constexpr std::size_t failure_text_size_max = 160;
+static_assert(failure_text_size_max <= UINT8_MAX, "its size is kept in a byte");
 
 // ---- Words for what has no limit ----
 // The `wait` of an acquire that has no end.

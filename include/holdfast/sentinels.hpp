@@ -17,9 +17,10 @@
 // say of itself that it is a master; if not, the next sentinel is asked. A connection that is lost, or a request that is refused
 // since the server has become a replica, leads to the next question. What a fail-over does to holds is in proto/topology.md.
 //
-// Errors of connecting, where it failed with all of them: unknown_service: one that answered does not know the service; read_only:
-// the server that was named is a replica; no_permission: it does not tell what it is, since its user may not run INFO; or as
-// without sentinels. error_text() names the sentinel.
+// Errors of connecting, where it failed with all of them: unknown_service: none knows the service; read_only: the server that was
+// named is a replica; no_permission: it does not tell what it is, since its user may not run INFO; or as without sentinels. What
+// ends a wait, as unknown_service and a wrong password do, is told only where all of them ended so: one sentinel that is mistaken
+// ends no wait while another may come back. error_text() says what was wrong, and with which sentinel.
 //
 // Thread rule: clients of different threads may share one that does not change. No heap.
 #pragma once
@@ -61,6 +62,8 @@ class Sentinels {
     // A literal address as bytes. False: it is none.
     bool (*literal)(const char* host, std::uint16_t port, SocketAddress& address) noexcept;
     ConfigProblem (*validate)(const ClientConfig& config) noexcept;
+    // Tells services apart: a number of the name and of the sentinels, whatever their order. Not 0.
+    std::uint64_t (*number)(const SentinelConfig& config) noexcept;
     // Of a URL. Returns what is wrong, or nullptr.
     const char* (*parse)(ByteView url, Sentinels& sentinels, ClientConfig& config) noexcept;
   };

@@ -84,7 +84,7 @@ Instant Dialer::poll_timeout() const noexcept {
 
 void Dialer::handle_resolved(std::uint8_t count, Instant now, std::uint16_t random) noexcept {
   HOLDFAST_ASSERT(count <= addresses_max && (count == 0 || takes_addresses()));
-  asking_ = false;
+  asking_ = stale_ = false;
   if (count != 0) {
     address_count_ = count;
     address_ = 0;
@@ -93,10 +93,10 @@ void Dialer::handle_resolved(std::uint8_t count, Instant now, std::uint16_t rand
   // Too late for its attempt, in time for the next, which is due. Where that fails, too, the pauses go on growing.
   if (state_ == DialState::waiting && count != 0) next_ = Instant();
   if (state_ != DialState::resolving) return;
+  attempt_deadline_ = attempt_deadline_ + (now - address_deadline_);  // The resolver's time is not the attempt's.
   if (count != 0) {
     fresh_ = true;
     untried_ = count;
-    attempt_deadline_ = attempt_deadline_ + (now - address_deadline_);  // The resolver's time is not the attempt's.
   } else if (untried_ == 0) {
     return fail(address_count_ == 0 ? Status::name_not_resolved : failure_, now, random);
   }
@@ -141,14 +141,32 @@ void Dialer::handle_closed(Status why, bool used, Instant now, std::uint16_t ran
   delay_ = reconnect_delay_min / 2;
 }
 
-void Dialer::go_to(Instant now, Instant deadline) noexcept {
+void Dialer::go_to(bool known, Instant now, Instant deadline) noexcept {
   HOLDFAST_ASSERT(state_ == DialState::elsewhere || due(now));
   attempt_deadline_ = deadline;
-  address_count_ = address_ = untried_ = 0;
+  address_count_ = untried_ = known ? 1 : 0;
+  address_ = 0;
   moves_ = static_cast<std::uint8_t>(moves_ + addresses_max);
   named_ = guided_ = true;
-  fresh_ = exhausted_ = asking_ = false;
-  resolve(now);
+  fresh_ = known;
+  exhausted_ = false;
+  stale_ = asking_;
+  state_ = DialState::next;
+  if (known) return;
+  failure_ = Status::name_not_resolved;
+  state_ = DialState::elsewhere;
+  if (stale_) return;
+  // As if it had been asked for when it would have to answer at once to leave the host what is left until the deadline.
+  attempt_deadline_ = now + connect_timeout_;
+  resolve(attempt_deadline_ - (deadline - now));
+}
+
+bool Dialer::go_on_here(Instant now) noexcept {
+  HOLDFAST_ASSERT(state_ == DialState::elsewhere);
+  if (untried_ == 0 || now >= attempt_deadline_) return false;
+  address_ = static_cast<std::uint8_t>(address_count_ - untried_);
+  state_ = DialState::next;
+  return true;
 }
 
 // An address has failed: on to the next, to a new question for the name, or to the end of the attempt.

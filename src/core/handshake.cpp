@@ -129,10 +129,7 @@ void Handshake::read_identity(const RespValue& value) noexcept {
   }
   (void)read_decimal(uptime, UINT64_MAX / 2, identity_.uptime_seconds);
   if (replication_id.size() == run_id_size) identity_.replication_id = read_hexadecimal(replication_id);
-  if (!standing.empty()) {
-    identity_.standing_first = standing[0];
-    identity_.standing_last = standing.end()[-1];
-  }
+  identity_.take_standing(standing);
   identity_.is_valkey = !valkey_version.empty();
   identity_.version = read_version(identity_.is_valkey ? valkey_version : redis_version);
   if (!settings_.native_delete) return;

@@ -6,9 +6,12 @@
 
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/core/node.hpp"
+#include "holdfast/core/wait_plan.hpp"
 #include "holdfast/proto/decimal.hpp"
 #include "holdfast/proto/server_error.hpp"
 #include "holdfast/sentinels.hpp"
+#include "place_number.hpp"
+#include "text_writer.hpp"
 
 namespace holdfast {
 
@@ -32,32 +35,6 @@ bool is_silence(Status status) noexcept {
   return status == Status::connect_failed || status == Status::name_not_resolved || status == Status::timed_out ||
          status == Status::transport_closed || status == Status::not_connected || status == Status::system_error;
 }
-
-// As much of a sentence as fits.
-class Sentence {
- public:
-  Sentence& add(ByteView text) noexcept {
-    const std::size_t left = sizeof bytes_ - size_;
-    const std::size_t size = text.size() < left ? text.size() : left;
-    if (size != 0) std::memcpy(bytes_ + size_, text.data(), size);
-    size_ += size;
-    return *this;
-  }
-  Sentence& add_address(ByteView host, std::uint16_t port) noexcept {
-    char digits[decimal_size_max];
-    const char* const end = write_decimal(digits, std::uint64_t{port});
-    const bool bracketed = host.find(":") != SIZE_MAX;
-    return add(bracketed ? "[" : "")
-        .add(host)
-        .add(bracketed ? "]:" : ":")
-        .add({digits, static_cast<std::size_t>(end - digits)});
-  }
-  [[nodiscard]] ByteView view() const noexcept { return {bytes_, size_}; }
-
- private:
-  std::size_t size_ = 0;
-  char bytes_[160];
-};
 
 }  // namespace
 
@@ -88,6 +65,14 @@ bool SentinelConfig::at(std::size_t index, ByteView& host, std::uint16_t& port) 
   host = name;
   port = static_cast<std::uint16_t>(number);
   return true;
+}
+
+std::uint64_t MasterSearch::number(const SentinelConfig& config) noexcept {
+  std::uint64_t sum = PlaceNumber().add(config.service.view()).add('\2').get();
+  ByteView host;
+  std::uint16_t port = 0;
+  for (std::size_t index = 0; config.at(index, host, port); ++index) sum += PlaceNumber().add(host, port).get();
+  return sum != 0 ? sum : 1;
 }
 
 ConfigProblem MasterSearch::validate(const ClientConfig& config) noexcept {
@@ -134,12 +119,15 @@ Status MasterSearch::read_role(const RespValue& value) noexcept {
   if (value.is(RespKind::error)) return classify_error(value.text()).status;
   if (!value.is(RespKind::array) || value.count() != 6 || !value.at(5).is(RespKind::bulk))
     return Status::protocol_error;
-  const ByteView standing = value.at(5).text();
-  const auto ends = [standing](ByteView role) {
-    return standing.size() >= role.size() && standing.slice(standing.size() - role.size()) == role;
-  };
-  if (ends("master")) return Status::ok;
-  return ends("slave") ? Status::read_only : Status::no_permission;
+  ServerIdentity identity;
+  identity.take_standing(value.at(5).text());
+  switch (identity.standing()) {
+    case ServerStanding::master:
+    case ServerStanding::successor: return Status::ok;
+    case ServerStanding::replica: return Status::read_only;
+    case ServerStanding::unknown: break;
+  }
+  return Status::no_permission;
 }
 
 // ---- The handshake -----------------------------------------------------------------------------------------------
@@ -170,8 +158,8 @@ Status MasterSearch::judge(Interview& self, const RespValue& value) noexcept {
 // Who follows a master has lost it.
 void MasterSearch::doubt(Session& session, Status status) noexcept {
   if (status != Status::read_only && status != Status::stale_replica) return;
-  Sentence text;
-  session.fail(status, text.add(session.failure_text()).view());
+  char space[failure_text_size_max];
+  session.fail(status, TextWriter({space, sizeof space}).add(session.failure_text()).view());
 }
 
 // ---- An attempt --------------------------------------------------------------------------------------------------
@@ -200,42 +188,44 @@ void MasterSearch::steer(Node& node, Instant now, std::uint16_t random) noexcept
 
 void MasterSearch::steer(Instant now, std::uint16_t random) noexcept {
   Dialer& dialer = node_->dialer();
+  Instant end = dialer.attempt_deadline() + rest_;  // The attempt's.
   if (dialer.due(now)) {
-    begin(now);
+    end = begin(now);
   } else if (dialer.state() != DialState::elsewhere) {
     return;
   } else if (stage_ == Stage::named) {
-    stage_ = Stage::master;
     judged_ = false;
-    const KeptConfig& config = node_->config();
-    node_->session().configure({.user = config.user.view(),
-                                .password = config.password.view(),
-                                .client_name = config.client_name.view(),
-                                .stall_timeout = config.stall_timeout,
-                                .database = config.database,
-                                .native_delete = config.native_delete,
-                                .interview = this});
-    return go_to(now, left_ + std::size_t{1}, random);
+    stage_ = Stage::master;
+    if (host_number() != silent_master_) {
+      configure_session();
+      return go_to(now, end, left_ + std::size_t{1});
+    }
   } else {
     note_failure();
+    judged_ = false;
+    if (dialer.go_on_here(now)) return node_->session().clear_failure_text();
+    if (stage_ == Stage::master && is_silence(dialer.failure())) silent_master_ = host_number();
   }
-  if (left_ == 0 || now >= deadline_) return give_up(now, random);
-  ask_next(now, random);
+  if (left_ == 0 || now >= end) return give_up(now, random);
+  ask_next(now, end, random);
 }
 
-void MasterSearch::begin(Instant now) noexcept {
+Instant MasterSearch::begin(Instant now) noexcept {
   const SentinelConfig& config = node_->config().sentinels->config();
   const auto count = static_cast<std::uint8_t>(config.count());
-  deadline_ = now + node_->config().connect_timeout;
-  failure_ = Status::ok;
+  failure_ = passing_ = Status::ok;
+  silent_master_ = 0;
   left_ = count;
   next_ = sentinel_ < count ? sentinel_ : std::uint8_t{0};
+  return now + node_->config().connect_timeout;
 }
 
 void MasterSearch::note_failure() noexcept {
   const Status status = node_->dialer().failure();
-  if (failure_ != Status::ok && is_silence(status) && !is_silence(failure_)) return;
-  fail(status);
+  const bool telling = failure_ == Status::ok || !is_silence(status) || is_silence(failure_);
+  if (telling) fail(status);
+  // Of these, too, who answered tells more.
+  if (worth_waiting(status) && (passing_ == Status::ok || telling)) passing_ = status;
 }
 
 void MasterSearch::fail(Status status) noexcept {
@@ -245,14 +235,24 @@ void MasterSearch::fail(Status status) noexcept {
   failed_judged_ = judged_;
 }
 
-// What is left of the time, shared with so many hosts that may follow: a silent one leaves time for them.
-Instant MasterSearch::share(Instant now, std::size_t hosts) const noexcept {
-  Duration part = (deadline_ - now) / static_cast<std::int64_t>(hosts);
-  if (part < address_timeout_min) part = address_timeout_min;
-  return earlier(now + part, deadline_);
+// For who is asked at this stage.
+void MasterSearch::configure_session() noexcept {
+  const KeptConfig& config = node_->config();
+  SessionSettings settings = {
+      .client_name = config.client_name.view(), .stall_timeout = config.stall_timeout, .interview = this};
+  if (stage_ == Stage::sentinel) {
+    settings.user = config.sentinels->config().user.view();
+    settings.password = config.sentinels->config().password.view();
+  } else {
+    settings.user = config.user.view();
+    settings.password = config.password.view();
+    settings.database = config.database;
+    settings.native_delete = config.native_delete;
+  }
+  node_->session().configure(settings);
 }
 
-void MasterSearch::ask_next(Instant now, std::uint16_t random) noexcept {
+void MasterSearch::ask_next(Instant now, Instant end, std::uint16_t random) noexcept {
   const SentinelConfig& config = node_->config().sentinels->config();
   sentinel_ = next_;
   next_ = next_ + 1U < config.count() ? static_cast<std::uint8_t>(next_ + 1) : std::uint8_t{0};
@@ -268,15 +268,18 @@ void MasterSearch::ask_next(Instant now, std::uint16_t random) noexcept {
   if (question > node_->session().request_size()) {
     fail(Status::buffer_too_small);
     failed_judged_ = true;
+    left_ = 0;  // It is so for all of them.
     return give_up(now, random);
   }
   take_host(host, port);
-  node_->session().configure({.user = config.user.view(),
-                              .password = config.password.view(),
-                              .client_name = node_->config().client_name.view(),
-                              .stall_timeout = node_->config().stall_timeout,
-                              .interview = this});
-  go_to(now, left_ + std::size_t{2}, random);
+  configure_session();
+  go_to(now, end, left_ + std::size_t{2});
+}
+
+std::uint32_t MasterSearch::host_number() const noexcept {
+  const auto number =
+      static_cast<std::uint32_t>(PlaceNumber().add(node_->config().host.view(), node_->config().port).get());
+  return number != 0 ? number : 1;
 }
 
 void MasterSearch::take_host(ByteView host, std::uint16_t port) noexcept {
@@ -286,25 +289,27 @@ void MasterSearch::take_host(ByteView host, std::uint16_t port) noexcept {
   node_->config_.port = port;
 }
 
-// As the configuration says now. No resolver is asked for a literal address.
-void MasterSearch::go_to(Instant now, std::size_t hosts, std::uint16_t random) noexcept {
+// As the configuration says now. What is left of the time is shared with the hosts that may follow: a silent one leaves time for
+// them. No resolver is asked for a literal address.
+void MasterSearch::go_to(Instant now, Instant end, std::size_t hosts) noexcept {
   const KeptConfig& config = node_->config();
+  Duration part = (end - now) / static_cast<std::int64_t>(hosts);
+  if (part < address_timeout_min) part = address_timeout_min;
+  const Instant deadline = earlier(now + part, end);
+  rest_ = end - deadline;
   node_->session().clear_failure_text();
-  node_->dialer().go_to(now, share(now, hosts));
-  if (config.sentinels->table().literal(config.host.c_str(), config.port, node_->addresses_[0]))
-    node_->dialer().handle_resolved(1, now, random);
+  const bool known = config.sentinels->table().literal(config.host.c_str(), config.port, node_->addresses_[0]);
+  node_->dialer().go_to(known, now, deadline);
 }
 
-// In words that say whose failure it is.
+// In words, and whose failure it is.
 void MasterSearch::give_up(Instant now, std::uint16_t random) noexcept {
   const SentinelConfig& config = node_->config().sentinels->config();
   Session& session = node_->session();
   // The server's own words, or the session's, are those of the last host.
-  const bool own_words = failed_sentinel_ == sentinel_ && failed_at_ == stage_ && !failed_judged_;
-  char before[160];
-  ByteView words = session.failure_text();
-  std::memcpy(before, words.data(), words.size());
-  words = {before, own_words ? words.size() : 0};
+  const bool last = failed_sentinel_ == sentinel_ && failed_at_ == stage_;
+  ByteView words;
+  if (last && !failed_judged_) words = session.failure_text();
   if (words.empty()) words = ByteView(std::string_view(to_string(failure_)));
   if (failed_judged_ && failure_ == Status::unknown_service) words = "it does not know the service ";
   if (failed_judged_ && failure_ == Status::read_only) words = "it is a replica";
@@ -312,19 +317,24 @@ void MasterSearch::give_up(Instant now, std::uint16_t random) noexcept {
   if (failure_ == Status::buffer_too_small) words = "its host and credentials do not fit into the client's buffers";
   if (failed_judged_ && failure_ == Status::protocol_error)
     words = failed_at_ == Stage::master ? "it does not tell who it is" : "its answer is no host and port";
+  char space[failure_text_size_max];
+  TextWriter text({space, sizeof space});
+  text.add(words);
+  if (failed_judged_ && failure_ == Status::unknown_service) text.add(config.service.view());
+  text.add(": ");
+  if (failed_at_ == Stage::master && stage_ == Stage::master &&
+      (last || (is_silence(failure_) && host_number() == silent_master_)))
+    text.add_address(node_->config().host.view(), node_->config().port).add(", named by ");
+  else if (failed_at_ == Stage::master)
+    text.add("the server that was named by ");
   ByteView host;
   std::uint16_t port = 0;
   (void)config.at(failed_sentinel_, host, port);
-  Sentence sentence;
-  if (failed_at_ == Stage::master && failed_sentinel_ == sentinel_ && stage_ == Stage::master)
-    sentence.add_address(node_->config().host.view(), node_->config().port).add(", named by ");
-  else if (failed_at_ == Stage::master)
-    sentence.add("the server that was named by ");
-  sentence.add("sentinel ").add_address(host, port).add(": ").add(words);
-  if (failed_judged_ && failure_ == Status::unknown_service) sentence.add(config.service.view());
-  session.explain(sentence.view());
+  session.explain(text.add("sentinel ").add_address(host, port).view());
+  // Who was not asked may know better.
+  if (passing_ == Status::ok && left_ != 0) passing_ = Status::timed_out;
   sentinel_ = next_;  // One that takes all the time must not be the only one that is asked.
-  node_->dialer().give_up(failure_, now, random);
+  node_->dialer().give_up(passing_ != Status::ok ? passing_ : failure_, now, random);
 }
 
 }  // namespace holdfast

@@ -97,7 +97,7 @@ void Node::handle_addresses(const SocketAddress* addresses, std::uint8_t count, 
 }
 
 void Node::handle_connected(Instant now) noexcept {
-  session_.handle_connected(now, dialer_.attempt_deadline());
+  session_.handle_connected(now, dialer_.handshake_deadline());
   dialer_.handle_dialled();
 }
 

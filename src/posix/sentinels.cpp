@@ -63,7 +63,7 @@ const char* parse_sentinel_url(ByteView url, Sentinels& sentinels, ClientConfig&
 
 }  // namespace
 
-constinit const Sentinels::Table Sentinels::ways = {MasterSearch::start, MasterSearch::steer, literal_address,
-                                                    MasterSearch::validate, parse_sentinel_url};
+constinit const Sentinels::Table Sentinels::ways = {MasterSearch::start,    MasterSearch::steer,  literal_address,
+                                                    MasterSearch::validate, MasterSearch::number, parse_sentinel_url};
 
 }  // namespace holdfast

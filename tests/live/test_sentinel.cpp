@@ -127,11 +127,10 @@ TEST_ON_SETUP(test_a_lock_should_be_taken_on_the_master_that_the_sentinels_name)
   TEST_ASSERT_EQUAL("0", setup.servers[0]->command("EXISTS k"));  // In another database.
   TEST_ASSERT_EQUAL(1, silent.asked());
 
-  Guided unknown("redis-sentinel://" + closed_host() + "," + setup.hosts() + "/nobody");
+  Guided unknown("redis-sentinel://" + setup.hosts() + "/nobody");
   Client lost;
   TEST_ASSERT_EQUAL(Status::unknown_service, lost.connect(unknown.config));
-  TEST_ASSERT_TRUE(text_of(lost).find("it does not know the service nobody") != std::string::npos);
-  TEST_ASSERT_TRUE(text_of(lost).find("sentinel 127.0.0.1:") == 0);
+  TEST_ASSERT_TRUE(text_of(lost).find("it does not know the service nobody: sentinel 127.0.0.1:") == 0);
 }
 
 TEST_ON_SETUP(test_a_sentinel_that_names_a_replica_should_be_proven_wrong) {
@@ -147,9 +146,9 @@ TEST_ON_SETUP(test_a_sentinel_that_names_a_replica_should_be_proven_wrong) {
   Guided alone("redis-sentinel://" + liar.host() + "/mymaster");
   Client other;
   TEST_ASSERT_EQUAL(Status::read_only, other.connect(alone.config));
-  TEST_ASSERT_EQUAL("127.0.0.1:" + std::to_string(setup.servers[1]->port()) + ", named by sentinel " + liar.host() +
-                        ": it is a replica",
-                    text_of(other));
+  TEST_ASSERT_EQUAL(
+      "it is a replica: 127.0.0.1:" + std::to_string(setup.servers[1]->port()) + ", named by sentinel " + liar.host(),
+      text_of(other));
 }
 
 TEST(test_connecting_should_end_in_time_where_no_sentinel_answers) {
@@ -167,7 +166,7 @@ TEST(test_connecting_should_end_in_time_where_no_sentinel_answers) {
 
   Guided hostile("redis-sentinel://" + third.host() + "/mymaster");
   TEST_ASSERT_EQUAL(Status::protocol_error, client.connect(hostile.config));
-  TEST_ASSERT_EQUAL("sentinel " + third.host() + ": its answer is no host and port", text_of(client));
+  TEST_ASSERT_EQUAL("its answer is no host and port: sentinel " + third.host(), text_of(client));
 }
 
 // ---- Fail-over ---------------------------------------------------------------------------------------------------
@@ -247,7 +246,7 @@ TEST_ON_SETUP(test_a_waiter_should_be_woken_on_the_new_master) {
   });
   const std::string channel = "redisson_lock__channel:{k}";
   const auto await_subscriber = [&](RedisServer& server) {
-    SentinelSetup::await([&] { return server.command("PUBSUB NUMSUB " + channel) == channel + " 1"; });
+    await([&] { return server.command("PUBSUB NUMSUB " + channel) == channel + " 1"; });
   };
   await_subscriber(*setup.servers[0]);
   RedisServer& after = setup.fail_over();

@@ -18,10 +18,9 @@
 #include <vector>
 
 #include "live_fixture.hpp"
+#include "patience.hpp"
 
 using namespace holdfast;
-
-inline constexpr Duration patience = 20s;  // For what must happen; a busy machine under sanitizers needs some.
 
 inline constexpr int exit_free = 1;
 inline constexpr int exit_usage = 64;
@@ -34,9 +33,7 @@ inline constexpr int exit_lost = 79;
 
 template <class Predicate>
 bool eventually(Predicate&& predicate) {
-  for (const Instant end = Client::now() + patience; Client::now() < end; (void)::poll(nullptr, 0, 2))
-    if (predicate()) return true;
-  return predicate();
+  return comes(predicate);
 }
 
 // As /proc has it: 'T' is stopped, 'Z' a zombie; '?' for a process that is gone.

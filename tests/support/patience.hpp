@@ -9,7 +9,7 @@
 #include "holdfast/client.hpp"
 #include "holdfast/status.hpp"
 
-inline constexpr holdfast::Duration patience = std::chrono::seconds(15);
+inline constexpr holdfast::Duration patience = std::chrono::seconds(20);  // A busy machine under sanitizers needs some.
 
 // Looking at a clock or at another thread has no event.
 inline void breathe(holdfast::Duration duration) { std::this_thread::sleep_for(duration); }

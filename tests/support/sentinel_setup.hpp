@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "patience.hpp"
 #include "redis_server.hpp"
 
 // One sentinel. Its configuration is a file, which it writes to. It fails over when it is told to: on a machine that stands still for
@@ -75,6 +76,12 @@ class SentinelServer {
   pid_t pid_ = -1;
 };
 
+// Sentinels take their time.
+template <class Condition>
+void await(Condition&& condition) {
+  if (!comes(condition, std::chrono::seconds(30))) throw std::runtime_error("it did not come about within 30 seconds");
+}
+
 class SentinelSetup {
  public:
   explicit SentinelSetup(const std::string& binary) {
@@ -130,15 +137,6 @@ class SentinelSetup {
     RawConnection connection(master().socket_path());
     (void)connection.command("SET holdfast:barrier 1");  // WAIT speaks of what its own connection has written.
     await([&] { return connection.command("WAIT 2 100") == "2"; });
-  }
-
-  template <class Condition>
-  static void await(Condition&& condition) {
-    for (int tries = 0; tries < 3000; ++tries) {
-      if (condition()) return;
-      ::poll(nullptr, 0, 10);
-    }
-    throw std::runtime_error("it did not come about within 30 seconds");
   }
 
   std::vector<std::unique_ptr<RedisServer>> servers;

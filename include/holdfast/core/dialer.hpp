@@ -13,7 +13,8 @@
 // and go_to() or give_up() follows.
 //
 // A name is asked for when no address is known, or when all have failed. An answer that comes later than connect_timeout
-// is used all the same: one question is under way at a time, and what fails at the deadline is the attempt.
+// is used all the same: one question is under way at a time, and what fails at the deadline is the attempt. Of another host than
+// the one that is dialled now such an answer is dropped; before it has come, no other name is asked for.
 // Not thread-safe: one owner.   No heap.
 #pragma once
 
@@ -60,13 +61,17 @@ class Dialer {
   [[nodiscard]] std::uint8_t address_count() const noexcept { return address_count_; }
   // By when the attempt under way must be done, its handshake included.
   [[nodiscard]] Instant attempt_deadline() const noexcept { return attempt_deadline_; }
+  // The same of a handshake. One that is silent leaves time for the other addresses of a host that is one of several.
+  [[nodiscard]] Instant handshake_deadline() const noexcept {
+    return guided_ && untried_ != 0 ? address_deadline_ : attempt_deadline_;
+  }
   // A new attempt may begin.
   [[nodiscard]] bool due(Instant now) const noexcept { return state_ == DialState::waiting && now >= next_; }
   // Tells apart where connections go: it is another number after another host, and for another address.
   [[nodiscard]] std::uint8_t place() const noexcept { return static_cast<std::uint8_t>(moves_ + address_); }
   // Whether addresses that are found now may replace those of before. If not, tell handle_resolved() of none.
   [[nodiscard]] bool takes_addresses() const noexcept {
-    return state_ == DialState::resolving || state_ == DialState::waiting;
+    return !stale_ && (state_ == DialState::resolving || state_ == DialState::waiting);
   }
 
   // B. Commands.
@@ -85,15 +90,19 @@ class Dialer {
   void abandon() noexcept {
     if (state_ != DialState::off) state_ = DialState::waiting;
     failure_ = Status::not_connected;
-    asking_ = false;
+    asking_ = stale_ = false;
     hurry();
   }
-  // The attempt goes to another host, whose addresses are to be asked for, and which has until the deadline. What fails there,
-  // before it is ready, is `elsewhere`. REQUIRES: due(), or the state is elsewhere.
-  void go_to(Instant now, Instant deadline) noexcept;
+  // The attempt goes to another host, which has until the deadline, and for as much longer as the resolver takes, which has
+  // connect_timeout for itself; a name fails at once while the question for another is under way. `known`: address 0 is the host's, and none is asked for. What fails there, before it is ready, is
+  // `elsewhere`. REQUIRES: due(), or the state is elsewhere.
+  void go_to(bool known, Instant now, Instant deadline) noexcept;
+  // To the next address of the same host, where there is one and the deadline has not passed. REQUIRES: the state is elsewhere.
+  [[nodiscard]] bool go_on_here(Instant now) noexcept;
   // No other host is left. REQUIRES: the state is elsewhere, or due().
   void give_up(Status why, Instant now, std::uint16_t random) noexcept {
     guided_ = false;
+    stale_ = asking_;
     fail(why, now, random);
   }
   // Connects no more. The driver closes what is open.
@@ -102,7 +111,7 @@ class Dialer {
   // C. Inputs. `random` is drawn evenly from all its values. `now` never goes back.
   // The answer to resolve: the driver has this many addresses now. 0: none was found, and those of before still count.
   void handle_resolved(std::uint8_t count, Instant now, std::uint16_t random) noexcept;
-  // The transport is up. The handshake follows; attempt_deadline() bounds it.
+  // The transport is up. The handshake follows; handshake_deadline() bounds it.
   void handle_dialled() noexcept;
   void handle_dial_failed(Status why, Instant now, std::uint16_t random) noexcept;
   // The peer has proved itself: the handshake is done, or the first subscription is confirmed.
@@ -142,6 +151,7 @@ class Dialer {
   bool exhausted_ = false;  // All addresses have failed.
   bool lost_ = false;       // waiting: for another connection after one that was of use.
   bool guided_ = false;     // The attempt may go to another host.
+  bool stale_ = false;      // The question under way is for the name of a host that it has left.
   std::uint8_t moves_ = 0;  // addresses_max for each host.
 };
 static_assert(sizeof(Dialer) <= 64, "promised: a dialer");

@@ -45,9 +45,14 @@ struct ServerIdentity {
   char standing_first = '\0';
   char standing_last = '\0';
 
+  void take_standing(ByteView text) noexcept {
+    if (text.empty()) return;
+    standing_first = text[0];
+    standing_last = text.end()[-1];
+  }
   [[nodiscard]] constexpr ServerStanding standing() const noexcept {
-    if (standing_last == '\0') return ServerStanding::unknown;
-    if (standing_last == 'e') return ServerStanding::replica;  // `slave`, behind whatever offset.
+    if (standing_last == 'e') return ServerStanding::replica;  // `slave`, after whatever offset.
+    if (standing_last != 'r') return ServerStanding::unknown;  // `master`, likewise.
     return standing_first >= '0' && standing_first <= '9' ? ServerStanding::successor : ServerStanding::master;
   }
 };

@@ -7,7 +7,9 @@
 //        ^                                  |                                          |
 //        +--- the next one in turn ---------+------------------------------------------+   no answer, no address, no master
 //
-// Each sentinel is asked once per attempt. When all have failed, the dialer pauses, longer and longer and at random, as after any
+// Each sentinel is asked once per attempt, at each of its addresses in turn while it does not name a master. A master that was
+// silent or not there is not dialled again in the same attempt. What a wait would end at is told only where all ended so. When all have failed,
+// the dialer pauses, longer and longer and at random, as after any
 // attempt. The sentinel that led to the master is the first of the next attempt.
 //
 // A server proves itself by the answer to the identity script, which has its role as INFO says it. ROLE would do, but its
@@ -30,6 +32,7 @@ namespace holdfast {
 
 class Node;
 class Session;
+struct SentinelConfig;
 
 class MasterSearch : public Interview {
  public:
@@ -53,6 +56,8 @@ class MasterSearch : public Interview {
   // server's error.
   [[nodiscard]] static Status read_role(const RespValue& value) noexcept;
 
+  // See Sentinels::Table.
+  [[nodiscard]] static std::uint64_t number(const SentinelConfig& config) noexcept;
   // Of a configuration with Sentinels, what is wrong with them.
   [[nodiscard]] static ConfigProblem validate(const ClientConfig& config) noexcept;
 
@@ -70,27 +75,32 @@ class MasterSearch : public Interview {
   static void doubt(Session& session, Status status) noexcept;
 
   void steer(Instant now, std::uint16_t random) noexcept;
-  void begin(Instant now) noexcept;
+  // The end of the attempt.
+  [[nodiscard]] Instant begin(Instant now) noexcept;
   void note_failure() noexcept;
   void fail(Status status) noexcept;
-  void ask_next(Instant now, std::uint16_t random) noexcept;
+  void ask_next(Instant now, Instant end, std::uint16_t random) noexcept;
   void give_up(Instant now, std::uint16_t random) noexcept;
+  void configure_session() noexcept;
   void take_host(ByteView host, std::uint16_t port) noexcept;
-  void go_to(Instant now, std::size_t hosts, std::uint16_t random) noexcept;
-  [[nodiscard]] Instant share(Instant now, std::size_t hosts) const noexcept;
+  [[nodiscard]] std::uint32_t host_number() const noexcept;
+  void go_to(Instant now, Instant end, std::size_t hosts) noexcept;
 
   Node* node_;
-  Instant deadline_;           // Of the attempt.
-  std::uint8_t sentinel_ = 0;  // In the list.
-  std::uint8_t next_ = 0;      // Who is asked after it.
-  std::uint8_t left_ = 0;      // Sentinels that this attempt has not asked yet.
+  Duration rest_ =
+      Duration::zero();  // Of the attempt, after the deadline of the host. Both move by the resolver's time.
+  std::uint32_t silent_master_ = 0;  // A number of the master that was silent in this attempt; 0: none.
+  std::uint8_t sentinel_ = 0;        // In the list.
+  std::uint8_t next_ = 0;            // Who is asked after it.
+  std::uint8_t left_ = 0;            // Sentinels that this attempt has not asked yet.
   Stage stage_ = Stage::sentinel;
   bool judged_ = false;  // The last host's failure was found by judge() in a reply that is no error.
-  // The failure that the attempt is told as, unless a host has more to say: who answered tells more than who did not.
+  // The failure that is told in words: who answered tells more than who did not.
   Status failure_ = Status::ok;
   Stage failed_at_ = Stage::sentinel;
   std::uint8_t failed_sentinel_ = 0;
   bool failed_judged_ = false;
+  Status passing_ = Status::ok;            // The last failure that is worth waiting after; ok: all were final.
   char host_[sentinel_host_size_max + 1];  // That the node goes to.
 };
 

@@ -324,7 +324,7 @@ class Session {
   Compensations compensations_;
   RespParser parser_;
   Handshake handshake_;
-  char failure_text_[160];
+  char failure_text_[failure_text_size_max];
 };
 
 static_assert(sizeof(Session::InFlight) <= 64, "promised: a request in flight");
