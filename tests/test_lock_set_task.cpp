@@ -10,6 +10,7 @@
 #include "holdfast/core/multi_kind.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/name_list.hpp"
+#include "holdfast/sentinels.hpp"
 #include "printers.hpp"
 
 using namespace holdfast;
@@ -282,6 +283,23 @@ TEST(test_quorum_should_have_one_place_whatever_order_its_nodes_are_named_in) {
   const KeptConfig nodes[] = {at("a"), at("b"), at("c")};
   TEST_ASSERT_EQUAL(
       0, compare(place_of({&nodes[0], &nodes[1], &nodes[2]}, "k"), place_of({&nodes[2], &nodes[0], &nodes[1]}, "k")));
+}
+
+// Where a service's master is changes while locks are held.
+TEST(test_a_service_should_have_one_place_wherever_its_master_is) {
+  Sentinels sentinels({.hosts = "s1", .service = "m"});
+  Sentinels others({.hosts = "s1", .service = "n"});
+  KeptConfig before = at("a");
+  KeptConfig after = at("b");
+  KeptConfig other = at("a");
+  before.sentinels = after.sentinels = &sentinels;
+  other.sentinels = &others;
+  TEST_ASSERT_EQUAL(0, compare(place_of({&before}, "k"), place_of({&after}, "k")));
+  TEST_ASSERT_TRUE(excludes(place_of({&before}, "k"), place_of({&after}, "k")));
+  TEST_ASSERT_TRUE(compare(place_of({&before}, "k"), place_of({&other}, "k")) != 0);
+  TEST_ASSERT_FALSE(excludes(place_of({&before}, "k"), place_of({&other}, "k")));
+  TEST_ASSERT_EQUAL(compare(place_of({&before}, "k"), place_of({&other}, "k")),
+                    compare(place_of({&after}, "k"), place_of({&other}, "k")));
 }
 
 TEST(test_locks_that_can_never_be_had_together_should_be_found) {

@@ -11,6 +11,7 @@
 
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/voter_roll.hpp"
+#include "holdfast/sentinels.hpp"
 #include "printers.hpp"
 
 using namespace holdfast;
@@ -56,10 +57,21 @@ struct Quorum {
 
   // The addresses are ports.
   void connect(const std::vector<std::uint16_t>& ports, const QuorumConfig& config = {.max_lease = max_lease}) {
+    std::vector<ClientConfig> configs(ports.size());
+    for (std::size_t index = 0; index < ports.size(); ++index) configs[index].port = ports[index];
+    connect(configs, config);
+  }
+  // To services that sentinels know.
+  void connect(const std::vector<Sentinels*>& services) {
+    std::vector<ClientConfig> configs(services.size());
+    for (std::size_t index = 0; index < services.size(); ++index) configs[index].sentinels = services[index];
+    connect(configs, {.max_lease = max_lease});
+  }
+  void connect(const std::vector<ClientConfig>& configs, const QuorumConfig& config) {
     for (std::size_t index = 0; index < roll.size(); ++index) down(index);
-    roll.begin(ports.size(), config, now);
-    for (std::size_t index = 0; index < ports.size(); ++index) {
-      nodes[index].config.port = ports[index];
+    roll.begin(configs.size(), config, now);
+    for (std::size_t index = 0; index < configs.size(); ++index) {
+      nodes[index].config = configs[index];
       nodes[index].config.client_name = "";
       nodes[index].node.configure(nodes[index].config, nullptr);
       roll.attach(index, nodes[index].node);
@@ -173,6 +185,28 @@ TEST(test_what_is_known_of_a_node_should_go_with_its_address_into_another_order)
   quorum.all_up("xac");
   TEST_ASSERT_EQUAL(0b110, quorum.voting());
   TEST_ASSERT_EQUAL("node 1 (127.0.0.1:2) was restarted, votes in 31 s", quorum.error());
+}
+
+// Their servers' addresses are what sentinels say, and mean nothing.
+TEST(test_what_is_known_of_a_service_should_go_with_it_into_another_order) {
+  Sentinels first({.hosts = "s1,s2:26379", .service = "first"});
+  Sentinels second({.hosts = "s1,s2", .service = "second"});
+  Sentinels third({.hosts = "s3", .service = "first"});
+  Quorum quorum;
+  quorum.connect({&first, &second, &third});
+  TEST_ASSERT_EQUAL("node 1 (first) not_connected; node 2 (second) not_connected; node 3 (first) not_connected",
+                    quorum.error());
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  quorum.connect({&third, &first, &second});
+  quorum.all_up("cab");
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  // The same sentinels in another order.
+  first.configure({.hosts = "s2,s1", .service = "first"});
+  quorum.connect({&first, &second, &third});
+  quorum.all_up("xbc");
+  TEST_ASSERT_EQUAL(0b110, quorum.voting());
+  TEST_ASSERT_EQUAL("node 1 (first) was restarted, votes in 31 s", quorum.error());
 }
 
 TEST(test_a_server_at_a_new_address_should_be_known_by_its_run_id) {

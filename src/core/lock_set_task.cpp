@@ -4,6 +4,7 @@
 #include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/core/wait_plan.hpp"
 #include "holdfast/proto/assert.hpp"
+#include "holdfast/sentinels.hpp"
 
 namespace holdfast {
 
@@ -15,7 +16,17 @@ static_assert(wait_min > timeout_min);
 
 int compare(int left, int right) noexcept { return left < right ? -1 : left > right ? 1 : 0; }
 
+// 0: it has no sentinels.
+std::uint64_t service_number(const KeptConfig& node) noexcept {
+  return node.sentinels == nullptr ? 0 : node.sentinels->table().number(node.sentinels->config());
+}
+
+// With sentinels the address changes while locks are held, and the service does not.
 int compare_addresses(const KeptConfig& left, const KeptConfig& right) noexcept {
+  const std::uint64_t ours = service_number(left);
+  const std::uint64_t theirs = service_number(right);
+  if (ours != theirs) return ours < theirs ? -1 : 1;
+  if (ours != 0) return 0;
   int order = compare(left.socket_path.view(), right.socket_path.view());
   if (order != 0 || !left.socket_path.empty()) return order;
   order = compare(left.host.view(), right.host.view());

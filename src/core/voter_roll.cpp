@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/voter_roll.hpp"
 
-#include <cstring>
-
-#include "holdfast/proto/decimal.hpp"
+#include "holdfast/sentinels.hpp"
+#include "place_number.hpp"
+#include "text_writer.hpp"
 
 namespace holdfast {
 
@@ -13,52 +13,12 @@ namespace {
 // it is asked again, on a connection of its own.
 constexpr Duration introduction_interval = std::chrono::seconds(5);
 
-// A number of an address. Two addresses have the same one by an accident of 1 in 2^64.
+// With sentinels it is that of the service: the server's address is what they say, and another after a fail-over.
 std::uint64_t number_of(const ClientConfig& config) noexcept {
-  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
-  const auto add = [&hash](char byte) { hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U; };
-  const bool path = !config.socket_path.empty();
-  for (const char byte : path ? config.socket_path.view() : config.host.view()) add(byte);
-  add(path ? '\1' : '\0');
-  add(static_cast<char>(path ? 0 : config.port >> 8));
-  add(static_cast<char>(path ? 0 : config.port & 0xff));
-  return hash != 0 ? hash : 1;
+  if (config.sentinels != nullptr) return config.sentinels->table().number(config.sentinels->config());
+  if (!config.socket_path.empty()) return PlaceNumber().add(config.socket_path.view()).add('\1').get();
+  return PlaceNumber().add(config.host.view(), config.port).get();
 }
-
-// Texts are put together without the heap, and cut where there is no more room.
-class TextWriter {
- public:
-  explicit TextWriter(MutableBytes space) noexcept
-      : begin_(space.data), at_(space.data), end_(space.data + space.size) {}
-  TextWriter& add(ByteView text) noexcept {
-    const auto room = static_cast<std::size_t>(end_ - at_);
-    const std::size_t size = text.size() < room ? text.size() : room;
-    if (size != 0) std::memcpy(at_, text.data(), size);
-    at_ += size;
-    return *this;
-  }
-  TextWriter& add(std::uint64_t number) noexcept {
-    char digits[20];
-    return add({digits, static_cast<std::size_t>(write_decimal(digits, number) - digits)});
-  }
-  TextWriter& add_node(std::size_t index, const KeptConfig& config) noexcept {
-    add("node ").add(index + 1).add(" (");
-    if (config.socket_path.empty())
-      add(config.host.view()).add(":").add(config.port);
-    else
-      add(config.socket_path.view());
-    return add(")");
-  }
-  TextWriter& add_milliseconds(Duration duration) noexcept {
-    return add(static_cast<std::uint64_t>(duration.count() / 1'000'000)).add(" ms");
-  }
-  [[nodiscard]] ByteView view() const noexcept { return {begin_, static_cast<std::size_t>(at_ - begin_)}; }
-
- private:
-  char* begin_;
-  char* at_;
-  char* end_;
-};
 
 }  // namespace
 
@@ -148,10 +108,10 @@ ByteView VoterRoll::write_text(MutableBytes space, Instant now) const noexcept {
     if (why == Status::ok) continue;
     if (!first) text.add("; ");
     first = false;
-    text.add_node(index, voter.node->config()).add(" ");
+    text.add_node(index, *voter.node).add(" ");
     const RestartGuard::Verdict verdict = voter.introduced ? judge(voter, now) : RestartGuard::Verdict::votes;
     if (voter.twin != 0) {
-      text.add("is the same machine as ").add_node(voter.twin - 1U, voters_[voter.twin - 1U].node->config());
+      text.add("is the same machine as ").add_node(voter.twin - 1U, *voters_[voter.twin - 1U].node);
       continue;
     }
     switch (verdict) {

@@ -23,7 +23,7 @@ class VoterRoll {
  public:
   // What is known of a place where a node is asked.
   struct Place {
-    std::uint64_t address = 0;  // A number of it; 0: none.
+    std::uint64_t address = 0;  // A number of it, or of the service that sentinels know and of the sentinels; 0: none.
     RestartGuard guard;
   };
   struct Voter {
