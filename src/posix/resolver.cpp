@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,13 +10,11 @@
 
 #include "addresses.hpp"
 #include "holdfast/detail/shared_value.hpp"
+#include "start_thread.hpp"
 
 namespace holdfast {
 
 namespace {
-
-// libc's resolver keeps answers of a few kilobytes on its stack, and so may the modules that it loads.
-constexpr std::size_t stack_size = 256 * 1024;
 
 enum class Stage : std::uint32_t { asking, answered, forgotten };
 
@@ -62,25 +59,13 @@ bool Resolver::ask(NameQuestion& question, const char* host, std::uint16_t port)
   std::strncpy(page->host, host, host_size_max);
 
   pthread_t thread{};
-  sigset_t all;
-  sigset_t before;
-  (void)::sigfillset(&all);
-  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);  // Signals are the application's.
-  pthread_attr_t attributes;
-  int error = ::pthread_attr_init(&attributes);
-  if (error == 0) {
-    (void)::pthread_attr_setstacksize(&attributes, stack_size);  // Where it is refused, the default does.
-    (void)::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    error = ::pthread_create(&thread, &attributes, run, page);
-    (void)::pthread_attr_destroy(&attributes);
-  }
-  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) {
+  if (start_thread(thread, run, page) != 0) {
     ::close(ends[0]);
     ::close(ends[1]);
     (void)::munmap(place, sizeof(Page));
     return false;
   }
+  (void)::pthread_detach(thread);
   self.page_ = page;
   self.answered_ = ends[0];
   return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A thread of a watchdog's.
+// A thread of a watchdog's, or of its resolver's.
 #pragma once
 
 #include <pthread.h>
