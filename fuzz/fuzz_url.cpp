@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Theorem: parse_url() either refuses a URL with a reason and leaves the config untouched, or fills in a config that
-// validate() finds nothing wrong with, that differs from the one before in address, credentials and database alone,
-// and that comes back when it is written as a URL again. (S8 of proto/security.md.)
+// Theorem: parse_url() either refuses a URL with a reason and leaves the config and its Sentinels untouched, or fills in a config
+// that validate() finds nothing wrong with, that differs from the one before in address, credentials and database alone, and
+// that comes back when it is written as a URL again. So it is with and without Sentinels and TLS in the config, and no URL is
+// taken with them that is taken without, nor the reverse. (S8 of proto/security.md.)
 //
 // Input: the URL.
 #include <cstring>
 #include <string>
 
 #include "client_config_text.hpp"
+#include "holdfast/detail/stream.hpp"
+#include "holdfast/sentinels.hpp"
 #include "holdfast/url.hpp"
 #include "theorem.hpp"
 
@@ -16,6 +19,12 @@ using namespace holdfast;
 using namespace holdfast::testing;
 
 namespace {
+
+// It is named in a config, and secures nothing.
+struct NoSecurity : StreamSecurity {
+  NoSecurity() : StreamSecurity(none) {}
+  static constexpr Table none{};
+} no_security;
 
 std::string percent_encoded(ByteView text) {
   std::string encoded;
@@ -27,56 +36,95 @@ std::string percent_encoded(ByteView text) {
   return encoded;
 }
 
+std::string credentials(ByteView user, ByteView password) {
+  return user.empty() && password.empty() ? "" : percent_encoded(user) + ":" + percent_encoded(password) + "@";
+}
+
 std::string as_url(const ClientConfig& config) {
-  std::string url = config.socket_path.empty() ? "redis://" : "unix://";
-  if (!config.user.empty() || !config.password.empty())
-    url += percent_encoded(config.user.view()) + ":" + percent_encoded(config.password.view()) + "@";
+  const std::string secure = config.tls != nullptr ? "s" : "";
+  std::string url = credentials(config.user.view(), config.password.view());
+  if (config.sentinels != nullptr) {
+    const SentinelConfig& sentinels = config.sentinels->config();
+    url = "redis" + secure + "-sentinel://" + url + std::string(sentinels.hosts.view().string_view()) + "/" +
+          percent_encoded(sentinels.service.view()) + "/" + std::to_string(config.database);
+    if (!sentinels.password.empty()) url += "?sentinel_password=" + percent_encoded(sentinels.password.view());
+    if (!sentinels.user.empty()) url += "&sentinel_user=" + percent_encoded(sentinels.user.view());
+    return url;
+  }
   if (!config.socket_path.empty())
-    return url + "/" + percent_encoded(config.socket_path.view().slice(1)) + "?db=" + std::to_string(config.database);
+    return "unix://" + url + "/" + percent_encoded(config.socket_path.view().slice(1)) +
+           "?db=" + std::to_string(config.database);
   const std::string host(config.host.view().string_view());
-  url += host.find(':') == std::string::npos ? host : "[" + host + "]";
+  url = "redis" + secure + "://" + url + (host.find(':') == std::string::npos ? host : "[" + host + "]");
   return url + ":" + std::to_string(config.port) + "/" + std::to_string(config.database);
 }
 
-}  // namespace
+std::string all_of(const ClientConfig& config) {
+  if (config.sentinels == nullptr) return to_text(config);
+  const SentinelConfig& sentinels = config.sentinels->config();
+  return to_text(config) + ", sentinels " + to_text(sentinels.hosts) + ", service " + to_text(sentinels.service) +
+         ", their user " + to_text(sentinels.user) + ", their password " + to_text(sentinels.password);
+}
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string url(reinterpret_cast<const char*>(data), size);
-  ClientConfig before;
-  before.host = "before.example";
-  before.port = 1;
-  before.user = "before";
-  before.password = "before";
-  before.client_name = "name";
-  before.database = 3;
-  before.spin = std::chrono::microseconds(5);
-  before.native_delete = false;
-
+// Whether it was taken.
+bool check(ByteView url, const ClientConfig& before) {
   ClientConfig config = before;
+  const std::string untouched = all_of(before);
   const char* reason = nullptr;
-  const Status status = parse_url(ByteView(url), config, &reason);
+  const Status status = parse_url(url, config, &reason);
+  HOLDFAST_THEOREM(config.sentinels == before.sentinels && config.tls == before.tls, "other pointers");
   if (status != Status::ok) {
     HOLDFAST_THEOREM(status == Status::invalid_argument, to_string(status));
-    HOLDFAST_THEOREM(to_text(config) == to_text(before), to_text(config));
+    HOLDFAST_THEOREM(all_of(config) == untouched, all_of(config));
     HOLDFAST_THEOREM(reason != nullptr && std::strlen(reason) > 10, "no reason");
-    return 0;
+    return false;
   }
   HOLDFAST_THEOREM(reason == nullptr, reason);
   const ConfigProblem problem = validate(config);
-  HOLDFAST_THEOREM(!problem.found(), std::string(problem.found() ? problem.field : "") + ": " + to_text(config));
+  HOLDFAST_THEOREM(!problem.found(), std::string(problem.found() ? problem.field : "") + ": " + all_of(config));
 
   // The rest of the config stays.
   ClientConfig expected = before;
-  expected.host = config.host;
-  expected.port = config.port;
+  if (config.sentinels == nullptr) {
+    expected.host = config.host;
+    expected.port = config.port;
+  }
   expected.socket_path = config.socket_path;
   expected.user = config.user;
   expected.password = config.password;
   expected.database = config.database;
   HOLDFAST_THEOREM(to_text(config) == to_text(expected), to_text(config));
 
+  const std::string text = all_of(config);
+  const std::string written = as_url(config);
+  if (config.sentinels != nullptr) config.sentinels->configure({});
   ClientConfig again = before;
-  HOLDFAST_THEOREM(parse_url(ByteView(as_url(config)), again, &reason) == Status::ok, as_url(config) + ": " + reason);
-  HOLDFAST_THEOREM(to_text(again) == to_text(config), to_text(again) + "\n" + to_text(config));
+  HOLDFAST_THEOREM(parse_url(ByteView(written), again, &reason) == Status::ok, written + ": " + reason);
+  HOLDFAST_THEOREM(all_of(again) == text, all_of(again) + "\n" + text);
+  return true;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string url(reinterpret_cast<const char*>(data), size);
+  int taken = 0;
+  for (const bool secure : {false, true})
+    for (const bool guided : {false, true}) {
+      Sentinels sentinels({.hosts = "before", .service = "before", .user = "before", .password = "before"});
+      ClientConfig before;
+      before.host = "before.example";
+      before.port = 1;
+      before.user = "before";
+      before.password = "before";
+      before.client_name = "name";
+      before.database = 3;
+      before.spin = std::chrono::microseconds(5);
+      before.native_delete = false;
+      if (secure) before.tls = &no_security;
+      if (guided) before.sentinels = &sentinels;
+      taken += check(ByteView(url), before) ? 1 : 0;
+    }
+  HOLDFAST_THEOREM(taken <= 1, url);
   return 0;
 }
