@@ -19,7 +19,8 @@ struct NodeConnection {
   std::unique_ptr<Client> client = std::make_unique<Client>();
   int code = exit_ok;  // There is a connection; or what to end with.
 };
-// Calls `use` with the place of each of them, all at once: one that is silent takes no time from the others. Returns after the last.
+// Calls `use` with the place of each of them, all at once: one that is silent takes no time from the others. Returns after the
+// last.
 // What `use` writes to must be of that place alone.
 template <class Use>
 void at_once(std::size_t count, const Use& use) {

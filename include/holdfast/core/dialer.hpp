@@ -93,9 +93,10 @@ class Dialer {
     asking_ = stale_ = false;
     hurry();
   }
-  // The attempt goes to another host, which has until the deadline, and for as much longer as the resolver takes, which has
-  // connect_timeout for itself; a name fails at once while the question for another is under way. `known`: address 0 is the host's, and none is asked for. What fails there, before it is ready, is
-  // `elsewhere`. REQUIRES: due(), or the state is elsewhere.
+  // The attempt goes to another host, which has until the deadline, and for as much longer as the resolver takes: that has
+  // connect_timeout for itself. A name fails at once while the question for another is under way. `known`: address 0 is the
+  // host's, and none is asked for. What fails there, before it is ready, is `elsewhere`.
+  // REQUIRES: due(), or the state is elsewhere.
   void go_to(bool known, Instant now, Instant deadline) noexcept;
   // To the next address of the same host, where there is one and the deadline has not passed. REQUIRES: the state is elsewhere.
   [[nodiscard]] bool go_on_here(Instant now) noexcept;

@@ -109,10 +109,10 @@ enum class TokenSource : std::uint8_t {
 // PTTL of the key.
 void ask_pttl(CommandLine& line, Key key) noexcept;
 
-// All that there is to know of a kind. Machines and drivers go by these traits, never by which kind it is.
 // Short, so that it fits where the tables have room anyway.
 using KindLease = std::chrono::duration<std::uint32_t, std::milli>;
 
+// All that there is to know of a kind. Machines and drivers go by these traits, never by which kind it is.
 struct LockKind {
   const char* name;
   // Fills in the command for `operation`: acquire, renew, step (of a reentrant kind) or release. By text, a release and a

@@ -8,9 +8,9 @@
 //        +--- the next one in turn ---------+------------------------------------------+   no answer, no address, no master
 //
 // Each sentinel is asked once per attempt, at each of its addresses in turn while it does not name a master. A master that was
-// silent or not there is not dialled again in the same attempt. What a wait would end at is told only where all ended so. When all have failed,
-// the dialer pauses, longer and longer and at random, as after any
-// attempt. The sentinel that led to the master is the first of the next attempt.
+// silent or not there is not dialled again in the same attempt. What a wait would end at is told only where all ended so. When
+// all have failed, the dialer pauses, longer and longer and at random, as after any attempt. The sentinel that led to the master
+// is the first of the next attempt.
 //
 // A server proves itself by the answer to the identity script, which has its role as INFO says it. ROLE would do, but its
 // answer is as long as the list of replicas.
@@ -87,8 +87,8 @@ class MasterSearch : public Interview {
   void go_to(Instant now, Instant end, std::size_t hosts) noexcept;
 
   Node* node_;
-  Duration rest_ =
-      Duration::zero();  // Of the attempt, after the deadline of the host. Both move by the resolver's time.
+  // Of the attempt, after the deadline of the host. Both move by the resolver's time.
+  Duration rest_ = Duration::zero();
   std::uint32_t silent_master_ = 0;  // A number of the master that was silent in this attempt; 0: none.
   std::uint8_t sentinel_ = 0;        // In the list.
   std::uint8_t next_ = 0;            // Who is asked after it.
