@@ -615,6 +615,17 @@ constexpr Subcommand subcommands[] = {
     {"release", release_help_text, declare_release, read_release},
 };
 
+void declare_command(CLI::App& app, Texts& texts) {
+  app.set_help_flag("-h,--help", "");
+  app.set_version_flag("--version", std::string(HOLDFAST_VERSION));
+  app.require_subcommand(1);
+  for (const Subcommand& subcommand : subcommands) {
+    CLI::App& declared = *app.add_subcommand(subcommand.name);
+    declare_all(declared, texts);
+    subcommand.declare(declared, texts);
+  }
+}
+
 const Subcommand* parsed_of(const CLI::App& app) {
   for (const Subcommand& subcommand : subcommands)
     if (app.got_subcommand(subcommand.name)) return &subcommand;
@@ -629,20 +640,34 @@ Answered complain(const std::string& text, const Subcommand* about) {
   return {exit_usage};
 }
 
+void list_options(const CLI::App& app, const std::string& subcommand, std::vector<DeclaredOption>& all) {
+  for (const CLI::Option* const option : app.get_options()) {
+    if (option->get_positional()) continue;
+    DeclaredOption declared = {.subcommand = subcommand, .names = {}, .takes_value = option->get_expected_max() > 0};
+    for (const std::string& name : option->get_snames()) declared.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) declared.names.push_back("--" + name);
+    all.push_back(std::move(declared));
+  }
+}
+
 }  // namespace
+
+std::vector<DeclaredOption> declared_options() {
+  CLI::App app("", "holdfast");
+  Texts texts;
+  declare_command(app, texts);
+  std::vector<DeclaredOption> all;
+  list_options(app, "", all);
+  for (const Subcommand& subcommand : subcommands)
+    list_options(*app.get_subcommand(subcommand.name), subcommand.name, all);
+  return all;
+}
 
 Invocation read_command_line(int argument_count, char** arguments, const Environment& environment) {
   SplitArguments split = split_at_mark(argument_count, arguments);
   CLI::App app("", "holdfast");
-  app.set_help_flag("-h,--help", "");
-  app.set_version_flag("--version", std::string(HOLDFAST_VERSION));
-  app.require_subcommand(1);
   Texts texts;
-  for (const Subcommand& subcommand : subcommands) {
-    CLI::App& declared = *app.add_subcommand(subcommand.name);
-    declare_all(declared, texts);
-    subcommand.declare(declared, texts);
-  }
+  declare_command(app, texts);
   const Subcommand* chosen = nullptr;
   try {
     // CLI11 takes the words from the back.

@@ -104,4 +104,12 @@ using Invocation = std::variant<Answered, RunOptions, AcquireOptions, RenewOptio
 // The copies that it makes of passwords are wiped, but for those of the servers.
 [[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const Environment& environment);
 
+// One option that read_command_line() takes, for what writes the completions of shells.
+struct DeclaredOption {
+  std::string subcommand;          // Empty: of the command itself.
+  std::vector<std::string> names;  // "-w", "--wait".
+  bool takes_value = false;
+};
+[[nodiscard]] std::vector<DeclaredOption> declared_options();
+
 }  // namespace holdfast::cli
