@@ -3,12 +3,13 @@
 #
 # One folder below build/ per way of building, and how the programs in it are run.
 
-with_compiler() {  # with_compiler gcc|gcc-N|clang COMMAND...
+with_compiler() {  # with_compiler gcc|gcc-N|clang|'' COMMAND...
   local c=$1
   shift
   case $c in
     clang) CC=clang CXX=clang++ CC_LD=lld CXX_LD=lld "$@" ;;
     gcc*) CC=$c CXX=${c/gcc/g++} "$@" ;;
+    '') "$@" ;;  # As the file of the toolchain says.
   esac
 }
 

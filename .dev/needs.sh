@@ -16,6 +16,8 @@ declare -rA package_of=(
   [mvn]=maven [javac]=default-jdk-headless [node]=nodejs [npm]=npm [go]=golang-go [python-venv]=python3-venv
   [s390x-linux-gnu-g++]=g++-s390x-linux-gnu [arm-linux-gnueabihf-g++]=g++-arm-linux-gnueabihf
   [qemu-s390x]=qemu-user [qemu-arm]=qemu-user
+  [dpkg-buildpackage]=dpkg-dev [dh]=debhelper [lintian]=lintian [debootstrap]=debootstrap [zsh]=zsh [fish]=fish
+  [unshare]=util-linux [readelf]=binutils
   [openssl/ssl.h]=libssl-dev [sqlite3.h]=libsqlite3-dev [lua5.1/lua.h]=liblua5.1-0-dev [python-clang]=python3-clang
 )
 
@@ -30,11 +32,16 @@ readonly needs_quick=("${needs_demo[@]}" doctest/doctest.h sqlite3.h lua5.1/lua.
 readonly needs_sim=("${needs_build[@]}" CLI/CLI.hpp doctest/doctest.h lua5.1/lua.h)
 readonly needs_mutate=("${needs_sim[@]}" python-clang)
 # The languages of the interop suite. CI installs them; elsewhere a test whose language is missing is skipped, and says so.
+# Whose completions are tested.
+readonly needs_shells=(zsh fish)
 readonly needs_interop=(mvn javac node npm go python-venv)
 readonly needs_test=("${needs_quick[@]}" "${needs_clang[@]}" clang-tidy)
 # Other machines: CI installs what they need. Elsewhere they are skipped where it is missing, and `./dev machines` installs it.
 readonly needs_machines=("${needs_build[@]}" redis-server doctest/doctest.h CLI/CLI.hpp s390x-linux-gnu-g++
   arm-linux-gnueabihf-g++ qemu-s390x qemu-arm)
+# Packages, and where they are installed.
+readonly needs_package=("${needs_build[@]}" CLI/CLI.hpp asio.hpp openssl/ssl.h redis-server python-venv readelf unshare
+  dpkg-buildpackage dh lintian debootstrap "${needs_shells[@]}")
 readonly needs_lint=("${needs_build[@]}" clang++ ld.lld doctest/doctest.h CLI/CLI.hpp clang-tidy)
 readonly needs_bench=("${needs_quick[@]}" benchmark/benchmark.h hiredis/hiredis.h openssl/ssl.h)
 readonly needs_check=("${needs_build[@]}" clang++ ld.lld)

@@ -30,10 +30,10 @@ find_server() {
   exit 77
 }
 
-start_server() {
+start_server() {  # start_server [ARGUMENT...]: on a socket in `work`, and as the arguments say
   local server line said=
   server=$(find_server) || exit $?
-  exec {server_log}< <(exec "$server" --port 0 --unixsocket "$work/socket" --save '' --appendonly no --dir "$work" 2>&1)
+  exec {server_log}< <(exec "$server" --port 0 --unixsocket "$work/socket" --save '' --appendonly no --dir "$work" "$@" 2>&1)
   server_pid=$!
   while IFS= read -r -t 20 line <&"$server_log"; do
     if [[ $line == *'eady to accept connections'* ]]; then return 0; fi

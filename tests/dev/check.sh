@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 
 verbs() {  # the scripts in .dev/ without a suffix
-  (cd "$source_root/.dev" && printf '%s\n' * | grep -v '\.' | sort)
+  find "$source_root/.dev" -maxdepth 1 -type f ! -name '*.*' -printf '%f\n' | sort
 }
 
 documented_verbs() {  # the first words of the lines that ./dev prints, indented by two spaces
