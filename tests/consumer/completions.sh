@@ -50,7 +50,7 @@ as_the_command_has_it() {
         ! is_known "$verb" "$option" || fail "bash does not offer $option to $verb, which knows it"
       fi
     done
-    "$command" "$verb" --help | grep -E '^  -' | sed -E 's/   .*//' | grep -oE -- '--?[a-zA-Z][a-z-]*[a-zA-Z]|-[a-zA-Z]\b' |
+    "$command" "$verb" --help | grep -E '^  -' | sed -E 's/^ +//; s/  .*//' | grep -oE -- '--?[a-zA-Z][a-z-]*[a-zA-Z]|-[a-zA-Z]\b' |
       grep -vx -e '--tls' | sort -u >"$work/documented"
     if grep -vxFf "$work/offered" "$work/documented"; then fail "these options of $verb --help are not offered"; fi
   done

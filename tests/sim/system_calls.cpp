@@ -164,6 +164,7 @@ int __real_getaddrinfo(const char*, const char*, const addrinfo*, addrinfo**);
 void __real_freeaddrinfo(addrinfo*);
 int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 int __real_pthread_join(pthread_t, void**);
+int __real_pthread_detach(pthread_t);
 pthread_t __real_pthread_self();
 int __real_pthread_sigmask(int, const sigset_t*, sigset_t*);
 int __real_pthread_mutex_lock(pthread_mutex_t*);
@@ -564,6 +565,9 @@ int __wrap_pthread_join(pthread_t id, void** result) {
   }
   return 0;
 }
+
+// The world's threads go by themselves.
+int __wrap_pthread_detach(pthread_t id) { return simulated() ? 0 : __real_pthread_detach(id); }
 
 pthread_t __wrap_pthread_self() {
   return simulated() ? static_cast<pthread_t>(world().thread().id) : __real_pthread_self();
