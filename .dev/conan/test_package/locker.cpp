@@ -5,5 +5,5 @@
 
 int main() {
   holdfast::Client client;
-  return client.connect("unix:///nowhere/to/be/found") == holdfast::Status::not_connected ? 0 : 1;
+  return client.connect("unix:///nowhere/to/be/found") == holdfast::Status::connect_failed ? 0 : 1;
 }
