@@ -122,7 +122,7 @@ struct Pipe {
 
 // ---- A server of our own -----------------------------------------------------------------------------------------
 
-// Static, because the handler of ^C needs them. All of them are for the fourth part, the first is for the others.
+// Static, because the handler of ^C needs them. All of them are for the last part, which ends one; the first is for the others.
 constexpr std::size_t server_count = 3;
 struct Server {
   std::string socket_path;
@@ -404,7 +404,31 @@ void show_command() {
   check(passed == 7, "the exit code of the guarded program comes through");
 }
 
-// ---- 4. A lock on three servers ----------------------------------------------------------------------------------
+// ---- 4. Old recipes ----------------------------------------------------------------------------------------------
+
+// The program that lies beside this one.
+std::string neighbour(const char* name) {
+  char path[4096];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  const std::string self(path, size < 0 ? 0 : static_cast<std::size_t>(size));
+  return self.substr(0, self.rfind('/') + 1) + name;
+}
+
+void show_old_recipes() {
+  std::printf(
+      "\n4. Old recipes\n"
+      "   Locks that many programs still take by hand, and the same schedule with holdfast:\n");
+  Pipe output;
+  const pid_t recipes = start_process([&] {
+    ::dup2(output.ends[1], STDOUT_FILENO);
+    execute({neighbour("example_old_recipes"), servers[0].socket_path});
+    return 127;
+  });
+  print_indented(output.hear_all());
+  check(exit_code_of(recipes) == 0, "each recipe fails as its picture shows, and holdfast does not");
+}
+
+// ---- 5. A lock on three servers ----------------------------------------------------------------------------------
 
 // Acquires, and releases what it got.
 Status try_quorum(RedlockMutex<server_count>& lock, Duration wait, Duration& taken) {
@@ -417,7 +441,7 @@ Status try_quorum(RedlockMutex<server_count>& lock, Duration wait, Duration& tak
 
 void show_quorum() {
   std::printf(
-      "\n4. A lock on three servers\n"
+      "\n5. A lock on three servers\n"
       "   A lock on one server is gone with the server. This one is held while two of three servers hold it.\n");
   ClientConfig nodes[server_count];
   for (std::size_t index = 0; index < server_count; ++index)
@@ -453,30 +477,6 @@ void show_quorum() {
   check(status == Status::ok, "it is granted again");
 }
 
-// ---- 5. Old recipes ----------------------------------------------------------------------------------------------
-
-// The program that lies beside this one.
-std::string neighbour(const char* name) {
-  char path[4096];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  const std::string self(path, size < 0 ? 0 : static_cast<std::size_t>(size));
-  return self.substr(0, self.rfind('/') + 1) + name;
-}
-
-void show_old_recipes() {
-  std::printf(
-      "\n5. Old recipes\n"
-      "   Locks that many programs still take by hand, and the same schedule with holdfast:\n");
-  Pipe output;
-  const pid_t recipes = start_process([&] {
-    ::dup2(output.ends[1], STDOUT_FILENO);
-    execute({neighbour("example_old_recipes"), servers[0].socket_path});
-    return 127;
-  });
-  print_indented(output.hear_all());
-  check(exit_code_of(recipes) == 0, "each recipe fails as its picture shows, and holdfast does not");
-}
-
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -495,8 +495,8 @@ int main(int argument_count, char** arguments) {
   show_counter();
   show_dead_holder();
   show_command();
-  show_quorum();
   show_old_recipes();
+  show_quorum();
   std::printf("\n%s: %d of %d promises kept, in %.0f seconds.\n",
               broken == 0 ? "Everything was as promised" : "NOT everything was as promised", checks - broken, checks,
               seconds(Client::now() - begin));
