@@ -177,9 +177,12 @@ TEST_ON_SERVER(test_proc_should_show_no_password_of_any_process_of_a_run, "--req
       {{"--url", server.unix_url()}, {.environment = {{"HOLDFAST_PASSWORD", secret}}}},
       {{}, {.environment = {{"HOLDFAST_URL", url_with(server, std::string(":") + secret)}}}},
   };
+  const std::string fifo = server.socket_path() + ".never";
+  TEST_ASSERT_EQUAL(0, ::mkfifo(fifo.c_str(), 0600));
   for (const auto& [options, start] : cases) {
-    // A shell that stays one. In the middle of an exec, /proc shows neither words nor environment.
-    Running command("", run_script(options, "echo $$; sleep 1000; :"), start);
+    // A shell that stays one: it waits for a writer who never comes. In the middle of an exec, /proc shows neither words nor
+    // environment.
+    Running command("", run_script(options, "echo $$; : <" + fifo), start);
     const pid_t guarded = command.line_of_pid();
     for (const pid_t pid : {guarded, command.pid(), await_warden_of(command.pid())})
       for (const char* const file : {"cmdline", "environ"}) {

@@ -75,9 +75,12 @@ TEST_ON_SERVER(test_a_command_in_raw_mode_should_get_every_key_as_a_byte) {
 }
 
 TEST_ON_SERVER(test_the_command_should_hear_that_the_window_was_resized) {
-  TerminalSession session(
-      server.unix_url(),
-      {"run", "lock", "--", "sh", "-c", "trap 'stty size' WINCH; sleep 1000 & echo begin; while :; do wait; done"});
+  // Its child waits for a writer of the fifo, who never comes.
+  const std::string fifo = server.socket_path() + ".never";
+  TEST_ASSERT_EQUAL(0, ::mkfifo(fifo.c_str(), 0600));
+  TerminalSession session(server.unix_url(),
+                          {"run", "lock", "--", "sh", "-c",
+                           "trap 'stty size' WINCH; : <" + fifo + " & echo begin; while :; do wait; done"});
   TEST_ASSERT_TRUE(session.process() > 0);
   TEST_ASSERT_TRUE(session.shows("begin"));
   session.resize(33, 77);
