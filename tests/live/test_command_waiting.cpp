@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "connection_server.hpp"
 #include "proxy.hpp"
 
 static void setUp() {}
@@ -100,29 +101,20 @@ class FullPort {
 
 // A server of one connection after the other: it answers every command of the handshake as a server does, and everything
 // else with one line.
-class Refuser {
+class Refuser : public ConnectionServer {
  public:
-  explicit Refuser(std::string path, std::string line) : path_(std::move(path)), line_(std::move(line)) {
-    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path_.c_str(), sizeof address.sun_path - 1);
-    ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-    ::listen(listener_, 16);
-    thread_ = std::thread([this] { run(); });
-  }
-  ~Refuser() {
-    ::shutdown(listener_, SHUT_RDWR);
-    const int connection = connection_.exchange(-1);
-    if (connection >= 0) ::shutdown(connection, SHUT_RDWR);
-    thread_.join();
-    ::close(listener_);
-    ::unlink(path_.c_str());
-  }
-  Refuser(const Refuser&) = delete;
-  Refuser& operator=(const Refuser&) = delete;
-
-  [[nodiscard]] std::string url() const { return "unix://" + path_; }
+  Refuser(const std::string& path, const std::string& line)
+      : ConnectionServer(path, [line](int connection) {
+          char bytes[16384];
+          bool first = true;
+          for (ssize_t size = 0; (size = ::recv(connection, bytes, sizeof bytes, 0)) > 0; first = false) {
+            const std::string text(bytes, static_cast<std::size_t>(size));
+            std::string reply = first ? "+OK\r\n:7\r\n-ERR no such thing\r\n" : "";
+            if (!first)
+              for (std::size_t left = count(text, "\r\n*") + 1; left != 0; --left) reply += line + "\r\n";
+            send_text(connection, reply);
+          }
+        }) {}
 
  private:
   static std::size_t count(const std::string& text, const std::string& part) {
@@ -130,30 +122,6 @@ class Refuser {
     for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
     return found;
   }
-  void run() {
-    for (;;) {
-      const int connection = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (connection < 0) return;
-      connection_ = connection;
-      char bytes[16384];
-      bool first = true;
-      for (ssize_t size = 0; (size = ::recv(connection, bytes, sizeof bytes, 0)) > 0; first = false) {
-        const std::string text(bytes, static_cast<std::size_t>(size));
-        std::string reply = first ? "+OK\r\n:7\r\n-ERR no such thing\r\n" : "";
-        if (!first)
-          for (std::size_t left = count(text, "\r\n*") + 1; left != 0; --left) reply += line_ + "\r\n";
-        (void)!::send(connection, reply.data(), reply.size(), MSG_NOSIGNAL);
-      }
-      connection_ = -1;
-      ::close(connection);
-    }
-  }
-
-  std::string path_;
-  std::string line_;
-  int listener_ = -1;
-  std::atomic<int> connection_{-1};
-  std::thread thread_;
 };
 
 }  // namespace
