@@ -146,6 +146,8 @@ inline constexpr std::size_t renewal_calls_max = 4;
 
 // Nodes of a Redlock. Five survive two failures, and more than nine cost more than they save.
 inline constexpr std::size_t nodes_max = 9;
+// A hold is to be renewed when this share of its lease has passed, and is at risk after two of them without a confirmation.
+inline constexpr int renewal_divisor = 3;
 // How long one node may take to answer an acquire: far less than the lease, or little of it would be left.
 inline constexpr int node_timeout_divisor = 20;
 inline constexpr Duration node_timeout_min = 5ms;

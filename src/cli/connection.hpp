@@ -20,8 +20,7 @@ struct NodeConnection {
   int code = exit_ok;  // There is a connection; or what to end with.
 };
 // Calls `use` with the place of each of them, all at once: one that is silent takes no time from the others. Returns after the
-// last.
-// What `use` writes to must be of that place alone.
+// last. What `use` writes to must be of that place alone.
 template <class Use>
 void at_once(std::size_t count, const Use& use) {
   std::vector<std::future<void>> others;  // Their destructors wait, too.

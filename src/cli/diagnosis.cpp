@@ -344,7 +344,7 @@ std::vector<Duration> ServerFacts::sorted_round_trips() const {
   return trips;
 }
 
-Duration renewal_margin(Duration lease) noexcept { return lease - drift_of(lease) - lease / 3; }
+Duration renewal_margin(Duration lease) noexcept { return lease - drift_of(lease) - lease / renewal_divisor; }
 
 std::optional<ClockRate> clock_rate_of(const std::vector<TimePair>& pairs) {
   if (pairs.size() < 2) return std::nullopt;

@@ -10,7 +10,6 @@ namespace holdfast {
 namespace {
 
 // As of a lock on one node.
-constexpr int renewal_divisor = 3;
 constexpr int renewal_retry_divisor = 30;
 
 }  // namespace

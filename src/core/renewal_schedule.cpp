@@ -15,7 +15,7 @@ constexpr int renewal_retry_divisor = 30;
 // a burst of holds becomes few calls, and none is renewed much sooner than it must.
 constexpr int pull_divisor = 24;
 
-constexpr Duration interval_of(const KeptHold& hold) noexcept { return hold.lease / 3; }
+constexpr Duration interval_of(const KeptHold& hold) noexcept { return hold.lease / renewal_divisor; }
 constexpr std::int64_t lease_milliseconds(const KeptHold& hold) noexcept {
   return std::chrono::duration_cast<std::chrono::milliseconds>(hold.lease).count();
 }

@@ -9,8 +9,8 @@ namespace holdfast {
 
 namespace {
 
-// For the thread's own frames, what callbacks need, and the resolver of libc, which keeps answers of a few kilobytes on its stack, as
-// may the modules that it loads.
+// For the thread's own frames, what callbacks need, and the resolver of libc, which keeps answers of a few kilobytes on its
+// stack, as may the modules that it loads.
 constexpr std::size_t stack_size = 256 * 1024;
 
 }  // namespace

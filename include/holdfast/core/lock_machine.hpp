@@ -166,7 +166,7 @@ class LockMachine {
   // Lease less drift.
   [[nodiscard]] Duration validity() const noexcept { return validity_; }
   // How long behind its last confirmation a hold is at risk.
-  [[nodiscard]] Duration risk_after() const noexcept { return lease() / 3 * 2; }
+  [[nodiscard]] Duration risk_after() const noexcept { return lease() / renewal_divisor * 2; }
   // Grows with every acquire, release and loss.
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] Key key() const noexcept { return Key({key_, key_size_}); }
@@ -293,7 +293,7 @@ class LockMachine {
   void handle_released(const Reply& reply) noexcept;
   void doubt(Status why, Instant now) noexcept;
   [[nodiscard]] Instant renewal_turn() const noexcept {
-    return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + lease() / 3;
+    return retry_renewal_at_ != Instant() ? retry_renewal_at_ : confirmed_at_ + lease() / renewal_divisor;
   }
   void describe(Request& request, Operation operation) noexcept;
   void deny(Status why) noexcept;

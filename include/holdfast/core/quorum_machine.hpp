@@ -118,7 +118,7 @@ class QuorumMachine {
   [[nodiscard]] Instant valid_until() const noexcept { return valid_until_; }
   // From when on a hold is at risk; the epoch when it is already.
   [[nodiscard]] Instant risky_from() const noexcept {
-    return state_ == QuorumState::at_risk ? Instant() : confirmed_at_ + lease() / 3 * 2;
+    return state_ == QuorumState::at_risk ? Instant() : confirmed_at_ + lease() / renewal_divisor * 2;
   }
   // When the next renewal should be asked for; Instant::max() when nothing is held or a round is open.
   [[nodiscard]] Instant renewal_due() const noexcept;

@@ -38,7 +38,7 @@ struct KeptHold {
   Instant confirmed_at;  // The send of the last confirmed acquire or renewal.
   Instant valid_until;   // confirmed_at + validity.
 
-  [[nodiscard]] constexpr Instant risky_from() const noexcept { return confirmed_at + lease / 3 * 2; }
+  [[nodiscard]] constexpr Instant risky_from() const noexcept { return confirmed_at + lease / renewal_divisor * 2; }
 };
 
 class LockMachine;
