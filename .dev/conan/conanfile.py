@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# The recipe for Conan 2: `conan create .dev/conan`, in the root of the sources. It builds by CMakeLists.txt. Without TLS nothing
-# but libc is needed; TLS takes Conan's own OpenSSL.
+# The recipe for Conan 2: `conan create .dev/conan -s compiler.cppstd=20`, in the root of the sources. It builds by CMakeLists.txt.
+# Without TLS nothing but libc is needed; TLS takes Conan's own OpenSSL.
 import os
 import re
 
