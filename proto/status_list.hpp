@@ -100,16 +100,16 @@
         "Read its log.") \
   ENTRY(moved,\
         "Another node of the cluster has the key.",\
-        "Connect to that node.") \
+        "Connect by a Cluster: redis-cluster://.") \
   ENTRY(ask,\
         "The key moves to another node of the cluster.",\
-        "Connect to that node.") \
+        "Connect by a Cluster: redis-cluster://.") \
   ENTRY(cluster_down,\
         "The cluster does not serve the key's slot.",\
         "Repair it.") \
   ENTRY(cross_slot,\
-        "The keys belong to different slots.",\
-        "Use one hash tag.") \
+        "The keys belong to different slots, or not to the client's.",\
+        "Use one hash tag, or a client for each slot.") \
   ENTRY(try_again,\
         "The key's slot is being moved.",\
         "Try again in a moment.") \

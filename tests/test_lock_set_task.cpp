@@ -292,8 +292,8 @@ TEST(test_a_service_should_have_one_place_wherever_its_master_is) {
   KeptConfig before = at("a");
   KeptConfig after = at("b");
   KeptConfig other = at("a");
-  before.sentinels = after.sentinels = &sentinels;
-  other.sentinels = &others;
+  before.topology = after.topology = &sentinels;
+  other.topology = &others;
   TEST_ASSERT_EQUAL(0, compare(place_of({&before}, "k"), place_of({&after}, "k")));
   TEST_ASSERT_TRUE(excludes(place_of({&before}, "k"), place_of({&after}, "k")));
   TEST_ASSERT_TRUE(compare(place_of({&before}, "k"), place_of({&other}, "k")) != 0);

@@ -155,7 +155,7 @@ TEST(test_an_error_should_be_told_as_what_it_is) {
 }
 
 TEST(test_hostile_answers_should_be_refused_with_outputs_untouched) {
-  std::string long_host(sentinel_host_size_max, 'h');
+  std::string long_host(listed_host_size_max, 'h');
   std::string host;
   std::uint16_t port = 0;
   TEST_ASSERT_EQUAL(Status::ok, read_address("*2\r\n" + bulk(long_host) + bulk("1"), host, port));
@@ -237,7 +237,7 @@ TEST(test_hosts_that_cannot_be_should_be_refused) {
     TEST_ASSERT_TRUE(validate(config).found());
     TEST_ASSERT_EQUAL("sentinels.hosts", std::string(validate(config).field));
   }
-  const std::string long_host(sentinel_host_size_max + 1, 'h');
+  const std::string long_host(listed_host_size_max + 1, 'h');
   TEST_ASSERT_TRUE(validate(SentinelConfig{.hosts = ByteView(long_host), .service = "m"}).found());
   TEST_ASSERT_FALSE(validate(SentinelConfig{.hosts = "1,2,3,4,5,6,7,8,9", .service = "m"}).found());
 }

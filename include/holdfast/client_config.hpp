@@ -46,6 +46,7 @@ class BoundedText {
   char bytes_[size_max + 1];  // Behind the NUL: whatever was there.
 };
 
+class Cluster;
 class Sentinels;
 class StreamSecurity;
 
@@ -66,6 +67,9 @@ struct ClientConfigOf {
   // Sentinels that are asked where the master is (sentinels.hpp); host and port are not used then. They must outlive every client
   // that has them, and stay as they are. nullptr: the server is the one at host and port.
   Sentinels* sentinels = nullptr;
+  // A cluster, and the name whose slot is looked for in it (cluster.hpp); host and port are not used then. It must outlive every
+  // client that has it, and stay as it is.
+  Cluster* cluster = nullptr;
 
   Text<user_size_max> user{};                           // Empty: the default user.
   Text<password_size_max> password{};                   // Empty: no AUTH.

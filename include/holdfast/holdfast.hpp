@@ -4,6 +4,7 @@
 #pragma once
 
 #include "holdfast/client.hpp"
+#include "holdfast/cluster.hpp"
 #include "holdfast/fair_lock.hpp"
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/fenced_set.hpp"

@@ -113,7 +113,7 @@ inline constexpr std::size_t client_elements_max = 12;
 
 // The smallest buffers that serve a Mutex with any key: what does not fit into them is refused by name.
 // To send: a whole handshake, or a release or a renewal of a Mutex with its script's text.
-inline constexpr std::size_t small_transmit_size = 752;
+inline constexpr std::size_t small_transmit_size = 736;
 // To receive: a line of full size, which is an error; what the server says of itself is shorter.
 inline constexpr std::size_t small_reply_size = 528;
 static_assert(small_reply_size >= line_size_max + 3);
@@ -212,19 +212,23 @@ inline constexpr std::size_t addresses_max = 8;           // Cached results of o
 // One of several addresses is given so long at least before the next is tried: a round trip around the world.
 inline constexpr Duration address_timeout_min = 100ms;
 inline constexpr std::size_t url_size_max = 2048;
-// Sentinels of one service. One that answers is enough to find the master; each that is silent costs an attempt its share of the
-// time.
+// Sentinels of one service, or nodes of a cluster that are asked. One that answers is enough to find the server; each that is
+// silent costs an attempt its share of the time.
 inline constexpr std::size_t sentinels_max = 9;
-inline constexpr std::size_t sentinel_hosts_size_max = 1023;  // All of them as one text.
-inline constexpr std::size_t sentinel_host_size_max =
-    112;  // Of each, and of whom it names: it stands where a host does.
-static_assert(sentinels_max * (sentinel_host_size_max + 1) <= sentinel_hosts_size_max + 1);
+inline constexpr std::size_t cluster_hosts_max = sentinels_max;
+inline constexpr std::size_t listed_hosts_size_max = 1023;  // All of them as one text.
+// Of each, and of whom it names: it stands where a host does.
+inline constexpr std::size_t listed_host_size_max = 112;
+static_assert(sentinels_max * (listed_host_size_max + 1) <= listed_hosts_size_max + 1);
+static_assert(listed_hosts_size_max >= sentinels_max * (39 + 2 + 6 + 1), "IPv6 addresses with ports must fit");
 inline constexpr std::size_t service_size_max = 128;
-// What a node knows of its search for the master, and where it goes.
-inline constexpr std::size_t master_search_size = 160;
-static_assert(master_search_size < host_size_max, "it stands where a host does");
 inline constexpr std::uint16_t sentinel_port_default = 26379;
-static_assert(sentinel_hosts_size_max >= sentinels_max * (39 + 2 + 6 + 1), "IPv6 addresses with ports must fit");
+// What a node knows of its search for the server, and where it goes.
+inline constexpr std::size_t host_search_size = 160;
+static_assert(host_search_size < host_size_max, "it stands where a host does");
+// How often one attempt follows those who name another host.
+inline constexpr std::uint8_t redirections_max = 16;
+static_assert(redirections_max >= sentinels_max, "each sentinel names a master");
 inline constexpr int database_max = 65535;
 
 // Of what failed last on a connection, in words: the server's, or ours. Longer ones are cut.

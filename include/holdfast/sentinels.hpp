@@ -29,18 +29,15 @@
 #include <cstdint>
 
 #include "holdfast/client_config.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/detail/topology.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
 
 namespace holdfast {
 
-class Node;
-struct SocketAddress;
-
 struct SentinelConfig {
   // "host[:port],host[:port],...", up to sentinels_max; the port is 26379 where it is missing. IPv6 addresses stand in brackets.
-  BoundedText<sentinel_hosts_size_max> hosts{};
+  BoundedText<listed_hosts_size_max> hosts{};
   BoundedText<service_size_max> service{};  // What the sentinels call the master: `sentinel monitor SERVICE ...`.
   // Of the sentinels alone. The master's are in the ClientConfig.
   BoundedText<user_size_max> user{};          // Empty: the default user.
@@ -52,42 +49,21 @@ struct SentinelConfig {
 };
 [[nodiscard]] ConfigProblem validate(const SentinelConfig& config) noexcept;
 
-class Sentinels {
+class Sentinels : public Topology {
  public:
-  // Pointers, so that a program without sentinels does not carry their code.
-  struct Table {
-    // What MasterSearch does for a node: at its configuration, and before its dialer is polled.
-    void (*start)(Node& node) noexcept;
-    void (*steer)(Node& node, Instant now, std::uint16_t random) noexcept;
-    // A literal address as bytes. False: it is none.
-    bool (*literal)(const char* host, std::uint16_t port, SocketAddress& address) noexcept;
-    ConfigProblem (*validate)(const ClientConfig& config) noexcept;
-    // Tells services apart: a number of the name and of the sentinels, whatever their order. Not 0.
-    std::uint64_t (*number)(const SentinelConfig& config) noexcept;
-    // Of a URL. Returns what is wrong, or nullptr.
-    const char* (*parse)(ByteView url, Sentinels& sentinels, ClientConfig& config) noexcept;
-  };
-
-  Sentinels() noexcept = default;
-  explicit Sentinels(const SentinelConfig& config) noexcept : config_(config) {}
-  Sentinels(const Sentinels&) = delete;
-  Sentinels& operator=(const Sentinels&) = delete;
+  Sentinels() noexcept : Topology(ways) {}
+  explicit Sentinels(const SentinelConfig& config) noexcept : Topology(ways), config_(config) {}
 
   [[nodiscard]] const SentinelConfig& config() const noexcept { return config_; }
   // REQUIRES: no client has them.
   void configure(const SentinelConfig& config) noexcept { config_ = config; }
-  // As many bytes as a node's MasterSearch takes, which stands where the host would.
-  [[nodiscard]] ByteView search_place() const noexcept {
-    return {reinterpret_cast<const char*>(this), master_search_size};
-  }
-  [[nodiscard]] const Table& table() const noexcept { return *table_; }
 
  private:
   static const Table ways;
 
-  const Table* table_ = &ways;
   SentinelConfig config_;
 };
 static_assert(sizeof(Sentinels) <= 2048, "promised: what is known of sentinels");
+static_assert(sizeof(Sentinels) >= host_search_size, "it is copied to where the search stands");
 
 }  // namespace holdfast

@@ -121,7 +121,7 @@ void AsyncQuorumCore::start_connect(const ClientConfig* configs, std::size_t cou
                                     Completion& completion) {
   const auto source = [this, configs](std::size_t index, ClientConfig& node) {
     node = configs[index];
-    problem_ = validate(node);
+    problem_ = validate_voter(node);
     return problem_.found() ? Status::invalid_argument : Status::ok;
   };
   start_connect_to(source, count, config, completion);
@@ -136,7 +136,7 @@ void AsyncQuorumCore::start_connect(const ByteView* urls, std::size_t count, con
       problem_ = {"url", reason};
       return status;
     }
-    problem_ = validate(node);
+    problem_ = validate_voter(node);
     return problem_.found() ? Status::invalid_argument : Status::ok;
   };
   start_connect_to(source, count, config, completion);

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "exit_codes.hpp"
+#include "holdfast/cluster.hpp"
 #include "holdfast/sentinels.hpp"
 #include "messages.hpp"
 #include "run_list.hpp"
@@ -26,6 +27,7 @@ std::string remedy_of(Status status) {
   std::string text = remedy(status);
   if (status == Status::unknown_command)
     text = "A Sentinel has no locks: then its URL is redis-sentinel://HOST:PORT/SERVICE. Otherwise: " + text;
+  if (status == Status::moved) text = "The server is a node of a cluster: its URL is redis-cluster://HOST:PORT.";
   if (status == Status::auth_required && !RunList::inherited().runs().empty())
     text += " The run that this one is inside of takes passwords out of the environment, but for --keep-env.";
   return text;
@@ -38,6 +40,7 @@ std::string address_text(const ClientConfig& server) {
     const SentinelConfig& config = server.sentinels->config();
     return escaped(config.service.view()) + "@" + escaped(config.hosts.view());
   }
+  if (server.cluster != nullptr) return "the cluster of " + escaped(server.cluster->config().hosts.view());
   if (!server.socket_path.empty()) return escaped(server.socket_path.view());
   const std::string host = escaped(server.host.view());
   const bool v6 = host.find(':') != std::string::npos;

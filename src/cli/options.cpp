@@ -11,6 +11,7 @@
 
 #include "failure_text.hpp"
 #include "help_text.hpp"
+#include "holdfast/cluster.hpp"
 #include "holdfast/core/hold_request.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/proto/decimal.hpp"
@@ -334,10 +335,16 @@ std::string with_place_for_password(const std::string& url) {
   return url.substr(0, end) + ":x" + url.substr(end);
 }
 
-bool has_sentinels(const std::string& url) noexcept {
-  for (const ByteView scheme : {"redis-sentinel://", "rediss-sentinel://", "valkey-sentinel://", "valkeys-sentinel://"})
+bool begins_with_any(const std::string& url, std::initializer_list<ByteView> schemes) noexcept {
+  for (const ByteView scheme : schemes)
     if (ByteView(std::string_view(url)).begins_with(scheme)) return true;
   return false;
+}
+bool has_sentinels(const std::string& url) noexcept {
+  return begins_with_any(url, {"redis-sentinel://", "rediss-sentinel://", "valkey-sentinel://", "valkeys-sentinel://"});
+}
+bool is_cluster(const std::string& url) noexcept {
+  return begins_with_any(url, {"redis-cluster://", "rediss-cluster://", "valkey-cluster://", "valkeys-cluster://"});
 }
 
 // For as long as the command runs: its clients ask them again and again.
@@ -346,10 +353,19 @@ Sentinels& more_sentinels() {
   return all.emplace_back();
 }
 
+// The same of a cluster. Where the URL does not say whose slot is looked for, it is the lock's.
+Cluster& more_clusters(const std::string& name) {
+  static std::deque<Cluster> all;
+  Cluster& cluster = all.emplace_back();
+  cluster.configure({.hosts = {}, .name = ByteView(std::string_view(name))});
+  return cluster;
+}
+
 void read_server(const std::string& url, const std::string& which, const std::optional<std::string>& password,
-                 ClientConfig& server) {
+                 const std::string& name, ClientConfig& server) {
   const bool without = password_in(url).empty();
   if (has_sentinels(url)) server.sentinels = &more_sentinels();
+  if (is_cluster(url)) server.cluster = &more_clusters(name);
   std::string completed = without && password ? with_place_for_password(url) : url;
   // Never the URL itself: it may hold a password.
   const char* reason = nullptr;
@@ -372,7 +388,9 @@ void expect_default_server() {
         "is a password in it; give one, or give that run --keep-env"};
 }
 
-Servers servers_from(const Texts& texts, SplitArguments& split, const Environment& environment) {
+// `name` is the lock's.
+Servers servers_from(const Texts& texts, SplitArguments& split, const Environment& environment,
+                     const std::string& name) {
   std::vector<std::string> urls;
   for (const std::size_t place : texts.urls) urls.push_back(split.urls.at(place));
   const std::string source = urls.empty() ? "HOLDFAST_URL" : "--url";
@@ -381,6 +399,11 @@ Servers servers_from(const Texts& texts, SplitArguments& split, const Environmen
   if (urls.size() > nodes_max)
     throw UsageError{source + ": a quorum has at most " + std::to_string(nodes_max) + " nodes, and these are " +
                      std::to_string(urls.size())};
+  if (urls.size() > 1 && std::any_of(urls.begin(), urls.end(), is_cluster))
+    throw UsageError{
+        source +
+        ": a quorum is of independent servers, and a cluster has one master for each name: give its URL alone, "
+        "with other nodes after commas"};
   std::optional<std::string> password = password_from(texts, environment);
   const auto has_password = [](const std::string& url) { return !password_in(url).empty(); };
   if (texts.password_file && !urls.empty() && std::all_of(urls.begin(), urls.end(), has_password))
@@ -399,7 +422,7 @@ Servers servers_from(const Texts& texts, SplitArguments& split, const Environmen
   for (std::size_t index = 0; index < urls.size(); ++index) {
     const std::string which = urls.size() == 1 ? source : source + ", number " + std::to_string(index + 1);
     if (is_secure(urls[index])) servers[index].tls = tls;
-    read_server(urls[index], which, password, servers[index]);
+    read_server(urls[index], which, password, name, servers[index]);
     for (std::size_t other = 0; other < index; ++other)
       if (address_text(servers[other]) == address_text(servers[index]))
         throw UsageError{source + ": nodes " + std::to_string(other + 1) + " and " + std::to_string(index + 1) +
@@ -463,7 +486,7 @@ void take_name_and_command(RunOptions& options, const Texts& texts, SplitArgumen
 // What is asked of the lock and of its servers. REQUIRES: the name is known.
 void read_acquisition(AcquisitionOptions& options, const Texts& texts, SplitArguments& split,
                       const Environment& environment) {
-  options.servers = servers_from(texts, split, environment);
+  options.servers = servers_from(texts, split, environment, options.name);
   options.choice = choice_from(texts, options.servers.size());
   if (texts.no_wait && texts.wait) throw UsageError{"-n and -w exclude each other"};
   if (texts.no_wait) options.wait = no_wait;
@@ -535,7 +558,7 @@ void check_token(Kind kind, const std::string& token) {
 HeldToken hold_from(const Texts& texts, SplitArguments& split, const Environment& environment, const char* otherwise) {
   HeldToken hold;
   hold.name = take_name(texts, split);
-  hold.servers = servers_from(texts, split, environment);
+  hold.servers = servers_from(texts, split, environment, hold.name);
   hold.token = token_from(texts, environment, otherwise);
   hold.kind = choice_from(texts, hold.servers.size()).kind;
   check_token(hold.kind, hold.token);
@@ -571,7 +594,9 @@ Invocation read_release_by_token(const Texts& texts, SplitArguments& split, cons
 }
 
 Invocation read_info(const Texts& texts, SplitArguments& split, const Environment& environment) {
-  return InfoOptions{.name = take_name(texts, split), .servers = servers_from(texts, split, environment)};
+  InfoOptions options = {.name = take_name(texts, split), .servers = {}};
+  options.servers = servers_from(texts, split, environment, options.name);
+  return options;
 }
 
 // How long doctor looks at clocks, at the most: nobody means to wait for more.
@@ -580,7 +605,8 @@ constexpr Duration look_max = std::chrono::hours(1);
 Invocation read_doctor(const Texts& texts, SplitArguments& split, const Environment& environment) {
   DoctorOptions options;
   if (texts.name || !split.rest.empty()) options.name = take_name(texts, split);
-  options.servers = servers_from(texts, split, environment);
+  // A name whose right is asked for, where none is given.
+  options.servers = servers_from(texts, split, environment, options.name.empty() ? "holdfast_doctor" : options.name);
   options.kind = choice_from(texts, options.servers.size()).kind;
   if (texts.lease) options.lease = lease_from("-l", *texts.lease);
   if (texts.seconds) options.duration = seconds_of("--seconds", *texts.seconds);
@@ -595,7 +621,7 @@ Invocation read_release(const Texts& texts, SplitArguments& split, const Environ
     throw UsageError{"--force asks for no token: it takes the lock, of whatever kind, from whoever holds it"};
   if (texts.quiet) throw UsageError{"-q is of a release by token: what --force takes from whom is always said"};
   ReleaseOptions options = {.name = take_name(texts, split), .servers = {}};
-  options.servers = servers_from(texts, split, environment);
+  options.servers = servers_from(texts, split, environment, options.name);
   return options;
 }
 

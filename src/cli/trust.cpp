@@ -19,7 +19,8 @@ const char* TrustOptions::given() const noexcept {
 }
 
 bool is_secure(const std::string& url) noexcept {
-  for (const std::string_view scheme : {"rediss://", "valkeys://", "rediss-sentinel://", "valkeys-sentinel://"})
+  for (const std::string_view scheme : {"rediss://", "valkeys://", "rediss-sentinel://", "valkeys-sentinel://",
+                                        "rediss-cluster://", "valkeys-cluster://"})
     if (std::string_view(url).substr(0, scheme.size()) == scheme) return true;
   return false;
 }

@@ -125,7 +125,8 @@ Compensations::Slot* Compensations::poll_transmit(Slot* after, Instant now, Comm
 
 void Compensations::handle_reply(Slot& slot, Status outcome, bool by_name, Instant now) noexcept {
   if (slot.state != State::superseded && outcome != Status::ok) {
-    if (by_name) return move(slot, State::waiting);  // Once more, as a script.
+    // Once more, as a script; or on the next connection, since this server has sent us to another one.
+    if (by_name || outcome == Status::not_connected) return move(slot, State::waiting);
     if (transient(outcome) && ++slot.attempts < attempts_max) {
       // Others need not wait for it: the server refuses what they would ask, too.
       slot.not_before = now + retry_delay;

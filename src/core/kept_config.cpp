@@ -4,6 +4,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "holdfast/cluster.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/sentinels.hpp"
 
@@ -16,6 +17,7 @@ void copy_the_rest(To& to, const From& from) noexcept {
   to.port = from.port;
   to.tls = from.tls;
   to.sentinels = from.sentinels;
+  to.cluster = from.cluster;
   to.database = from.database;
   to.connect_timeout = from.connect_timeout;
   to.request_timeout = from.request_timeout;
@@ -26,12 +28,18 @@ void copy_the_rest(To& to, const From& from) noexcept {
 }
 
 ByteView host_of(const ClientConfig& config) noexcept {
-  if (config.sentinels != nullptr) [[unlikely]]
-    return config.sentinels->search_place();
+  if (const Topology* const topology = topology_of(config); topology != nullptr) [[unlikely]]
+    return topology->search_place();
   return config.socket_path.empty() ? config.host.view() : ByteView();
 }
 
 }  // namespace
+
+Topology* topology_of(const ClientConfig& config) noexcept {
+  if (config.cluster != nullptr) [[unlikely]]
+    return config.cluster;
+  return config.sentinels;
+}
 
 // The first that does not fit. Without `into` nothing is copied.
 ConfigProblem KeptConfig::take_texts(const ClientConfig& config, MutableBytes space, KeptConfig* into) noexcept {
@@ -65,6 +73,7 @@ void KeptConfig::keep(const ClientConfig& config, MutableBytes space) noexcept {
   const bool fits = !take_texts(config, space, this).found();
   HOLDFAST_ASSERT(fits);
   copy_the_rest(*this, config);
+  topology = topology_of(config);
 }
 
 void KeptConfig::keep_copy(const KeptConfig& other, const char* from, const char* to) noexcept {

@@ -3,8 +3,8 @@
 
 #include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/core/wait_plan.hpp"
+#include "holdfast/detail/topology.hpp"
 #include "holdfast/proto/assert.hpp"
-#include "holdfast/sentinels.hpp"
 
 namespace holdfast {
 
@@ -16,15 +16,15 @@ static_assert(wait_min > timeout_min);
 
 int compare(int left, int right) noexcept { return left < right ? -1 : left > right ? 1 : 0; }
 
-// 0: it has no sentinels.
-std::uint64_t service_number(const KeptConfig& node) noexcept {
-  return node.sentinels == nullptr ? 0 : node.sentinels->table().number(node.sentinels->config());
+// 0: its server is the one at its address.
+std::uint64_t topology_number(const KeptConfig& node) noexcept {
+  return node.topology == nullptr ? 0 : node.topology->number();
 }
 
-// With sentinels the address changes while locks are held, and the service does not.
+// With sentinels or a cluster the address changes while locks are held, and what is looked for does not.
 int compare_addresses(const KeptConfig& left, const KeptConfig& right) noexcept {
-  const std::uint64_t ours = service_number(left);
-  const std::uint64_t theirs = service_number(right);
+  const std::uint64_t ours = topology_number(left);
+  const std::uint64_t theirs = topology_number(right);
   if (ours != theirs) return ours < theirs ? -1 : 1;
   if (ours != 0) return 0;
   int order = compare(left.socket_path.view(), right.socket_path.view());

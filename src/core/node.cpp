@@ -6,7 +6,6 @@
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
-#include "holdfast/sentinels.hpp"
 
 namespace holdfast {
 
@@ -47,11 +46,15 @@ void Node::start(std::uint8_t address_count, bool named, std::uint8_t first) noe
                       .stall_timeout = config_.stall_timeout,
                       .database = config_.database,
                       .native_delete = config_.native_delete});
-  if (config_.sentinels != nullptr) [[unlikely]]
-    config_.sentinels->table().start(*this);
+  if (config_.topology != nullptr) [[unlikely]]
+    config_.topology->table().start(*this);
 }
 
 void Node::submit(LockMachine& machine, void* requester, Instant now) noexcept {
+  if (config_.topology != nullptr && !config_.topology->serves(machine)) [[unlikely]] {
+    machine.refuse_request(Status::cross_slot, now);
+    return;
+  }
   const Session::Place place = session_.open(machine.request_compensated());
   std::size_t size = 0;
   if (place.request == nullptr || machine.poll_request(place.space, *place.request, size) != Status::ok) [[unlikely]] {

@@ -230,7 +230,7 @@ void Session::handle_connected(Instant now, Instant handshake_deadline) noexcept
 }
 
 void Session::send_handshake(Instant now) noexcept {
-  constexpr std::size_t beside = 160;  // The names of five commands, a number, and what stands around each.
+  constexpr std::size_t beside = 152;  // The names of five commands, two numbers, and what stands around each.
   static_assert(
       user_size_max + password_size_max + client_name_size_max + scripts::server_identity.text.size() + beside <=
               transmit_size_max &&
@@ -340,20 +340,20 @@ void Session::drop_silent() noexcept {
 
 // A native command that the server does not know, or the user may not run, is not used again on this connection. That the
 // server does not know a script is nobody's failure: it is asked with its text.
-void Session::note_error(const InFlight& entry, const RespValue& value, Status status) noexcept {
+Status Session::note_error(const InFlight& entry, const RespValue& value, Status status) noexcept {
   if (status != Status::no_script) note_text(value.text());
   if (entry.request.repeatable && (status == Status::unknown_command || status == Status::no_permission))
     handshake_.handle_native_refused();
-  if (const Interview* const other = handshake_.settings().interview; other != nullptr) [[unlikely]]
-    other->table->doubt(*this, status);
+  if (Interview* const other = handshake_.settings().interview; other != nullptr) [[unlikely]]
+    return other->table->doubt(*other, *this, status);
+  return status;
 }
 
 // An error reply to the oldest request. True if its requester wants to know.
 [[gnu::noinline]] bool Session::take_error(InFlight& entry, Reply& reply) noexcept {
   const ServerError error = classify_error(reply.value.text());
-  reply.outcome = error.status;
   reply.nothing_ran = error.nothing_ran;
-  note_error(entry, reply.value, error.status);
+  reply.outcome = note_error(entry, reply.value, error.status);
   if (entry.request.compensation != nullptr) compensations_.unreserve();
   pop();
   return reply.tag.requester != nullptr;
@@ -388,8 +388,7 @@ void Session::note_error(const InFlight& entry, const RespValue& value, Status s
   }
   reply = {.tag = entry.request.tag, .value = value};
   if (value.is(RespKind::error)) {
-    reply.outcome = classify_error(value.text()).status;
-    note_error(entry, value, reply.outcome);
+    reply.outcome = note_error(entry, value, classify_error(value.text()).status);
   }
   compensations_.handle_reply(slot_of(entry), reply.outcome, entry.request.repeatable, now);
   pop();

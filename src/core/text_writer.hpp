@@ -11,7 +11,6 @@
 #include "holdfast/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/proto/decimal.hpp"
-#include "holdfast/sentinels.hpp"
 
 namespace holdfast {
 
@@ -34,12 +33,12 @@ class TextWriter {
     const bool bracketed = host.find(":") != SIZE_MAX;
     return add(bracketed ? "[" : "").add(host).add(bracketed ? "]:" : ":").add(std::uint64_t{port});
   }
-  // By its number in a quorum, and where it is: with sentinels that is the service, and the master that is connected.
+  // By its number in a quorum, and where it is: with sentinels or a cluster that is what they look for, and the server that is connected.
   TextWriter& add_node(std::size_t index, const Node& node) noexcept {
     const KeptConfig& config = node.config();
     add("node ").add(index + 1).add(" (");
-    if (config.sentinels != nullptr) add(config.sentinels->config().service.view());
-    if (config.sentinels != nullptr && node.placed()) add(" at ");
+    if (config.topology != nullptr) add(config.topology->name());
+    if (config.topology != nullptr && node.placed()) add(" at ");
     if (node.local())
       add(config.socket_path.view());
     else if (node.placed())

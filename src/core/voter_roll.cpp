@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/voter_roll.hpp"
 
-#include "holdfast/sentinels.hpp"
+#include "holdfast/detail/topology.hpp"
 #include "place_number.hpp"
 #include "text_writer.hpp"
 
@@ -15,12 +15,19 @@ constexpr Duration introduction_interval = std::chrono::seconds(5);
 
 // With sentinels it is that of the service: the server's address is what they say, and another after a fail-over.
 std::uint64_t number_of(const ClientConfig& config) noexcept {
-  if (config.sentinels != nullptr) return config.sentinels->table().number(config.sentinels->config());
+  if (const Topology* const topology = topology_of(config); topology != nullptr) return topology->number();
   if (!config.socket_path.empty()) return PlaceNumber().add(config.socket_path.view()).add('\1').get();
   return PlaceNumber().add(config.host.view(), config.port).get();
 }
 
 }  // namespace
+
+ConfigProblem validate_voter(const ClientConfig& config) noexcept {
+  if (config.cluster != nullptr)
+    return {"cluster",
+            "a quorum is of independent servers, and a cluster has one master for each name: use one client"};
+  return validate(config);
+}
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ Status QuorumClient::connect(const ByteView* urls, std::size_t count, const Quor
       problem_ = {"url", reason};
       return status;
     }
-    problem_ = validate(node);
+    problem_ = validate_voter(node);
     if (problem_.found()) return Status::invalid_argument;
   }
   if (const Status status = prepare(count, config); status != Status::ok) return status;
@@ -94,7 +94,7 @@ Status QuorumClient::connect(const ClientConfig* configs, std::size_t count, con
   }
   for (std::size_t index = 0; index < count; ++index) {
     problem_node_ = index;
-    problem_ = validate(configs[index]);
+    problem_ = validate_voter(configs[index]);
     if (problem_.found()) return Status::invalid_argument;
   }
   if (const Status status = prepare(count, config); status != Status::ok) return status;

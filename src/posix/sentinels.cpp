@@ -46,7 +46,7 @@ const char* read_sentinels(ByteView authority, SentinelConfig& sentinels, Client
 }
 
 // Fills in both. Returns what is wrong, or nullptr; where something is, `sentinels` is untouched.
-const char* parse_sentinel_url(ByteView url, Sentinels& sentinels, ClientConfig& config) noexcept {
+const char* parse_sentinel_url(ByteView url, Topology& sentinels, ClientConfig& config) noexcept {
   if (skip(url, "rediss-sentinel://") || skip(url, "valkeys-sentinel://")) {
     if (config.tls == nullptr) return "TLS needs a Tls in the configuration: see tls.hpp";
   } else if (!skip(url, "redis-sentinel://") && !skip(url, "valkey-sentinel://")) {
@@ -57,13 +57,14 @@ const char* parse_sentinel_url(ByteView url, Sentinels& sentinels, ClientConfig&
   SentinelConfig parsed;
   if (const char* problem = read_sentinels(url, parsed, config)) return problem;
   config.socket_path.assign({});
-  sentinels.configure(parsed);
+  static_cast<Sentinels&>(sentinels).configure(parsed);
   return nullptr;
 }
 
 }  // namespace
 
-constinit const Sentinels::Table Sentinels::ways = {MasterSearch::start,    MasterSearch::steer,  literal_address,
-                                                    MasterSearch::validate, MasterSearch::number, parse_sentinel_url};
+constinit const Topology::Table Sentinels::ways = {
+    MasterSearch::start,  MasterSearch::steer,   literal_address,    MasterSearch::validate,
+    MasterSearch::number, MasterSearch::name_of, parse_sentinel_url, nullptr};
 
 }  // namespace holdfast

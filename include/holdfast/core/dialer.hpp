@@ -9,7 +9,7 @@
 //      ^            |                    |                   |                       |
 //      +------------+--------------------+-------------------+-----------------------+   failed, closed
 //
-// Where sentinels say who the master is, one attempt goes to several hosts, one after the other: what fails is `elsewhere` then,
+// Where others say who the server is (HostSearch), one attempt goes to several hosts, one after the other: what fails is `elsewhere` then,
 // and go_to() or give_up() follows.
 //
 // A name is asked for when no address is known, or when all have failed. An answer that comes later than connect_timeout

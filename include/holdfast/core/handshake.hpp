@@ -65,8 +65,8 @@ struct Interview {
     bool (*ask)(Interview& self, CommandLine& line) noexcept;
     // The answer to either, also an error. Not ok: the connection must be closed.
     Status (*judge)(Interview& self, const RespValue& value) noexcept;
-    // A request was refused so; failure_text() has the server's words. May fail the session.
-    void (*doubt)(Session& session, Status status) noexcept;
+    // A request was refused so; failure_text() has the server's words. May fail the session. What to tell whoever has asked.
+    Status (*doubt)(Interview& self, Session& session, Status status) noexcept;
   };
   const Table* table = nullptr;
 };

@@ -12,6 +12,11 @@
 
 namespace holdfast {
 
+class Topology;
+
+// The sentinels or the cluster of a configuration; nullptr: it has neither.
+[[nodiscard]] Topology* topology_of(const ClientConfig& config) noexcept;
+
 // A view of a text, with a NUL behind it.
 class KeptBytes {
  public:
@@ -34,6 +39,8 @@ template <std::size_t>
 using KeptText = KeptBytes;
 
 struct KeptConfig : ClientConfigOf<KeptText> {
+  Topology* topology = nullptr;  // The sentinels or the cluster; nullptr: neither.
+
   // The first text of a valid configuration that does not fit into so many bytes, with those before it.
   [[nodiscard]] static ConfigProblem misfit(const ClientConfig& config, std::size_t space_size) noexcept {
     return take_texts(config, {nullptr, space_size}, nullptr);
@@ -42,7 +49,7 @@ struct KeptConfig : ClientConfigOf<KeptText> {
   void keep(const ClientConfig& config, MutableBytes space) noexcept;
   // Another's, whose texts stand at `from` on, and have been copied as they are to `to`.
   void keep_copy(const KeptConfig& other, const char* from, const char* to) noexcept;
-  // As it was given; but of a Unix socket without the host, which is not used, and with Sentinels the host of now.
+  // As it was given; but of a Unix socket without the host, which is not used, and with Sentinels or a Cluster the host of now.
   operator ClientConfig() const noexcept;  // NOLINT(google-explicit-constructor): it is one.
 
  private:

@@ -17,15 +17,15 @@
 #include "holdfast/core/session.hpp"
 #include "holdfast/core/socket_address.hpp"
 #include "holdfast/core/subscriber.hpp"
+#include "holdfast/detail/topology.hpp"
 #include "holdfast/instant.hpp"
-#include "holdfast/sentinels.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
 
 class Arguments;
 class LockMachine;
-class MasterSearch;
+class HostSearch;
 
 class Node {
  public:
@@ -65,8 +65,8 @@ class Node {
   [[nodiscard]] const SocketAddress* address() const noexcept {
     return dialer_.address_count() == 0 ? nullptr : &addresses_[dialer_.address()];
   }
-  // address() is the server's, and none of a sentinel.
-  [[nodiscard]] bool placed() const noexcept { return config_.sentinels == nullptr || ready(); }
+  // address() is the server's, and none of who is asked for it.
+  [[nodiscard]] bool placed() const noexcept { return config_.topology == nullptr || ready(); }
   [[nodiscard]] SubscriberSettings subscriber_settings() const noexcept;
 
   // B. Commands.
@@ -81,10 +81,10 @@ class Node {
   void configure_like(const Node& other) noexcept;
   // Hands what the machine wants to the session, or tells the machine why not: too_many_requests, not_connected.
   void submit(LockMachine& machine, void* requester, Instant now) noexcept;
-  // As the dialer's. Which host it goes to is decided here, where sentinels say that. Drivers call this one.
+  // As the dialer's. Which host it goes to is decided here, where others say that. Drivers call this one.
   [[nodiscard]] DialAction poll_dial(Instant now, std::uint16_t random) noexcept {
-    if (config_.sentinels != nullptr) [[unlikely]]
-      config_.sentinels->table().steer(*this, now, random);
+    if (config_.topology != nullptr) [[unlikely]]
+      config_.topology->table().steer(*this, now, random);
     return dialer_.poll_action(now, random);
   }
   // A question that changes nothing, answered within a request timeout. Errors: too_many_requests: there is no room.
@@ -118,7 +118,7 @@ class Node {
   MutableBytes texts_;
 
  private:
-  friend class MasterSearch;
+  friend class HostSearch;
 
   Status commit(const Session::Place& place, std::size_t size, const ReplyTag& tag, Instant now) noexcept;
   void start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept;

@@ -277,7 +277,7 @@ class Session {
     return end + (transmit_end_ - transmit_begin_) <= stream_end_;
   }
   void fail_unasked() noexcept { fail(Status::protocol_error, "a reply that nobody asked for"); }
-  void note_error(const InFlight& entry, const RespValue& value, Status status) noexcept;
+  [[nodiscard]] Status note_error(const InFlight& entry, const RespValue& value, Status status) noexcept;
   [[nodiscard]] bool take_next(Reply& reply, Instant now) noexcept;
   [[nodiscard]] bool take_reply(Reply& reply, Instant now) noexcept;
   [[nodiscard]] bool take_other(Reply& reply, Instant now) noexcept;

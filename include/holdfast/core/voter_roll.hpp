@@ -19,6 +19,10 @@
 
 namespace holdfast {
 
+// What is wrong with a configuration of a quorum's node, as validate(). A cluster cannot be one: its replicas have their master's data,
+// and its masters have different locks.
+[[nodiscard]] ConfigProblem validate_voter(const ClientConfig& config) noexcept;
+
 class VoterRoll {
  public:
   // What is known of a place where a node is asked.

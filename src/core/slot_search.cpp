@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+#include "holdfast/core/slot_search.hpp"
+
+#include <new>
+
+#include "holdfast/cluster.hpp"
+#include "holdfast/core/lock_kind.hpp"
+#include "holdfast/core/lock_machine.hpp"
+#include "holdfast/core/node.hpp"
+#include "holdfast/proto/decimal.hpp"
+#include "holdfast/proto/server_error.hpp"
+#include "holdfast/proto/slot.hpp"
+#include "place_number.hpp"
+#include "scripts.hpp"
+#include "text_writer.hpp"
+
+namespace holdfast {
+
+namespace {
+
+constexpr std::uint16_t node_port_default = 6379;
+
+const Cluster& cluster_of(const Topology& topology) noexcept { return static_cast<const Cluster&>(topology); }
+
+}  // namespace
+
+// ---- The configuration -------------------------------------------------------------------------------------------
+
+HostList SlotSearch::hosts(const Topology& topology) noexcept {
+  return {cluster_of(topology).config().hosts.view(), node_port_default};
+}
+
+// Names of one slot are at one place, whatever they are.
+std::uint64_t SlotSearch::number(const Topology& topology) noexcept {
+  const std::uint16_t slot = cluster_of(topology).slot();
+  const std::uint64_t sum = PlaceNumber().add("slot", slot).add('\3').get() + hosts(topology).sum();
+  return sum != 0 ? sum : 1;
+}
+
+ByteView SlotSearch::name_of(const Topology& topology) noexcept { return cluster_of(topology).config().name.view(); }
+
+ConfigProblem SlotSearch::validate(const ClientConfig& config) noexcept {
+  if (!config.socket_path.empty()) return {"cluster", "a Unix socket has none"};
+  if (config.sentinels != nullptr) return {"cluster", "its masters are found without sentinels"};
+  if (config.database != 0) return {"database", "a cluster has none but 0"};
+  return holdfast::validate(config.cluster->config());
+}
+
+ConfigProblem validate(const ClusterConfig& config) noexcept {
+  constexpr const char* too_long = "it is longer than limits.hpp allows";
+  if (config.hosts.too_long()) return {"cluster.hosts", too_long};
+  if (const char* const problem = HostList{config.hosts.view(), node_port_default}.problem(); problem != nullptr)
+    return {"cluster.hosts", problem};
+  if (config.name.too_long()) return {"cluster.name", too_long};
+  if (config.name.empty()) return {"cluster.name", "it is empty: whose slot is looked for?"};
+  return {};
+}
+
+bool SlotSearch::serves(const Topology& topology, const LockMachine& machine) noexcept {
+  const std::uint16_t slot = cluster_of(topology).slot();
+  const LockKind& kind = machine.kind();
+  if (kind.name_at == nullptr) return slot_of(machine.key().bytes()) == slot;
+  for (std::size_t index = 0;; ++index) {
+    const ByteView name = kind.name_at(machine.key(), index);
+    if (name.empty()) return true;
+    if (slot_of(name) != slot) return false;
+  }
+}
+
+// ---- What answers mean -------------------------------------------------------------------------------------------
+
+bool SlotSearch::read_moved(ByteView text, std::uint16_t& slot, ByteView& host, std::uint16_t& port) noexcept {
+  constexpr ByteView word("MOVED ");
+  if (!text.begins_with(word)) return false;
+  text = text.slice(word.size());
+  const std::size_t space = text.find(" ");
+  std::uint64_t number = 0;
+  if (space == SIZE_MAX || !read_decimal(text.slice(0, space), cluster_slots - 1, number)) return false;
+  if (!read_named_host(text.slice(space + 1), host, port)) return false;
+  slot = static_cast<std::uint16_t>(number);
+  return true;
+}
+
+Status SlotSearch::read_member(const RespValue& value) noexcept {
+  const Status role = judge_role(value);
+  if (role != Status::ok) return role;
+  // The role stands behind the mode.
+  return value.at(5).text().find("cluster") != SIZE_MAX ? Status::ok : Status::server_error;
+}
+
+Status SlotSearch::follow(ByteView text) noexcept {
+  std::uint16_t slot = 0;
+  ByteView host;
+  std::uint16_t port = 0;
+  if (!read_moved(text, slot, host, port)) return Status::protocol_error;
+  if (slot != cluster_of(topology()).slot()) return Status::moved;
+  name(host.empty() ? node_->config().host.view() : host, port);
+  return Status::not_connected;
+}
+
+// ---- The handshake -----------------------------------------------------------------------------------------------
+
+constinit const HostSearch::Plan SlotSearch::plan = {
+    {ask, judge, doubt}, hosts, settle, question_size, words, "node ", true};
+
+void SlotSearch::start(Node& node) noexcept {
+  new (place_in(node)) SlotSearch(node);
+  begin_at(node);
+}
+
+void SlotSearch::settle(const HostSearch& search, SessionSettings& settings) noexcept {
+  const KeptConfig& config = static_cast<const SlotSearch&>(search).node_->config();
+  settings.user = config.user.view();
+  settings.password = config.password.view();
+  settings.native_delete = config.native_delete;
+}
+
+std::size_t SlotSearch::question_size(const HostSearch& search) noexcept {
+  const auto& self = static_cast<const SlotSearch&>(search);
+  const KeptConfig& config = self.node_->config();
+  return config.user.view().size() + config.password.view().size() + name_of(self.topology()).size() +
+         scripts::server_identity.text.size();
+}
+
+bool SlotSearch::ask(Interview& self, CommandLine& line) noexcept {
+  const ByteView name = name_of(static_cast<const SlotSearch&>(self).topology());
+  line.add_script(scripts::server_identity, RequestForm::by_text).add("1").add(name);
+  return true;
+}
+
+// A slot that is being moved has no key of the name here: whether its new server may be asked is known when it has all of it.
+Status SlotSearch::judge(Interview& self, const RespValue& value) noexcept {
+  auto& search = static_cast<SlotSearch&>(self);
+  search.note_reply(value);
+  if (!value.is(RespKind::error)) {
+    const Status status = read_member(value);
+    if (status == Status::ok) search.believe();
+    return status;
+  }
+  const Status status = classify_error(value.text()).status;
+  if (status == Status::ask) return Status::try_again;
+  if (status != Status::moved) return status;
+  const Status followed = search.follow(value.text());
+  if (followed == Status::not_connected) return followed;
+  search.note_judged();
+  return Status::protocol_error;
+}
+
+// The slot has moved, or this server does not serve it any more. What was asked has not run.
+Status SlotSearch::doubt(Interview& self, Session& session, Status status) noexcept {
+  auto& search = static_cast<SlotSearch&>(self);
+  char space[failure_text_size_max];
+  const ByteView text = TextWriter({space, sizeof space}).add(session.failure_text()).view();
+  switch (status) {
+    case Status::moved: {
+      const Status followed = search.follow(text);
+      if (followed == Status::moved) return Status::cross_slot;
+      session.fail(followed, text);
+      return followed;
+    }
+    case Status::ask: return Status::try_again;
+    case Status::cluster_down:
+    case Status::read_only:
+    case Status::stale_replica: session.fail(status, text); return status;
+    default: return status;
+  }
+}
+
+ByteView SlotSearch::words(const HostSearch& /*search*/, Status status, Stage /*at*/, ByteView& /*more*/) noexcept {
+  switch (status) {
+    case Status::server_error: return "it is no node of a cluster";
+    case Status::read_only: return "it is a replica";
+    case Status::no_permission: return "it does not tell its role: may its user run INFO?";
+    case Status::protocol_error: return "it does not tell who it is, or who serves the slot";
+    default: return {};
+  }
+}
+
+}  // namespace holdfast

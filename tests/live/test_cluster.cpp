@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+//
+// A cluster of real servers, over both clients: the master of a name is found and followed, through fail-overs and while its slot is
+// moved.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "clients.hpp"
+#include "cluster_setup.hpp"
+#include "holdfast/cluster.hpp"
+#include "holdfast/proto/slot.hpp"
+
+using holdfast::Cluster;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+// A cluster and what connects by it.
+struct Guided {
+  explicit Guided(const std::string& url) {
+    config.cluster = &cluster;
+    const char* reason = nullptr;
+    const Status status = holdfast::parse_url(ByteView(url), config, &reason);
+    TEST_MESSAGE((reason == nullptr ? "" : reason));
+    TEST_ASSERT_EQUAL(Status::ok, status);
+    config.request_timeout = 5s;
+    config.connect_timeout = 5s;
+  }
+  Cluster cluster;
+  ClientConfig config;
+};
+
+std::string text_of(Client& client) { return std::string(client.error_text().string_view()); }
+
+// Connected by these hosts.
+struct Member {
+  Member(const std::string& hosts, const std::string& name) : guided("redis-cluster://" + hosts + "/" + name) {
+    const Status status = client.connect(guided.config);
+    TEST_MESSAGE(text_of(client));
+    TEST_ASSERT_EQUAL(Status::ok, status);
+  }
+  Guided guided;
+  Client client;
+};
+
+// TEST_ON_CLUSTER(name) { ... `cluster` is a fresh ClusterSetup ... }
+#define TEST_ON_CLUSTER(name)                             \
+  static void name(ClusterSetup& cluster);                \
+  TEST(name) {                                            \
+    bool again = false;                                   \
+    for (const std::string& binary : server_binaries()) { \
+      if (again) TEST_NEXT_SERVER();                      \
+      again = true;                                       \
+      TEST_MESSAGE("server: " << binary);                 \
+      ClusterSetup cluster(binary);                       \
+      name(cluster);                                      \
+    }                                                     \
+  }                                                       \
+  static void name([[maybe_unused]] ClusterSetup& cluster)
+
+}  // namespace
+
+// ---- Finding -----------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_a_slot_should_be_the_one_that_the_server_counts, "--cluster-enabled", "yes") {
+  for (const char* key : {"orders", "{orders}", "{orders}:42", "a{}b", "a{b", "a}b{c}d", "{{x}}", "{a}{b}", "123456789",
+                          "\xff\xfe{\x80}", "x"})
+    TEST_ASSERT_EQUAL(ClusterSetup::slot_of(server, key), int{holdfast::slot_of(ByteView(std::string_view(key)))});
+}
+
+TEST_ON_CLUSTER(test_any_node_should_lead_to_the_master_of_the_name) {
+  const std::size_t master = cluster.master_of("orders");
+  for (std::size_t node = 0; node < 2 * ClusterSetup::masters; ++node) {
+    Member member(cluster.host(node), "orders");
+    Mutex lock(member.client, "orders");
+    TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+    TEST_ASSERT_EQUAL("1", cluster.servers[master]->command("EXISTS orders"));
+    TEST_ASSERT_EQUAL(Status::ok, lock.release());
+    TEST_ASSERT_EQUAL("0", cluster.servers[master]->command("EXISTS orders"));
+  }
+}
+
+TEST_ON_CLUSTER(test_locks_of_every_kind_should_exclude_each_other_in_a_cluster) {
+  Member ours(cluster.host(0), "{k}");
+  Member theirs(cluster.host(4), "{k}");
+  Owner owner(ours.client);
+  Owner other(theirs.client);
+  const auto check = [](auto& lock, auto& rival) {
+    TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+    TEST_ASSERT_EQUAL(Status::lock_busy, rival.try_acquire());
+    TEST_ASSERT_EQUAL(Status::ok, lock.renew(1s));
+    TEST_ASSERT_EQUAL(Status::ok, lock.release());
+    TEST_ASSERT_EQUAL(Status::ok, rival.acquire(1s));
+    TEST_ASSERT_EQUAL(Status::ok, rival.release());
+  };
+  {
+    ReentrantLock lock(owner, "{k}:reentrant");
+    ReentrantLock rival(other, "{k}:reentrant");
+    check(lock, rival);
+  }
+  {
+    FencedLock lock(owner, "{k}:fenced");
+    FencedLock rival(other, "{k}:fenced");
+    check(lock, rival);
+    TEST_ASSERT_TRUE(lock.fence() < rival.fence());
+  }
+  {
+    FairLock lock(owner, "{k}:fair");
+    FairLock rival(other, "{k}:fair");
+    check(lock, rival);
+  }
+  {
+    ReadWriteLock lock(owner, "{k}:rw");
+    ReadWriteLock rival(other, "{k}:rw");
+    check(lock.write(), rival.write());
+  }
+}
+
+TEST_ON_CLUSTER(test_a_name_of_another_slot_should_be_refused_before_anything_is_sent) {
+  Member member(cluster.host(0), "{k}");
+  Mutex same(member.client, "{k}:1");
+  Mutex other(member.client, "elsewhere");
+  TEST_ASSERT_EQUAL(Status::ok, same.try_acquire());
+  const auto calls = [&] {
+    std::string text;
+    for (const auto& server : cluster.servers) text += server->command("INFO commandstats");
+    return text.find("cmdstat_set:calls=1,") != std::string::npos &&
+           text.find("cmdstat_set:calls=2") == std::string::npos;
+  };
+  TEST_ASSERT_TRUE(calls());
+  TEST_ASSERT_EQUAL(Status::cross_slot, other.try_acquire());
+  TEST_ASSERT_EQUAL(Status::cross_slot, other.acquire(5s));
+  TEST_ASSERT_TRUE(calls());
+  TEST_ASSERT_TRUE(same.held());
+  TEST_ASSERT_EQUAL(Status::ok, same.release());
+}
+
+TEST_ON_SERVER(test_a_server_without_cluster_mode_should_not_be_believed) {
+  Guided guided("redis-cluster://127.0.0.1:" + std::to_string(server.port()) + "/k");
+  Client client;
+  TEST_ASSERT_EQUAL(Status::server_error, client.connect(guided.config));
+  TEST_ASSERT_EQUAL("it is no node of a cluster: node 127.0.0.1:" + std::to_string(server.port()), text_of(client));
+  Mutex lock(client, "k");
+  TEST_ASSERT_EQUAL(Status::server_error, lock.acquire(5s));
+}
+
+// ---- Moving ------------------------------------------------------------------------------------------------------
+
+TEST_ON_CLUSTER(test_a_hold_should_go_on_where_its_slot_was_moved_with_its_data) {
+  Member member(cluster.host(0), "k");
+  Member waiting(cluster.host(1), "k");
+  Owner owner(member.client);
+  Owner other(waiting.client);
+  FencedLock lock(owner, "k");
+  FencedLock rival(other, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  const std::uint64_t fence = lock.fence();
+  const std::size_t from = cluster.master_of("k");
+  const std::size_t to = cluster.other_than(from);
+  cluster.move_slot("k", to);
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew(5s));
+  TEST_ASSERT_EQUAL(Status::lock_busy, rival.try_acquire());
+  TEST_ASSERT_EQUAL("1", cluster.servers[to]->command("EXISTS k"));
+  // And back again.
+  cluster.move_slot("k", from);
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL("0", cluster.servers[from]->command("EXISTS k"));
+  TEST_ASSERT_EQUAL(Status::ok, rival.acquire(5s));
+  TEST_ASSERT_TRUE(fence < rival.fence());
+  TEST_ASSERT_EQUAL(Status::ok, rival.release());
+}
+
+// A key that is free might be created on the slot's new server by one, while another's is still on the old one.
+TEST_ON_CLUSTER(test_a_slot_that_is_being_moved_should_give_no_lock_twice) {
+  Member member(cluster.host(0), "{k}");
+  Mutex held(member.client, "{k}:held");
+  Mutex lock(member.client, "{k}:free");
+  TEST_ASSERT_EQUAL(Status::ok, held.try_acquire());
+  const std::size_t from = cluster.master_of("{k}");
+  const std::size_t to = cluster.other_than(from);
+  const int slot = ClusterSetup::slot_of(*cluster.servers[0], "{k}");
+  cluster.open_slot(slot, from, to);
+  TEST_ASSERT_EQUAL(Status::ok, held.renew(5s));
+  TEST_ASSERT_EQUAL(Status::try_again, lock.try_acquire());
+  TEST_ASSERT_FALSE(lock.held());
+  cluster.move_keys(slot, from, to);
+  TEST_ASSERT_EQUAL(Status::try_again, held.renew(5s));
+  TEST_ASSERT_TRUE(held.held());
+  std::thread mover([&] {
+    (void)comes(
+        [&] {
+          return cluster.servers[from]->command("INFO errorstats").find("errorstat_ASK:count=4") != std::string::npos;
+        },
+        std::chrono::seconds(10));
+    cluster.close_slot(slot, from, to);
+  });
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  mover.join();
+  TEST_ASSERT_EQUAL(Status::ok, held.renew(5s));
+  TEST_ASSERT_EQUAL("1", cluster.servers[to]->command("EXISTS {k}:free"));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL(Status::ok, held.release());
+}
+
+TEST_ON_CLUSTER(test_a_counter_should_lose_nothing_while_its_slot_moves_there_and_back) {
+  std::atomic<int> counter = 0;
+  std::atomic<int> inside = 0;
+  std::atomic<bool> overlapped = false;
+  constexpr std::size_t workers = 3;
+  constexpr int rounds = 40;
+  std::vector<std::thread> threads;
+  std::atomic<std::size_t> finished = 0;
+  for (std::size_t worker = 0; worker < workers; ++worker)
+    threads.emplace_back([&, worker] {
+      Member member(cluster.host(worker), "k");
+      Owner owner(member.client);
+      ReentrantLock lock(owner, "k");
+      for (int round = 0; round < rounds; ++round) {
+        if (lock.acquire(30s) != Status::ok) continue;
+        if (inside.fetch_add(1) != 0) overlapped = true;
+        counter = counter + 1;
+        inside.fetch_sub(1);
+        (void)lock.release();
+      }
+      ++finished;
+    });
+  const std::size_t home = cluster.master_of("k");
+  const std::size_t away = cluster.other_than(home);
+  int moves = 0;
+  while (finished != workers) {
+    cluster.move_slot("k", moves % 2 == 0 ? away : home);
+    ++moves;
+  }
+  for (std::thread& thread : threads) thread.join();
+  TEST_ASSERT_FALSE(overlapped.load());
+  TEST_ASSERT_EQUAL(int{workers} * rounds, counter.load());
+  TEST_ASSERT_TRUE(moves > 2);
+}
+
+// ---- Fail-overs --------------------------------------------------------------------------------------------------
+
+TEST_ON_CLUSTER(test_a_hold_should_go_on_after_a_fail_over_with_its_data) {
+  Member member(cluster.host(0), "k");
+  Mutex lock(member.client, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  const std::size_t before = cluster.master_of("k");
+  cluster.fail_over("k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew(5s));
+  TEST_ASSERT_EQUAL("1", cluster.servers[ClusterSetup::partner_of(before)]->command("EXISTS k"));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL("0", cluster.servers[ClusterSetup::partner_of(before)]->command("EXISTS k"));
+}
+
+TEST_ON_CLUSTER(test_a_wait_should_live_through_the_death_of_the_master) {
+  const std::size_t before = cluster.master_of("k");
+  Member member(cluster.hosts(), "k");
+  Mutex lock(member.client, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  cluster.servers[before]->stop();
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(30s));
+  TEST_ASSERT_EQUAL("1", cluster.servers[ClusterSetup::partner_of(before)]->command("EXISTS k"));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
+
+// ---- Push --------------------------------------------------------------------------------------------------------
+
+TEST_ON_CLUSTER(test_a_waiter_should_be_woken_in_a_cluster) {
+  Member ours(cluster.host(0), "k");
+  Guided guided("redis-cluster://" + cluster.host(1) + "/k");
+  guided.config.max_poll = 30s;
+  Owner owner(ours.client);
+  ReentrantLock lock(owner, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  std::thread waiter([&] {
+    Client client;
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+    Owner other(client);
+    ReentrantLock rival(other, "k");
+    const Instant begin = holdfast::Client::now();
+    TEST_ASSERT_EQUAL(Status::ok, rival.acquire(20s));
+    TEST_ASSERT_TRUE(holdfast::Client::now() - begin < 15s);
+    TEST_ASSERT_EQUAL(Status::ok, rival.release());
+  });
+  RedisServer& master = cluster.master("k");
+  (void)comes(
+      [&] {
+        return master.command("PUBSUB SHARDCHANNELS").find("redisson_lock__channel") != std::string::npos ||
+               master.command("PUBSUB CHANNELS").find("redisson_lock__channel") != std::string::npos;
+      },
+      std::chrono::seconds(10));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  waiter.join();
+}

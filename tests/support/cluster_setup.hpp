@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+//
+// A cluster for one test: three masters and a replica of each, on ports of their own. They go with their object.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "patience.hpp"
+#include "redis_server.hpp"
+
+class ClusterSetup {
+ public:
+  static constexpr std::size_t masters = 3;
+  static constexpr std::size_t slots = 16384;
+
+  // The nodes need so long to find out that one of them is gone.
+  explicit ClusterSetup(const std::string& binary, int node_timeout = 1500) {
+    for (std::size_t index = 0; index < 2 * masters; ++index) {
+      const std::string bus = std::to_string(RedisServer::free_port());
+      servers.push_back(std::make_unique<RedisServer>(
+          binary,
+          std::vector<std::string>{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port",
+                                   bus, "--cluster-node-timeout", std::to_string(node_timeout),
+                                   "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
+                                   "--cluster-allow-replica-migration", "no", "--repl-ping-replica-period", "1"}));
+      ids_.push_back(servers[index]->command("CLUSTER MYID"));
+      buses_.push_back(bus);
+    }
+    for (std::size_t index = 0; index < masters; ++index) {
+      expect_ok(index, "CLUSTER ADDSLOTSRANGE " + std::to_string(index * slots / masters) + " " +
+                           std::to_string((index + 1) * slots / masters - 1));
+      expect_ok(index, "CLUSTER SET-CONFIG-EPOCH " + std::to_string(index + 1));
+    }
+    for (std::size_t index = 1; index < 2 * masters; ++index)
+      expect_ok(0, "CLUSTER MEET 127.0.0.1 " + port_of(index) + " " + buses_[index]);
+    await_nodes([](const std::string& nodes) { return count_in(nodes, "connected") == 2 * masters; });
+    for (std::size_t index = masters; index < 2 * masters; ++index)
+      expect_ok(index, "CLUSTER REPLICATE " + ids_[index - masters]);
+    await_nodes([](const std::string& nodes) { return count_in(nodes, "slave ") == masters; });
+    await([this] {
+      for (std::size_t index = 0; index < 2 * masters; ++index) {
+        if (!is_well(index)) return false;
+        if (index >= masters && servers[index]->command("INFO replication").find("link_status:up") == std::string::npos)
+          return false;
+      }
+      return true;
+    });
+  }
+
+  [[nodiscard]] std::string host(std::size_t index) const { return "127.0.0.1:" + port_of(index); }
+  // All nodes, masters first.
+  [[nodiscard]] std::string hosts() const {
+    std::string text;
+    for (std::size_t index = 0; index < 2 * masters; ++index) text += (index == 0 ? "" : ",") + host(index);
+    return text;
+  }
+  [[nodiscard]] std::string url(const std::string& name) const { return "redis-cluster://" + hosts() + "/" + name; }
+
+  [[nodiscard]] static int slot_of(const RedisServer& server, const std::string& key) {
+    return std::stoi(server.command({"CLUSTER", "KEYSLOT", key}));
+  }
+  // Who serves it, as it says itself.
+  [[nodiscard]] std::size_t master_of(const std::string& key) const {
+    for (std::size_t index = 0; index < 2 * masters; ++index)
+      if (servers[index]->command({"EXISTS", key}).find("-MOVED") == std::string::npos &&
+          servers[index]->command("ROLE").substr(0, 6) == "master")
+        return index;
+    throw std::runtime_error("nobody serves " + key);
+  }
+  [[nodiscard]] RedisServer& master(const std::string& key) const { return *servers[master_of(key)]; }
+  // A master of other slots.
+  [[nodiscard]] std::size_t other_than(std::size_t index) const {
+    for (std::size_t other = 0; other < 2 * masters; ++other)
+      if (other != index && servers[other]->command("ROLE").substr(0, 6) == "master" && !are_related(other, index))
+        return other;
+    throw std::runtime_error("there is no other master");
+  }
+  // The replica, or the former master, of the same slots.
+  [[nodiscard]] static std::size_t partner_of(std::size_t index) {
+    return index < masters ? index + masters : index - masters;
+  }
+  // To the replica, by agreement: nothing is lost. Returns when every node knows.
+  void fail_over(const std::string& key) const {
+    const std::size_t before = master_of(key);
+    const std::size_t after = partner_of(before);
+    await([&] {
+      const std::string word = servers[after]->command("CLUSTER FAILOVER");
+      return word == "OK" || servers[after]->command("ROLE").substr(0, 6) == "master";
+    });
+    await_move(key, after);
+  }
+
+  // A slot on its way, in steps: open_slot(), move_keys(), close_slot().
+  void open_slot(int slot, std::size_t from, std::size_t to) const {
+    expect_ok(to, "CLUSTER SETSLOT " + std::to_string(slot) + " IMPORTING " + ids_[from]);
+    expect_ok(from, "CLUSTER SETSLOT " + std::to_string(slot) + " MIGRATING " + ids_[to]);
+  }
+  void move_keys(int slot, std::size_t from, std::size_t to) const {
+    for (;;) {
+      const std::string keys = servers[from]->command("CLUSTER GETKEYSINSLOT " + std::to_string(slot) + " 100");
+      if (keys.empty()) return;
+      std::vector<std::string> line = {"MIGRATE", "127.0.0.1", port_of(to), "", "0", "5000", "KEYS"};
+      for (std::size_t begin = 0; begin <= keys.size();) {
+        const std::size_t end = std::min(keys.find(' ', begin), keys.size());
+        line.push_back(keys.substr(begin, end - begin));
+        begin = end + 1;
+      }
+      const std::string word = servers[from]->command(line);
+      if (word != "OK" && word != "NOKEY") throw std::runtime_error("MIGRATE: " + word);
+    }
+  }
+  void close_slot(int slot, std::size_t from, std::size_t to) const {
+    for (const std::size_t index : {to, from})
+      expect_ok(index, "CLUSTER SETSLOT " + std::to_string(slot) + " NODE " + ids_[to]);
+  }
+  // The slot of a key, with all its keys.
+  void move_slot(const std::string& key, std::size_t to) const {
+    const std::size_t from = master_of(key);
+    const int slot = slot_of(*servers[0], key);
+    open_slot(slot, from, to);
+    move_keys(slot, from, to);
+    close_slot(slot, from, to);
+    await_move(key, to);
+  }
+  // Every node sends who asks for the key to this one.
+  void await_move(const std::string& key, std::size_t to) const {
+    await([&] {
+      for (std::size_t index = 0; index < 2 * masters; ++index) {
+        const std::string word = servers[index]->command({"EXISTS", key});
+        if (index == to ? word.find("-") == 0 : word.find(":" + port_of(to)) == std::string::npos) return false;
+      }
+      return true;
+    });
+  }
+
+  std::vector<std::unique_ptr<RedisServer>> servers;
+
+ private:
+  template <class Condition>
+  static void await(Condition&& condition) {
+    if (!comes(condition, std::chrono::seconds(30)))
+      throw std::runtime_error("the cluster did not come about within 30 seconds");
+  }
+  template <class Condition>
+  void await_nodes(Condition&& condition) const {
+    await([&] {
+      for (const auto& server : servers)
+        if (!condition(server->command("CLUSTER NODES"))) return false;
+      return true;
+    });
+  }
+  static std::size_t count_in(const std::string& text, const std::string& wanted) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(wanted, at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+  [[nodiscard]] bool are_related(std::size_t one, std::size_t other) const { return partner_of(one) == other; }
+  [[nodiscard]] std::string port_of(std::size_t index) const { return std::to_string(servers[index]->port()); }
+  [[nodiscard]] bool is_well(std::size_t index) const {
+    return servers[index]->command("CLUSTER INFO").find("cluster_state:ok") != std::string::npos;
+  }
+  void expect_ok(std::size_t index, const std::string& line) const {
+    const std::string word = servers[index]->command(line);
+    if (word != "OK") throw std::runtime_error(line + ": " + word);
+  }
+
+  std::vector<std::string> ids_;
+  std::vector<std::string> buses_;
+};
