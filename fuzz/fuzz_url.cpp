@@ -10,6 +10,7 @@
 #include <string>
 
 #include "client_config_text.hpp"
+#include "holdfast/cluster.hpp"
 #include "holdfast/detail/stream.hpp"
 #include "holdfast/sentinels.hpp"
 #include "holdfast/url.hpp"
@@ -40,11 +41,19 @@ std::string credentials(ByteView user, ByteView password) {
   return user.empty() && password.empty() ? "" : percent_encoded(user) + ":" + percent_encoded(password) + "@";
 }
 
+// The topology of the configurations is a Cluster. Otherwise it is Sentinels.
+bool in_cluster = false;
+
 std::string as_url(const ClientConfig& config) {
   const std::string secure = config.tls != nullptr ? "s" : "";
   std::string url = credentials(config.user.view(), config.password.view());
-  if (config.sentinels != nullptr) {
-    const SentinelConfig& sentinels = config.sentinels->config();
+  if (in_cluster) {
+    const ClusterConfig& cluster = static_cast<const Cluster*>(config.topology)->config();
+    return "redis" + secure + "-cluster://" + url + std::string(cluster.hosts.view().string_view()) + "/" +
+           percent_encoded(cluster.name.view());
+  }
+  if (config.topology != nullptr) {
+    const SentinelConfig& sentinels = static_cast<const Sentinels*>(config.topology)->config();
     url = "redis" + secure + "-sentinel://" + url + std::string(sentinels.hosts.view().string_view()) + "/" +
           percent_encoded(sentinels.service.view()) + "/" + std::to_string(config.database);
     if (!sentinels.password.empty()) url += "?sentinel_password=" + percent_encoded(sentinels.password.view());
@@ -60,8 +69,12 @@ std::string as_url(const ClientConfig& config) {
 }
 
 std::string all_of(const ClientConfig& config) {
-  if (config.sentinels == nullptr) return to_text(config);
-  const SentinelConfig& sentinels = config.sentinels->config();
+  if (config.topology == nullptr) return to_text(config);
+  if (in_cluster) {
+    const ClusterConfig& cluster = static_cast<const Cluster*>(config.topology)->config();
+    return to_text(config) + ", nodes " + to_text(cluster.hosts) + ", name " + to_text(cluster.name);
+  }
+  const SentinelConfig& sentinels = static_cast<const Sentinels*>(config.topology)->config();
   return to_text(config) + ", sentinels " + to_text(sentinels.hosts) + ", service " + to_text(sentinels.service) +
          ", their user " + to_text(sentinels.user) + ", their password " + to_text(sentinels.password);
 }
@@ -72,7 +85,7 @@ bool check(ByteView url, const ClientConfig& before) {
   const std::string untouched = all_of(before);
   const char* reason = nullptr;
   const Status status = parse_url(url, config, &reason);
-  HOLDFAST_THEOREM(config.sentinels == before.sentinels && config.tls == before.tls, "other pointers");
+  HOLDFAST_THEOREM(config.topology == before.topology && config.tls == before.tls, "other pointers");
   if (status != Status::ok) {
     HOLDFAST_THEOREM(status == Status::invalid_argument, to_string(status));
     HOLDFAST_THEOREM(all_of(config) == untouched, all_of(config));
@@ -85,7 +98,7 @@ bool check(ByteView url, const ClientConfig& before) {
 
   // The rest of the config stays.
   ClientConfig expected = before;
-  if (config.sentinels == nullptr) {
+  if (config.topology == nullptr) {
     expected.host = config.host;
     expected.port = config.port;
   }
@@ -97,7 +110,10 @@ bool check(ByteView url, const ClientConfig& before) {
 
   const std::string text = all_of(config);
   const std::string written = as_url(config);
-  if (config.sentinels != nullptr) config.sentinels->configure({});
+  if (in_cluster)
+    static_cast<Cluster*>(config.topology)->configure({});
+  else if (config.topology != nullptr)
+    static_cast<Sentinels*>(config.topology)->configure({});
   ClientConfig again = before;
   HOLDFAST_THEOREM(parse_url(ByteView(written), again, &reason) == Status::ok, written + ": " + reason);
   HOLDFAST_THEOREM(all_of(again) == text, all_of(again) + "\n" + text);
@@ -110,19 +126,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string url(reinterpret_cast<const char*>(data), size);
   int taken = 0;
   for (const bool secure : {false, true})
-    for (const bool guided : {false, true}) {
+    for (const int guided : {0, 1, 2}) {
       Sentinels sentinels({.hosts = "before", .service = "before", .user = "before", .password = "before"});
+      Cluster cluster({.hosts = "before", .name = "before"});
+      in_cluster = guided == 2;
       ClientConfig before;
       before.host = "before.example";
       before.port = 1;
       before.user = "before";
       before.password = "before";
       before.client_name = "name";
-      before.database = 3;
+      before.database = in_cluster ? 0 : 3;
       before.spin = std::chrono::microseconds(5);
       before.native_delete = false;
       if (secure) before.tls = &no_security;
-      if (guided) before.sentinels = &sentinels;
+      if (guided == 1) before.topology = &sentinels;
+      if (guided == 2) before.topology = &cluster;
       taken += check(ByteView(url), before) ? 1 : 0;
     }
   HOLDFAST_THEOREM(taken <= 1, url);

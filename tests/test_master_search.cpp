@@ -10,7 +10,7 @@
 #include "holdfast/core/node.hpp"
 #include "holdfast/sentinels.hpp"
 #include "holdfast/url.hpp"
-#include "node_desk.hpp"
+#include "host_desk.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 
@@ -23,58 +23,21 @@ static void tearDown() {}
 
 namespace {
 
-// Resolves every name to one address, whose first byte is the name's last.
-struct SearchDesk : NodeDesk {
+struct SearchDesk : HostDesk {
   explicit SearchDesk(const SentinelConfig& sentinel_config = {.hosts = "s1,s2,s3", .service = "mymaster"}) {
     sentinels.configure(sentinel_config);
     ClientConfig config = config_of("nowhere");
-    config.sentinels = &sentinels;
+    config.topology = &sentinels;
     config.password = "master-secret";
     TEST_ASSERT_FALSE(validate(config).found());
     TEST_ASSERT_FALSE(node->misfit(config).found());
     node->configure(config, nullptr);
   }
-  // Answers the question for a name.
-  void resolve() {
-    const SocketAddress found[] = {address_of('1'), address_of('2')};
-    node->handle_addresses(found, addresses, now, least);
-  }
-  // Polls until it dials, resolving names on the way. The host and port that are dialled, or "none", "hang_up".
-  std::string dial() {
-    for (;;) switch (node->poll_dial(now, least)) {
-        case DialAction::none: return "none";
-        case DialAction::hang_up: return "hang_up";
-        case DialAction::resolve:
-          ++questions;
-          if (resolver_time == Duration::max()) return "asked";
-          now = now + resolver_time;
-          resolve();
-          break;
-        case DialAction::dial: return where();
-      }
-  }
-  [[nodiscard]] std::string where() const {
-    return std::string(node->config().host.view().string_view()) + ":" + std::to_string(node->config().port);
-  }
-  void refuse() { node->dialer().handle_dial_failed(Status::connect_failed, now, least); }
-  // The answers to CLIENT SETNAME and CLIENT ID, and then this.
-  void answer(const std::string& bytes) {
-    node->handle_connected(now);
-    receive("+OK\r\n:7\r\n" + bytes);
-    if (node->session().state() == SessionState::failed) close();
-  }
   void name_master(const std::string& host = "10.0.0.9", const std::string& port = "6379") {
     answer("*2\r\n" + bulk(host) + bulk(port));
   }
-  [[nodiscard]] static std::string identity(const std::string& standing) {
-    return "*6\r\n" + bulk(std::string(40, 'f')) + bulk("100") + bulk("7.0.15") + bulk("") +
-           bulk(std::string(40, '0')) + bulk(standing);
-  }
   // The master has a password.
   void prove(const std::string& bytes) { answer("+OK\r\n" + bytes); }
-  [[nodiscard]] std::string text() { return std::string(node->session().failure_text().string_view()); }
-  [[nodiscard]] Status failure() const { return node->dialer().failure(); }
-
   // Brings it to a master that is ready.
   void reach_master() {
     (void)dial();
@@ -83,16 +46,8 @@ struct SearchDesk : NodeDesk {
     prove(identity("-1master"));
     TEST_ASSERT_TRUE(node->handle_ready(now));
   }
-  void submit(Locked& locked) {
-    locked.acquire(now);
-    node->submit(locked.machine, &locked, now);
-  }
 
   Sentinels sentinels;
-  Duration resolver_time =
-      Duration::zero();  // Duration::max(): it asks on, as a thread does, and dial() gives "asked".
-  int questions = 0;
-  std::uint8_t addresses = 1;  // Of each name.
 };
 
 // Reads a reply's bytes by the parser that ships.
@@ -254,10 +209,10 @@ TEST(test_what_else_is_wrong_should_be_named) {
       std::string(validate(SentinelConfig{.hosts = "a", .service = "m", .password = ByteView(long_text)}).field));
   Sentinels sentinels({.hosts = "a", .service = "m"});
   ClientConfig config;
-  config.sentinels = &sentinels;
+  config.topology = &sentinels;
   TEST_ASSERT_FALSE(validate(config).found());
   config.socket_path = "/run/redis.sock";
-  TEST_ASSERT_EQUAL("sentinels", std::string(validate(config).field));
+  TEST_ASSERT_EQUAL("topology", std::string(validate(config).field));
 }
 
 // ---- An attempt --------------------------------------------------------------------------------------------------
@@ -686,7 +641,7 @@ TEST(test_a_copy_should_ask_the_sentinels_itself) {
 namespace {
 
 struct SmallDesk {
-  SmallDesk() { config.sentinels = &sentinels; }
+  SmallDesk() { config.topology = &sentinels; }
   Sentinels sentinels{{.hosts = "s1", .service = "m"}};
   ClientConfig config;
   NodeBuffersOf<SmallSessionBuffers, small_texts_size, small_addresses> buffers{};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client_config_text.hpp"
+#include "holdfast/cluster.hpp"
 #include "holdfast/detail/stream.hpp"
 #include "holdfast/sentinels.hpp"
 #include "holdfast/url.hpp"
@@ -306,7 +307,7 @@ struct SentinelUrl {
   explicit SentinelUrl(const std::string& url, StreamSecurity* tls = nullptr) {
     sentinels.configure({.hosts = "before", .service = "servicebefore", .user = "userbefore", .password = "secret"});
     config = filled();
-    config.sentinels = &sentinels;
+    config.topology = &sentinels;
     config.tls = tls;
     const char* words = nullptr;
     status = parse_url(ByteView(url), config, &words);
@@ -390,10 +391,72 @@ TEST(test_a_sentinel_url_should_need_sentinels_and_over_tls_a_tls) {
   ClientConfig config;
   const char* reason = nullptr;
   TEST_ASSERT_EQUAL(Status::invalid_argument, parse_url("redis-sentinel://h/m", config, &reason));
-  TEST_ASSERT_TRUE(std::string(reason).find("with Sentinels, redis-sentinel://") != std::string::npos);
+  TEST_ASSERT_TRUE(std::string(reason).find("redis-sentinel:// and redis-cluster:// need a topology") !=
+                   std::string::npos);
   SomeSecurity security;
   TEST_ASSERT_EQUAL(Status::ok, SentinelUrl("rediss-sentinel://h/m", &security).status);
   TEST_ASSERT_EQUAL("there is a Tls in the configuration, so a URL begins with rediss-sentinel://",
                     SentinelUrl("redis-sentinel://h/m", &security).reason);
   TEST_ASSERT_EQUAL("TLS needs a Tls in the configuration: see tls.hpp", SentinelUrl("valkeys-sentinel://h/m").reason);
+}
+
+// ---- Clusters ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// What comes of a URL with a Cluster in the configuration.
+struct ClusterUrl {
+  explicit ClusterUrl(const std::string& url, const char* name = "", StreamSecurity* tls = nullptr) {
+    cluster.configure({.hosts = "before", .name = name});
+    config.topology = &cluster;
+    config.tls = tls;
+    const char* words = nullptr;
+    status = parse_url(ByteView(url), config, &words);
+    reason = words == nullptr ? "" : words;
+  }
+  Cluster cluster;
+  ClientConfig config;
+  Status status;
+  std::string reason;
+};
+
+}  // namespace
+
+TEST(test_a_cluster_url_should_give_nodes_name_and_credentials) {
+  const ClusterUrl url("redis-cluster://joe:se%2Fcret@10.0.0.1,10.0.0.2:6380,[::1]/%7Borders%7D");
+  TEST_ASSERT_EQUAL("", url.reason);
+  TEST_ASSERT_TRUE(url.config.user.view() == ByteView("joe"));
+  TEST_ASSERT_TRUE(url.config.password.view() == ByteView("se/cret"));
+  TEST_ASSERT_TRUE(url.cluster.config().hosts.view() == ByteView("10.0.0.1,10.0.0.2:6380,[::1]"));
+  TEST_ASSERT_TRUE(url.cluster.config().name.view() == ByteView("{orders}"));
+  TEST_ASSERT_EQUAL(slot_of(ByteView("orders")), url.cluster.slot());
+  TEST_ASSERT_FALSE(validate(url.config).found());
+}
+
+TEST(test_a_cluster_url_should_leave_a_name_that_is_known) {
+  const ClusterUrl known("valkey-cluster://h1", "orders");
+  TEST_ASSERT_EQUAL("", known.reason);
+  TEST_ASSERT_TRUE(known.cluster.config().name.view() == ByteView("orders"));
+  TEST_ASSERT_EQUAL(slot_of(ByteView("orders")), known.cluster.slot());
+  const ClusterUrl given("valkey-cluster://h1/other", "orders");
+  TEST_ASSERT_TRUE(given.cluster.config().name.view() == ByteView("other"));
+}
+
+TEST(test_a_malformed_cluster_url_should_be_refused_and_change_nothing) {
+  for (const char* url : {"redis-cluster://h1", "redis-cluster://h1/", "redis-cluster:///n", "redis-cluster://h1,,h2/n",
+                          "redis-cluster://h1:0/n", "redis-cluster://::1/n", "redis-cluster://1,2,3,4,5,6,7,8,9,10/n",
+                          "redis-cluster://u@h1/n", "redis-cluster://h1/n/1", "redis-cluster://h1/n?db=1",
+                          "redis-cluster://h1/n@m", "redis-cluster://:a/b@h1/n", "redis-cluster://h1/%zz", "redis://h1",
+                          "redis-sentinel://h1/m", "rediss-cluster://h1/n", "redis-cluster://h1/n#1"}) {
+    TEST_MESSAGE(url);
+    const ClusterUrl refused(url);
+    TEST_ASSERT_EQUAL(Status::invalid_argument, refused.status);
+    TEST_ASSERT_TRUE(refused.reason.size() > 10);
+    TEST_ASSERT_TRUE(refused.cluster.config().hosts.view() == ByteView("before"));
+    TEST_ASSERT_TRUE(refused.cluster.config().name.empty());
+  }
+  SomeSecurity security;
+  TEST_ASSERT_EQUAL(Status::ok, ClusterUrl("rediss-cluster://h/n", "", &security).status);
+  TEST_ASSERT_EQUAL("there is a Tls in the configuration, so a URL begins with rediss-cluster://",
+                    ClusterUrl("redis-cluster://h/n", "", &security).reason);
 }

@@ -64,7 +64,7 @@ struct Quorum {
   // To services that sentinels know.
   void connect(const std::vector<Sentinels*>& services) {
     std::vector<ClientConfig> configs(services.size());
-    for (std::size_t index = 0; index < services.size(); ++index) configs[index].sentinels = services[index];
+    for (std::size_t index = 0; index < services.size(); ++index) configs[index].topology = services[index];
     connect(configs, {.max_lease = max_lease});
   }
   void connect(const std::vector<ClientConfig>& configs, const QuorumConfig& config) {

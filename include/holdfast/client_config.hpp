@@ -46,9 +46,8 @@ class BoundedText {
   char bytes_[size_max + 1];  // Behind the NUL: whatever was there.
 };
 
-class Cluster;
-class Sentinels;
 class StreamSecurity;
+class Topology;
 
 inline constexpr Duration spin_off = Duration::zero();
 
@@ -64,12 +63,9 @@ struct ClientConfigOf {
   // TLS: a Tls that is open (tls.hpp, of the library holdfast-tls), for host and port. It must outlive every client that has it.
   // nullptr: none, and what is sent can be read on its way.
   StreamSecurity* tls = nullptr;
-  // Sentinels that are asked where the master is (sentinels.hpp); host and port are not used then. They must outlive every client
-  // that has them, and stay as they are. nullptr: the server is the one at host and port.
-  Sentinels* sentinels = nullptr;
-  // A cluster, and the name whose slot is looked for in it (cluster.hpp); host and port are not used then. It must outlive every
-  // client that has it, and stay as it is.
-  Cluster* cluster = nullptr;
+  // Who is asked where the server is: Sentinels (sentinels.hpp), or a Cluster (cluster.hpp). Host and port are not used then. It must
+  // outlive every client that has it, and stay as it is. nullptr: the server is the one at host and port.
+  Topology* topology = nullptr;
 
   Text<user_size_max> user{};                           // Empty: the default user.
   Text<password_size_max> password{};                   // Empty: no AUTH.

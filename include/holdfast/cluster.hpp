@@ -5,13 +5,13 @@
 //
 //     Cluster cluster({.hosts = "10.0.0.1,10.0.0.2,10.0.0.3:6380", .name = "{orders}"});
 //     Client client;
-//     Status status = client.connect({.cluster = &cluster, .password = secret});
+//     Status status = client.connect({.topology = &cluster, .password = secret});
 //     Mutex lock(client, "{orders}:42");
 //
 // or, by a URL (url.hpp):
 //
 //     Cluster cluster;
-//     ClientConfig config = {.cluster = &cluster};
+//     ClientConfig config = {.topology = &cluster};
 //     Status status = parse_url("redis-cluster://:secret@10.0.0.1,10.0.0.2/{orders}", config);
 //
 // One client serves one slot: that of `name`, and so every name with the same hash tag (what stands between the first '{' and the next

@@ -4,12 +4,12 @@
 //
 //     Sentinels sentinels({.hosts = "10.0.0.1,10.0.0.2,10.0.0.3:26380", .service = "mymaster"});
 //     Client client;
-//     Status status = client.connect({.sentinels = &sentinels, .password = secret});
+//     Status status = client.connect({.topology = &sentinels, .password = secret});
 //
 // or, by a URL (url.hpp):
 //
 //     Sentinels sentinels;
-//     ClientConfig config = {.sentinels = &sentinels};
+//     ClientConfig config = {.topology = &sentinels};
 //     Status status = parse_url("redis-sentinel://:secret@10.0.0.1,10.0.0.2/mymaster", config);
 //
 // All clients may have them: Client, a Watchdog, the servers of a Quorum, the Asio clients. They ask whenever they connect: the

@@ -1,6 +1,7 @@
 -- Deletes our hold and gives the lock to the first in the queue who lives, which costs him no race; with nobody there, wakes a
 -- waiter of every client that waits without a queue. Who does not hold it leaves the queue. Needs no memory.
 -- KEYS[1] lock, ARGV[1] owner field. Returns 1, or 0 if it is not ours. See fair_acquire.lua.
+-- The last ARGV, where there is one, is the command that publishes: SPUBLISH in a cluster.
 local call, lock, me = redis.call, KEYS[1], ARGV[1]
 local tag = lock:find('{', 1, true) and lock or '{' .. lock .. '}'
 local queue, beat = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':'
@@ -30,6 +31,6 @@ end
 return head
 end)
 if not given or not head then
-redis.pcall('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
+redis.pcall(ARGV[2] or 'PUBLISH', 'redisson_lock__channel:' .. tag, '0')
 end
 return 1

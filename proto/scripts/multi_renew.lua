@@ -2,7 +2,7 @@
 -- never shortens. One hold that fails does not keep the others from theirs.
 -- KEYS the names of all holds, ARGV an owner field, a lease in milliseconds and the number of its names for each hold. Returns
 -- for each 1 if its leases run at least so long, 0 if a name is not ours, -1 if the server refused; asked of one hold alone,
--- the server's own words are the reply.
+-- the server's own words are the reply. One ARGV more means nothing.
 local answers, last = {}, 0
 for hold = 1, #ARGV / 3 do
 local owner, lease = ARGV[3 * hold - 2], ARGV[3 * hold - 1]
@@ -29,6 +29,6 @@ if type(left) == 'table' then
 answer = left
 end
 end
-answers[hold] = type(answer) ~= 'table' and answer or #ARGV == 3 and answer or -1
+answers[hold] = type(answer) ~= 'table' and answer or #ARGV < 6 and answer or -1
 end
 return type(answers[1]) == 'table' and answers[1] or answers

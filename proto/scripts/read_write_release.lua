@@ -2,6 +2,7 @@
 -- is left whose own time runs, the lock goes. A reader that goes wakes one waiter of every client, a writer wakes all:
 -- Redisson's and ours. Needs no memory. A count beyond 100 is believed unseen.
 -- KEYS[1] lock, ARGV[1] token, ARGV[2] channel. Returns 1, or 0 if it is not ours.
+-- The last ARGV, where there is one, is the command that publishes: SPUBLISH in a cluster.
 local lock, call, mode, message = KEYS[1], redis.call, 'read', '0'
 local tag = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
 if call('HDEL', lock, ARGV[1]) == 1 then
@@ -21,12 +22,12 @@ for place = 1, math.min(count, 100) do
 if count > 100 or call('PTTL', tag .. ':' .. fields[index] .. ':rwlock_timeout:' .. place) ~= -2 then
 if mode == 'write' then
 call('HSET', lock, 'mode', 'read')
-redis.pcall('PUBLISH', ARGV[2], message)
+redis.pcall(ARGV[3] or 'PUBLISH', ARGV[2], message)
 end
 return 1
 end
 end
 end
 call('DEL', lock)
-redis.pcall('PUBLISH', ARGV[2], message)
+redis.pcall(ARGV[3] or 'PUBLISH', ARGV[2], message)
 return 1

@@ -4,6 +4,7 @@
 -- KEYS[1] how many are free, ARGV[1] token, ARGV[2] lease in milliseconds, ARGV[3] how many there are in all, or 0 for as many as
 -- were set. Returns OK; PERMITS if another number was set, or none; or how long the next end is away in milliseconds (-1: none
 -- has an end).
+-- The last ARGV, where there is one, is the command that publishes: SPUBLISH in a cluster.
 local call, key, all = redis.call, KEYS[1], tonumber(ARGV[3])
 local tag = string.find(key, '{', 1, true) and key or '{' .. key .. '}'
 local taken, free = tag .. ':timeout', call('GET', key)
@@ -12,7 +13,7 @@ return redis.error_reply('WRONGTYPE the key is no number of permits')
 end
 local held = call('ZCARD', taken)
 if free and all ~= 0 and free + held ~= all or not free and all == 0 then
-return redis.status_reply('PERMITS')
+return {ok = 'PERMITS'}
 end
 -- How many come free here: waiters are told, Redisson's also where nobody had set a number.
 local time, back = call('TIME'), 0
@@ -40,6 +41,6 @@ call('ZREM', taken, ARGV[1])
 return free
 end
 if back > 1 and free > 0 then
-redis.pcall('PUBLISH', 'redisson_sc:' .. tag, free)
+redis.pcall(ARGV[4] or 'PUBLISH', 'redisson_sc:' .. tag, free)
 end
-return redis.status_reply('OK')
+return {ok = 'OK'}

@@ -1,5 +1,6 @@
 -- Gives our permit back, and tells the waiters of every client how many are free: Redisson's and ours. Needs no memory.
 -- KEYS[1] how many are free; see semaphore_acquire.lua. ARGV[1] token. Returns 1, or 0 if it is not ours.
+-- The last ARGV, where there is one, is the command that publishes: SPUBLISH in a cluster.
 local key, token = KEYS[1], ARGV[1]
 local tag = string.find(key, '{', 1, true) and key or '{' .. key .. '}'
 local taken = tag .. ':timeout'
@@ -20,6 +21,6 @@ redis.call('ZADD', taken, ends, token)
 return free
 end
 if free > 0 then
-redis.pcall('PUBLISH', 'redisson_sc:' .. tag, free)
+redis.pcall(ARGV[2] or 'PUBLISH', 'redisson_sc:' .. tag, free)
 end
 return 1

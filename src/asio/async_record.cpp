@@ -198,6 +198,10 @@ TaskFacts AsyncRecord::facts() {
     // Who comes first waits longest. What is owed goes first.
     const bool turn = stage == TaskStage::room || !core_->room_is_awaited();
     facts.room = turn && facts.link == Link::ready && pay() && node.room(true);
+  } else {
+    facts.room =
+        node.session()
+            .ready();  // One that has failed is closed next: whoever asks again waits for the connection after it.
   }
   facts.cancelled = cancelled_;
   facts.kept = machine_.count() != 1 && !to_be_kept_;

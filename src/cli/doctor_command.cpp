@@ -39,7 +39,7 @@ Examination examine(DoctorOptions& options) {
   for (ClientConfig& config : options.servers) {
     ServerFacts facts;
     facts.address = address_text(config);
-    if (config.sentinels == nullptr && config.cluster == nullptr)
+    if (config.topology == nullptr)
       facts.host = config.socket_path.empty() ? std::string(config.host.view().string_view()) : "";
     facts.user = std::string(config.user.view().string_view());
     auto client = std::make_unique<Client>();

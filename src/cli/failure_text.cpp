@@ -5,8 +5,7 @@
 #include <system_error>
 
 #include "exit_codes.hpp"
-#include "holdfast/cluster.hpp"
-#include "holdfast/sentinels.hpp"
+#include "holdfast/detail/topology.hpp"
 #include "messages.hpp"
 #include "run_list.hpp"
 
@@ -36,11 +35,7 @@ std::string remedy_of(Status status) {
 }  // namespace
 
 std::string address_text(const ClientConfig& server) {
-  if (server.sentinels != nullptr) {
-    const SentinelConfig& config = server.sentinels->config();
-    return escaped(config.service.view()) + "@" + escaped(config.hosts.view());
-  }
-  if (server.cluster != nullptr) return "the cluster of " + escaped(server.cluster->config().hosts.view());
+  if (server.topology != nullptr) return escaped(server.topology->name()) + "@" + escaped(server.topology->hosts());
   if (!server.socket_path.empty()) return escaped(server.socket_path.view());
   const std::string host = escaped(server.host.view());
   const bool v6 = host.find(':') != std::string::npos;
@@ -58,9 +53,9 @@ std::string failure_text(Status status, const Client& client) {
                          : std::string(cause(status));
   // That somebody else has the lock is no error of the server's: what it said, it said to an earlier request.
   const ByteView words = status == Status::lock_busy ? ByteView() : client.error_text();
-  const Sentinels* const sentinels = client.config().sentinels;
+  const Topology* const topology = client.config().topology;
   if (gives_away(words, client.config().password.view()) ||
-      (sentinels != nullptr && gives_away(words, sentinels->config().password.view())))
+      (topology != nullptr && gives_away(words, topology->password())))
     text += " (What the server said is not shown: it has the password in it.)";
   else if (!words.empty())
     text += " (" + escaped(words) + ")";

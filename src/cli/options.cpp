@@ -364,8 +364,8 @@ Cluster& more_clusters(const std::string& name) {
 void read_server(const std::string& url, const std::string& which, const std::optional<std::string>& password,
                  const std::string& name, ClientConfig& server) {
   const bool without = password_in(url).empty();
-  if (has_sentinels(url)) server.sentinels = &more_sentinels();
-  if (is_cluster(url)) server.cluster = &more_clusters(name);
+  if (has_sentinels(url)) server.topology = &more_sentinels();
+  if (is_cluster(url)) server.topology = &more_clusters(name);
   std::string completed = without && password ? with_place_for_password(url) : url;
   // Never the URL itself: it may hold a password.
   const char* reason = nullptr;

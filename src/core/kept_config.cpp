@@ -4,9 +4,8 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "holdfast/cluster.hpp"
+#include "holdfast/detail/topology.hpp"
 #include "holdfast/proto/assert.hpp"
-#include "holdfast/sentinels.hpp"
 
 namespace holdfast {
 
@@ -16,8 +15,7 @@ template <class To, class From>
 void copy_the_rest(To& to, const From& from) noexcept {
   to.port = from.port;
   to.tls = from.tls;
-  to.sentinels = from.sentinels;
-  to.cluster = from.cluster;
+  to.topology = from.topology;
   to.database = from.database;
   to.connect_timeout = from.connect_timeout;
   to.request_timeout = from.request_timeout;
@@ -28,18 +26,12 @@ void copy_the_rest(To& to, const From& from) noexcept {
 }
 
 ByteView host_of(const ClientConfig& config) noexcept {
-  if (const Topology* const topology = topology_of(config); topology != nullptr) [[unlikely]]
-    return topology->search_place();
+  if (config.topology != nullptr) [[unlikely]]
+    return config.topology->search_place();
   return config.socket_path.empty() ? config.host.view() : ByteView();
 }
 
 }  // namespace
-
-Topology* topology_of(const ClientConfig& config) noexcept {
-  if (config.cluster != nullptr) [[unlikely]]
-    return config.cluster;
-  return config.sentinels;
-}
 
 // The first that does not fit. Without `into` nothing is copied.
 ConfigProblem KeptConfig::take_texts(const ClientConfig& config, MutableBytes space, KeptConfig* into) noexcept {
@@ -73,7 +65,6 @@ void KeptConfig::keep(const ClientConfig& config, MutableBytes space) noexcept {
   const bool fits = !take_texts(config, space, this).found();
   HOLDFAST_ASSERT(fits);
   copy_the_rest(*this, config);
-  topology = topology_of(config);
 }
 
 void KeptConfig::keep_copy(const KeptConfig& other, const char* from, const char* to) noexcept {

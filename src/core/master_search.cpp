@@ -41,8 +41,8 @@ std::uint64_t MasterSearch::number(const Topology& topology) noexcept {
 ByteView MasterSearch::name_of(const Topology& topology) noexcept { return config_of(topology).service.view(); }
 
 ConfigProblem MasterSearch::validate(const ClientConfig& config) noexcept {
-  if (!config.socket_path.empty()) return {"sentinels", "a Unix socket has none"};
-  return holdfast::validate(config.sentinels->config());
+  if (!config.socket_path.empty()) return {"topology", "a Unix socket has no sentinels"};
+  return holdfast::validate(config_of(*config.topology));
 }
 
 ConfigProblem validate(const SentinelConfig& config) noexcept {
@@ -77,8 +77,8 @@ Status MasterSearch::read_address(const RespValue& value, ByteView& host, std::u
 
 // ---- The handshake -----------------------------------------------------------------------------------------------
 
-constinit const HostSearch::Plan MasterSearch::plan = {{ask, judge, doubt}, hosts, settle, question_size, words,
-                                                       "sentinel ",         false};
+constinit const HostSearch::Plan MasterSearch::plan = {
+    {ask, judge, doubt, complete}, hosts, settle, question_size, words, "sentinel ", false};
 
 void MasterSearch::start(Node& node) noexcept {
   new (place_in(node)) MasterSearch(node);

@@ -14,6 +14,7 @@ SubscriberSettings Node::subscriber_settings() const noexcept {
           .password = config_.password.view(),
           .client_name = config_.client_name.view(),
           .stall_timeout = config_.stall_timeout,
+          .shards = config_.topology == nullptr ? nullptr : config_.topology->sharded_by(session_.identity()),
           .heartbeat = config_.max_poll};
 }
 
@@ -51,14 +52,15 @@ void Node::start(std::uint8_t address_count, bool named, std::uint8_t first) noe
 }
 
 void Node::submit(LockMachine& machine, void* requester, Instant now) noexcept {
-  if (config_.topology != nullptr && !config_.topology->serves(machine)) [[unlikely]] {
-    machine.refuse_request(Status::cross_slot, now);
-    return;
+  Session::Place place;
+  Status refusal = Status::cross_slot;
+  if (config_.topology == nullptr || config_.topology->serves(machine)) [[likely]] {
+    place = session_.open(machine.request_compensated());
+    refusal = session_.ready() ? Status::too_many_requests : Status::not_connected;
   }
-  const Session::Place place = session_.open(machine.request_compensated());
   std::size_t size = 0;
   if (place.request == nullptr || machine.poll_request(place.space, *place.request, size) != Status::ok) [[unlikely]] {
-    machine.refuse_request(session_.ready() ? Status::too_many_requests : Status::not_connected, now);
+    machine.refuse_request(refusal, now);
     return;
   }
   place.request->tag.requester = requester;

@@ -58,6 +58,8 @@ void Session::note_text(ByteView text) noexcept {
 
 inline Session::InFlight& Session::push(Purpose purpose, std::size_t size, Instant now) noexcept {
   HOLDFAST_ASSERT(count_ < storage_.in_flight_count && size <= storage_.transmit.size - transmit_end_);
+  if (const Interview* const other = handshake_.settings().interview; other != nullptr) [[unlikely]]
+    size = other->table->complete(*other, handshake_.identity(), transmit_space(), size);
   InFlight& entry = at(count_++);
   entry.first_byte = stream_end_;
   entry.submitted_at = now;

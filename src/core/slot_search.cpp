@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/slot_search.hpp"
 
+#include <cstring>
 #include <new>
 
 #include "holdfast/cluster.hpp"
@@ -40,10 +41,9 @@ std::uint64_t SlotSearch::number(const Topology& topology) noexcept {
 ByteView SlotSearch::name_of(const Topology& topology) noexcept { return cluster_of(topology).config().name.view(); }
 
 ConfigProblem SlotSearch::validate(const ClientConfig& config) noexcept {
-  if (!config.socket_path.empty()) return {"cluster", "a Unix socket has none"};
-  if (config.sentinels != nullptr) return {"cluster", "its masters are found without sentinels"};
+  if (!config.socket_path.empty()) return {"topology", "a Unix socket has no cluster"};
   if (config.database != 0) return {"database", "a cluster has none but 0"};
-  return holdfast::validate(config.cluster->config());
+  return holdfast::validate(cluster_of(*config.topology).config());
 }
 
 ConfigProblem validate(const ClusterConfig& config) noexcept {
@@ -101,7 +101,7 @@ Status SlotSearch::follow(ByteView text) noexcept {
 // ---- The handshake -----------------------------------------------------------------------------------------------
 
 constinit const HostSearch::Plan SlotSearch::plan = {
-    {ask, judge, doubt}, hosts, settle, question_size, words, "node ", true};
+    {ask, judge, doubt, complete}, hosts, settle, question_size, words, "node ", true};
 
 void SlotSearch::start(Node& node) noexcept {
   new (place_in(node)) SlotSearch(node);
@@ -164,6 +164,38 @@ Status SlotSearch::doubt(Interview& self, Session& session, Status status) noexc
     case Status::stale_replica: session.fail(status, text); return status;
     default: return status;
   }
+}
+
+// ---- Channels ----------------------------------------------------------------------------------------------------
+
+bool SlotSearch::has_shards(const ServerIdentity& identity) noexcept {
+  return identity.is_valkey || identity.version >= 70000;
+}
+
+bool SlotSearch::shards(const Topology& topology, ByteView channel) noexcept {
+  return slot_of(channel) == cluster_of(topology).slot();
+}
+
+// A script that publishes takes the command for it as one argument more. The others do not look at it. Without room for it, it
+// publishes to all: who waits for a channel of the slot finds out by time.
+std::size_t SlotSearch::complete(const Interview& /*self*/, const ServerIdentity& identity, MutableBytes space,
+                                 std::size_t size) noexcept {
+  constexpr ByteView verb("$8\r\nSPUBLISH\r\n");
+  if (!has_shards(identity) || space.size - size < verb.size() + 1) return size;
+  const ByteView request(space.data, size);
+  const std::size_t end = request.find("\r\n");  // Of "*" and how many arguments there are.
+  if (end == SIZE_MAX) return size;
+  const ByteView command = request.slice(end);
+  if (!command.begins_with("\r\n$7\r\nEVALSHA\r\n") && !command.begins_with("\r\n$4\r\nEVAL\r\n")) return size;
+  std::uint64_t count = 0;
+  if (!read_decimal(request.slice(1, end - 1), arguments_max, count)) return size;
+  char head[decimal_size_max];
+  const auto digits = static_cast<std::size_t>(write_decimal(head, count + 1) - head);
+  std::memmove(space.data + 1 + digits, space.data + end, size - end);
+  std::memcpy(space.data + 1, head, digits);
+  size += digits + 1 - end;
+  std::memcpy(space.data + size, verb.data(), verb.size());
+  return size + verb.size();
 }
 
 ByteView SlotSearch::words(const HostSearch& /*search*/, Status status, Stage /*at*/, ByteView& /*more*/) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/subscriber.hpp"
 
+#include "holdfast/detail/topology.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
 #include "holdfast/proto/server_error.hpp"
 
@@ -82,7 +83,9 @@ bool Subscriber::send(Command command, ByteView name, ByteView first, ByteView s
     if (waiter.taken ? waiter.asked != unasked : unused(waiter) || waiter.addressed) continue;
     const ByteView channel = waiter.channel.bytes();
     const Command command = waiter.taken ? Command::subscribe : Command::unsubscribe;
-    if (!send(command, waiter.taken ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, {}, now)) return;
+    ByteView name = waiter.taken ? "SSUBSCRIBE" : "SUNSUBSCRIBE";
+    if (!sharded(channel)) name = name.slice(1);
+    if (!send(command, name, channel, {}, now)) return;
     if (!waiter.taken) {
       release(waiter, chain_of(channel));
       continue;
@@ -282,12 +285,14 @@ void Subscriber::handle_value(const RespValue& value) noexcept {
       channel = second.text();
     }
   }
-  if (third.is(RespKind::bulk) && kind == "message") {
-    return wake(channel, third.text());
-  }
+  if (settings_.shards != nullptr && kind != "subscribe" && kind.begins_with("s")) kind = kind.slice(1);
+  if (third.is(RespKind::bulk) && kind == "message") return wake(channel, third.text());
   // Anything else is the reply to the oldest command, which must have left as a whole.
   const Asked& oldest = asked_[(answered_ + 1) % asked_max];
-  if (sent_ == answered_ || stream_end_ - oldest.end < unsent()) return handle_unasked(value);
+  if (sent_ == answered_ || stream_end_ - oldest.end < unsent()) {
+    if (settings_.shards != nullptr && kind == "unsubscribe") return fail_moved("the channel's slot has moved");
+    return handle_unasked(value);
+  }
   const auto command = static_cast<Command>(oldest.tag & 7);
   if (value.is(RespKind::error)) return handle_error(value.text(), command);
   bool good = false;
@@ -319,7 +324,22 @@ void Subscriber::handle_error(ByteView line, Command command) noexcept {
   if ((command == Command::set_name && !is_farewell(status)) ||
       (status == Status::no_permission && (command == Command::subscribe || command == Command::ping)))
     return settle(false);
+  if (status == Status::moved) return fail_moved(line);
   fail(status, line);
+}
+
+// Who waits tries at once: so the client learns where the slot is now, and the next subscription goes there.
+void Subscriber::fail_moved(ByteView text) noexcept {
+  for (Waiter& waiter : waiters()) {
+    if (!waiter.taken) continue;
+    waiter.woken = true;
+    push(stirred, waiter);
+  }
+  fail(Status::moved, text);
+}
+
+bool Subscriber::sharded(ByteView channel) const noexcept {
+  return settings_.shards != nullptr && settings_.shards->table().shards(*settings_.shards, channel);
 }
 
 // The oldest command has its reply.

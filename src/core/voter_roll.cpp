@@ -15,7 +15,7 @@ constexpr Duration introduction_interval = std::chrono::seconds(5);
 
 // With sentinels it is that of the service: the server's address is what they say, and another after a fail-over.
 std::uint64_t number_of(const ClientConfig& config) noexcept {
-  if (const Topology* const topology = topology_of(config); topology != nullptr) return topology->number();
+  if (config.topology != nullptr) return config.topology->number();
   if (!config.socket_path.empty()) return PlaceNumber().add(config.socket_path.view()).add('\1').get();
   return PlaceNumber().add(config.host.view(), config.port).get();
 }
@@ -23,9 +23,8 @@ std::uint64_t number_of(const ClientConfig& config) noexcept {
 }  // namespace
 
 ConfigProblem validate_voter(const ClientConfig& config) noexcept {
-  if (config.cluster != nullptr)
-    return {"cluster",
-            "a quorum is of independent servers, and a cluster has one master for each name: use one client"};
+  if (config.topology != nullptr && config.topology->table().no_voter != nullptr)
+    return {"topology", config.topology->table().no_voter};
   return validate(config);
 }
 

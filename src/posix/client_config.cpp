@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/client_config.hpp"
 
-#include "holdfast/cluster.hpp"
-#include "holdfast/core/kept_config.hpp"
-#include "holdfast/sentinels.hpp"
+#include "holdfast/detail/topology.hpp"
 
 namespace holdfast {
 
@@ -41,8 +39,8 @@ ConfigProblem validate(const ClientConfig& config) noexcept {
   }
   if (contains_nul(config.socket_path.view())) return {"socket_path", "it contains a NUL byte"};
   if (config.tls != nullptr && !config.socket_path.empty()) return {"tls", "a Unix socket has none"};
-  if (const Topology* const topology = topology_of(config); topology != nullptr) [[unlikely]]
-    if (const ConfigProblem problem = topology->table().validate(config); problem.found()) return problem;
+  if (config.topology != nullptr) [[unlikely]]
+    if (const ConfigProblem problem = config.topology->table().validate(config); problem.found()) return problem;
   if (config.user.too_long()) return {"user", too_long};
   if (config.password.too_long()) return {"password", too_long};
   if (!config.user.empty() && config.password.empty()) return {"user", "it needs a password"};

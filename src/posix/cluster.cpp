@@ -45,10 +45,26 @@ const char* parse_cluster_url(ByteView url, Topology& topology, ClientConfig& co
   return nullptr;
 }
 
+ByteView hosts_of(const Topology& topology) noexcept {
+  return static_cast<const Cluster&>(topology).config().hosts.view();
+}
+ByteView password_of(const Topology& /*topology*/) noexcept { return {}; }
+
 }  // namespace
 
-constinit const Topology::Table Cluster::ways = {SlotSearch::start,    SlotSearch::steer,  literal_address,
-                                                 SlotSearch::validate, SlotSearch::number, SlotSearch::name_of,
-                                                 parse_cluster_url,    SlotSearch::serves};
+constinit const Topology::Table Cluster::ways = {
+    SlotSearch::start,
+    SlotSearch::steer,
+    literal_address,
+    SlotSearch::validate,
+    SlotSearch::number,
+    SlotSearch::name_of,
+    hosts_of,
+    password_of,
+    parse_cluster_url,
+    SlotSearch::has_shards,
+    SlotSearch::shards,
+    "a quorum is of independent servers, and a cluster has one master for each name: use one client",
+    SlotSearch::serves};
 
 }  // namespace holdfast

@@ -61,10 +61,27 @@ const char* parse_sentinel_url(ByteView url, Topology& sentinels, ClientConfig& 
   return nullptr;
 }
 
+ByteView hosts_of(const Topology& topology) noexcept {
+  return static_cast<const Sentinels&>(topology).config().hosts.view();
+}
+ByteView password_of(const Topology& topology) noexcept {
+  return static_cast<const Sentinels&>(topology).config().password.view();
+}
+
 }  // namespace
 
-constinit const Topology::Table Sentinels::ways = {
-    MasterSearch::start,  MasterSearch::steer,   literal_address,    MasterSearch::validate,
-    MasterSearch::number, MasterSearch::name_of, parse_sentinel_url, nullptr};
+constinit const Topology::Table Sentinels::ways = {MasterSearch::start,
+                                                   MasterSearch::steer,
+                                                   literal_address,
+                                                   MasterSearch::validate,
+                                                   MasterSearch::number,
+                                                   MasterSearch::name_of,
+                                                   hosts_of,
+                                                   password_of,
+                                                   parse_sentinel_url,
+                                                   nullptr,
+                                                   nullptr,
+                                                   nullptr,
+                                                   MasterSearch::serves};
 
 }  // namespace holdfast

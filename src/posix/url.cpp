@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/url.hpp"
 
-#include "holdfast/core/kept_config.hpp"
 #include "holdfast/detail/topology.hpp"
 #include "holdfast/proto/decimal.hpp"
 #include "url_parts.hpp"
@@ -71,16 +70,15 @@ const char* read_unix(ByteView path, ClientConfig& config) noexcept {
 Status parse_url(BytesArgument url, ClientConfig& config, const char** reason) noexcept {
   ByteView rest = url;
   const char* problem =
-      "a URL begins with redis://, rediss://, valkey://, valkeys:// or unix://; with Sentinels, "
-      "redis-sentinel://; with a Cluster, redis-cluster://";
+      "a URL begins with redis[s]://, valkey[s]:// or unix://; redis-sentinel:// and redis-cluster:// need a topology";
   ClientConfig parsed = config;
   parsed.user.assign({});
   parsed.password.assign({});
   parsed.database = 0;
   if (rest.size() > url_size_max)
     problem = "the URL is longer than 2048 bytes";
-  else if (Topology* const topology = topology_of(config); topology != nullptr)
-    problem = topology->table().parse(rest, *topology, parsed);
+  else if (config.topology != nullptr)
+    problem = config.topology->table().parse(rest, *config.topology, parsed);
   else if (skip(rest, "rediss://") || skip(rest, "valkeys://"))
     problem = config.tls != nullptr ? read_redis(rest, parsed) : "TLS needs a Tls in the configuration: see tls.hpp";
   else if (config.tls != nullptr)

@@ -23,7 +23,7 @@ namespace {
 // A cluster and what connects by it.
 struct Guided {
   explicit Guided(const std::string& url) {
-    config.cluster = &cluster;
+    config.topology = &cluster;
     const char* reason = nullptr;
     const Status status = holdfast::parse_url(ByteView(url), config, &reason);
     TEST_MESSAGE((reason == nullptr ? "" : reason));
@@ -62,6 +62,45 @@ struct Member {
     }                                                     \
   }                                                       \
   static void name([[maybe_unused]] ClusterSetup& cluster)
+
+// Waits for the lock "k", and would sleep for longer than a test lasts.
+class PatientWaiter {
+ public:
+  explicit PatientWaiter(const std::string& host) : guided_("redis-cluster://" + host + "/k") {
+    guided_.config.max_poll = 60s;
+    thread_ = std::thread([this] {
+      Client client;
+      connected_ = client.connect(guided_.config);
+      Owner owner(client);
+      ReentrantLock lock(owner, "k");
+      acquired_ = lock.acquire(50s);
+      ended_ = holdfast::Client::now();
+      released_ = lock.release();
+    });
+  }
+  ~PatientWaiter() {
+    if (thread_.joinable()) thread_.join();
+  }
+  PatientWaiter(const PatientWaiter&) = delete;
+  PatientWaiter& operator=(const PatientWaiter&) = delete;
+  // The lock has just been released.
+  void expect_woken() {
+    const Instant released = holdfast::Client::now();
+    thread_.join();
+    TEST_ASSERT_EQUAL(Status::ok, connected_);
+    TEST_ASSERT_EQUAL(Status::ok, acquired_);
+    TEST_ASSERT_EQUAL(Status::ok, released_);
+    TEST_ASSERT_TRUE(ended_ - released < 10s);
+  }
+
+ private:
+  Guided guided_;
+  Status connected_ = Status::ok;
+  Status acquired_ = Status::ok;
+  Status released_ = Status::ok;
+  Instant ended_;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -270,30 +309,61 @@ TEST_ON_CLUSTER(test_a_wait_should_live_through_the_death_of_the_master) {
 
 // ---- Push --------------------------------------------------------------------------------------------------------
 
-TEST_ON_CLUSTER(test_a_waiter_should_be_woken_in_a_cluster) {
+// Redisson in a cluster subscribes and publishes so, too: within the slot, and not to every node.
+TEST_ON_CLUSTER(test_a_waiter_should_be_woken_over_a_channel_of_the_slot) {
   Member ours(cluster.host(0), "k");
-  Guided guided("redis-cluster://" + cluster.host(1) + "/k");
-  guided.config.max_poll = 30s;
   Owner owner(ours.client);
   ReentrantLock lock(owner, "k");
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  PatientWaiter waiter(cluster.host(1));
+  RedisServer& master = cluster.master("k");
+  TEST_ASSERT_TRUE(comes(
+      [&] { return master.command("PUBSUB SHARDNUMSUB redisson_lock__channel:{k}") == "redisson_lock__channel:{k} 1"; },
+      std::chrono::seconds(10)));
+  TEST_ASSERT_EQUAL("", master.command("PUBSUB CHANNELS"));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  waiter.expect_woken();
+}
+
+TEST_ON_CLUSTER(test_a_waiter_should_follow_a_slot_that_is_moved) {
+  Member ours(cluster.host(0), "k");
+  Owner owner(ours.client);
+  ReentrantLock lock(owner, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  PatientWaiter waiter(cluster.host(1));
+  const auto subscribed = [&](std::size_t server) {
+    return comes(
+        [&] {
+          return cluster.servers[server]->command("PUBSUB SHARDNUMSUB redisson_lock__channel:{k}") ==
+                 "redisson_lock__channel:{k} 1";
+        },
+        std::chrono::seconds(10));
+  };
+  const std::size_t from = cluster.master_of("k");
+  const std::size_t to = cluster.other_than(from);
+  TEST_ASSERT_TRUE(subscribed(from));
+  cluster.move_slot("k", to);
+  TEST_ASSERT_TRUE(subscribed(to));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  waiter.expect_woken();
+}
+
+// Its channel is its client's own, and of any slot.
+TEST_ON_CLUSTER(test_a_fair_lock_should_be_handed_on_in_a_cluster) {
+  Member ours(cluster.host(0), "k");
+  Owner owner(ours.client);
+  FairLock lock(owner, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   std::thread waiter([&] {
-    Client client;
-    TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
-    Owner other(client);
-    ReentrantLock rival(other, "k");
-    const Instant begin = holdfast::Client::now();
+    Member member(cluster.host(1), "k");
+    Owner other(member.client);
+    FairLock rival(other, "k");
     TEST_ASSERT_EQUAL(Status::ok, rival.acquire(20s));
-    TEST_ASSERT_TRUE(holdfast::Client::now() - begin < 15s);
     TEST_ASSERT_EQUAL(Status::ok, rival.release());
   });
   RedisServer& master = cluster.master("k");
-  (void)comes(
-      [&] {
-        return master.command("PUBSUB SHARDCHANNELS").find("redisson_lock__channel") != std::string::npos ||
-               master.command("PUBSUB CHANNELS").find("redisson_lock__channel") != std::string::npos;
-      },
-      std::chrono::seconds(10));
+  TEST_ASSERT_TRUE(comes([&] { return master.command("ZCARD holdfast_queue:{k}") == "1"; }, std::chrono::seconds(10)));
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
   waiter.join();
+  TEST_ASSERT_EQUAL("0", master.command("EXISTS k"));
 }

@@ -25,7 +25,7 @@ namespace {
 // Sentinels and what connects by them.
 struct Guided {
   explicit Guided(const std::string& url) {
-    config.sentinels = &sentinels;
+    config.topology = &sentinels;
     const char* reason = nullptr;
     const Status status = holdfast::parse_url(ByteView(url), config, &reason);
     TEST_MESSAGE((reason == nullptr ? "" : reason));

@@ -67,6 +67,9 @@ struct Interview {
     Status (*judge)(Interview& self, const RespValue& value) noexcept;
     // A request was refused so; failure_text() has the server's words. May fail the session. What to tell whoever has asked.
     Status (*doubt)(Interview& self, Session& session, Status status) noexcept;
+    // A request of `size` bytes stands in `space`, and leaves next. It may get more arguments. How large it is then.
+    std::size_t (*complete)(const Interview& self, const ServerIdentity& identity, MutableBytes space,
+                            std::size_t size) noexcept;
   };
   const Table* table = nullptr;
 };

@@ -12,11 +12,6 @@
 
 namespace holdfast {
 
-class Topology;
-
-// The sentinels or the cluster of a configuration; nullptr: it has neither.
-[[nodiscard]] Topology* topology_of(const ClientConfig& config) noexcept;
-
 // A view of a text, with a NUL behind it.
 class KeptBytes {
  public:
@@ -39,8 +34,6 @@ template <std::size_t>
 using KeptText = KeptBytes;
 
 struct KeptConfig : ClientConfigOf<KeptText> {
-  Topology* topology = nullptr;  // The sentinels or the cluster; nullptr: neither.
-
   // The first text of a valid configuration that does not fit into so many bytes, with those before it.
   [[nodiscard]] static ConfigProblem misfit(const ClientConfig& config, std::size_t space_size) noexcept {
     return take_texts(config, {nullptr, space_size}, nullptr);

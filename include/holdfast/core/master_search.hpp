@@ -19,6 +19,8 @@
 
 namespace holdfast {
 
+class LockMachine;
+
 class MasterSearch : public HostSearch {
  public:
   // A. Questions.
@@ -33,6 +35,11 @@ class MasterSearch : public HostSearch {
   // Of a configuration with Sentinels, what is wrong with them.
   [[nodiscard]] static ConfigProblem validate(const ClientConfig& config) noexcept;
 
+  // A master has all names.
+  [[nodiscard]] static bool serves(const Topology& /*topology*/, const LockMachine& /*machine*/) noexcept {
+    return true;
+  }
+
   // B. Commands. At the node's configuration: places the search.
   static void start(Node& node) noexcept;
 
@@ -42,6 +49,10 @@ class MasterSearch : public HostSearch {
   static bool ask(Interview& self, CommandLine& line) noexcept;
   static Status judge(Interview& self, const RespValue& value) noexcept;
   static Status doubt(Interview& self, Session& session, Status status) noexcept;
+  static std::size_t complete(const Interview& /*self*/, const ServerIdentity& /*identity*/, MutableBytes /*space*/,
+                              std::size_t size) noexcept {
+    return size;
+  }
   static HostList hosts(const Topology& topology) noexcept;
   static void settle(const HostSearch& search, SessionSettings& settings) noexcept;
   static std::size_t question_size(const HostSearch& search) noexcept;

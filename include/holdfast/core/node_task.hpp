@@ -41,9 +41,8 @@ class NodeTask {
   [[nodiscard]] TaskFacts facts(Instant now) const noexcept {
     TaskFacts facts;
     facts.now = now;
-    // A session that has failed is closed next.
-    if (!node_.ready() || !node_.session().ready()) [[unlikely]] {
-      facts.link = node_.ready() || node_.dialer().hopeful(now) ? Link::coming : Link::absent;
+    if (!node_.ready()) [[unlikely]] {
+      facts.link = node_.dialer().hopeful(now) ? Link::coming : Link::absent;
       facts.link_failure = node_.dialer().failure();
     }
     facts.held = machine_.held(now);

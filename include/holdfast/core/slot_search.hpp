@@ -38,6 +38,11 @@ class SlotSearch : public HostSearch {
   // All names of the lock are in the cluster's slot.
   [[nodiscard]] static bool serves(const Topology& topology, const LockMachine& machine) noexcept;
 
+  // The server has channels that belong to a slot: Redis from 7.0, and Valkey. Redisson uses them where they are.
+  [[nodiscard]] static bool has_shards(const ServerIdentity& identity) noexcept;
+  // This is one of the cluster's slot.
+  [[nodiscard]] static bool shards(const Topology& topology, ByteView channel) noexcept;
+
   // B. Commands. At the node's configuration: places the search.
   static void start(Node& node) noexcept;
 
@@ -47,6 +52,8 @@ class SlotSearch : public HostSearch {
   static bool ask(Interview& self, CommandLine& line) noexcept;
   static Status judge(Interview& self, const RespValue& value) noexcept;
   static Status doubt(Interview& self, Session& session, Status status) noexcept;
+  static std::size_t complete(const Interview& self, const ServerIdentity& identity, MutableBytes space,
+                              std::size_t size) noexcept;
   static HostList hosts(const Topology& topology) noexcept;
   static void settle(const HostSearch& search, SessionSettings& settings) noexcept;
   static std::size_t question_size(const HostSearch& search) noexcept;

@@ -36,13 +36,17 @@
 
 namespace holdfast {
 
+class Topology;
+
 // Views must outlive the subscriber; none is longer than limits.hpp says.
 struct SubscriberSettings {
   ByteView user{};                                 // Empty: AUTH with the password alone.
   ByteView password{};                             // Empty: no AUTH.
   ByteView client_name{};                          // Empty: no CLIENT SETNAME.
   Duration stall_timeout = stall_timeout_default;  // A command without a reply for so long: the connection is closed.
-  Duration heartbeat = max_poll_default;           // Nothing received for so long, while somebody waits: PING.
+  // Says which channels belong to a slot, and are subscribed by SSUBSCRIBE; nullptr: none.
+  const Topology* shards = nullptr;
+  Duration heartbeat = max_poll_default;  // Nothing received for so long, while somebody waits: PING.
 };
 
 enum class SubscriberState : std::uint8_t {
@@ -235,6 +239,8 @@ class Subscriber {
   void handle_unasked(const RespValue& value) noexcept;
   void handle_error(ByteView line, Command command) noexcept;
   void settle(bool granted) noexcept;
+  void fail_moved(ByteView text) noexcept;
+  [[nodiscard]] bool sharded(ByteView channel) const noexcept;
   void clear() noexcept;
   void fail(Status why, ByteView text) noexcept;
 

@@ -17,6 +17,7 @@ namespace holdfast {
 
 class LockMachine;
 class Node;
+struct ServerIdentity;
 struct SocketAddress;
 
 class Topology {
@@ -34,9 +35,17 @@ class Topology {
     std::uint64_t (*number)(const Topology& topology) noexcept;
     // What is looked for.
     ByteView (*name)(const Topology& topology) noexcept;
+    // Who is asked, and with which password of their own.
+    ByteView (*hosts)(const Topology& topology) noexcept;
+    ByteView (*password)(const Topology& topology) noexcept;
     // Of a URL. Returns what is wrong, or nullptr.
     const char* (*parse)(ByteView url, Topology& topology, ClientConfig& config) noexcept;
-    // nullptr: a server that is found has all names.
+    // The server has channels that belong to a slot, and this is one of the slot that is looked for. nullptr: there are none.
+    bool (*has_shards)(const ServerIdentity& identity) noexcept;
+    bool (*shards)(const Topology& topology, ByteView channel) noexcept;
+    // Why it can be no node of a quorum; nullptr: it can.
+    const char* no_voter;
+    // The server that is found has the names of this lock.
     bool (*serves)(const Topology& topology, const LockMachine& machine) noexcept;
   };
 
@@ -46,8 +55,12 @@ class Topology {
   [[nodiscard]] const Table& table() const noexcept { return *table_; }
   [[nodiscard]] std::uint64_t number() const noexcept { return table_->number(*this); }
   [[nodiscard]] ByteView name() const noexcept { return table_->name(*this); }
-  [[nodiscard]] bool serves(const LockMachine& machine) const noexcept {
-    return table_->serves == nullptr || table_->serves(*this, machine);
+  [[nodiscard]] ByteView hosts() const noexcept { return table_->hosts(*this); }
+  [[nodiscard]] ByteView password() const noexcept { return table_->password(*this); }
+  [[nodiscard]] bool serves(const LockMachine& machine) const noexcept { return table_->serves(*this, machine); }
+  // Itself where the server has channels that belong to a slot; nullptr where it has none.
+  [[nodiscard]] const Topology* sharded_by(const ServerIdentity& identity) const noexcept {
+    return table_->has_shards != nullptr && table_->has_shards(identity) ? this : nullptr;
   }
   // As many bytes as a node's search takes, which stands where the host would. REQUIRES: it is part of an object of that size.
   [[nodiscard]] ByteView search_place() const noexcept {

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+//
+// How a node with a Cluster finds the server of its slot, without a socket: who is asked, whom it follows, what it tells of MOVED.
+#include "holdfast/core/slot_search.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/cluster.hpp"
+#include "holdfast/core/node.hpp"
+#include "holdfast/core/wait_plan.hpp"
+#include "host_desk.hpp"
+#include "printers.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using namespace holdfast::testing;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+constexpr const char* master = "-1clustermaster";
+
+struct SlotDesk : HostDesk {
+  explicit SlotDesk(const char* hosts = "10.0.0.1,10.0.0.2,10.0.0.3", const char* name = "k") {
+    cluster.configure({.hosts = ByteView(std::string_view(hosts)), .name = ByteView(std::string_view(name))});
+    ClientConfig config = config_of("nowhere");
+    config.topology = &cluster;
+    TEST_ASSERT_FALSE(validate(config).found());
+    node->configure(config, nullptr);
+  }
+  // "MOVED", to whom; of the client's slot unless another is given.
+  [[nodiscard]] std::string moved(const std::string& host, int slot = -1) const {
+    return "-MOVED " + std::to_string(slot < 0 ? int{cluster.slot()} : slot) + " " + host + "\r\n";
+  }
+  void prove(const std::string& version = "7.0.15") {
+    answer(identity(master, version));
+    TEST_ASSERT_TRUE(node->handle_ready(now));
+  }
+  // The server of the slot is 10.0.0.9, and ready.
+  void reach(const std::string& version = "7.0.15") {
+    TEST_ASSERT_EQUAL("10.0.0.1:6379", dial());
+    answer(moved("10.0.0.9:6380"));
+    TEST_ASSERT_EQUAL("10.0.0.9:6380", dial());
+    prove(version);
+    sent.clear();
+  }
+
+  Cluster cluster;
+};
+
+bool follows(const std::string& text, int& slot, std::string& host, int& port) {
+  std::uint16_t found_slot = 0;
+  ByteView found_host;
+  std::uint16_t found_port = 0;
+  if (!SlotSearch::read_moved(ByteView(text), found_slot, found_host, found_port)) return false;
+  slot = found_slot;
+  host = std::string(found_host.string_view());
+  port = found_port;
+  return true;
+}
+
+}  // namespace
+
+// ---- What answers mean -------------------------------------------------------------------------------------------
+
+TEST(test_moved_should_be_read_as_slot_host_and_port) {
+  int slot = 0;
+  std::string host;
+  int port = 0;
+  TEST_ASSERT_TRUE(follows("MOVED 3999 127.0.0.1:6381", slot, host, port));
+  TEST_ASSERT_EQUAL(3999, slot);
+  TEST_ASSERT_EQUAL("127.0.0.1", host);
+  TEST_ASSERT_EQUAL(6381, port);
+  TEST_ASSERT_TRUE(follows("MOVED 0 2001:db8::1:6381", slot, host, port));
+  TEST_ASSERT_EQUAL("2001:db8::1", host);
+  TEST_ASSERT_TRUE(follows("MOVED 16383 db-1.example.com:1", slot, host, port));
+  TEST_ASSERT_TRUE(follows("MOVED 1 :7000", slot, host, port));
+  TEST_ASSERT_EQUAL("", host);
+}
+
+TEST(test_what_is_no_moved_should_be_followed_nowhere) {
+  int slot = 0;
+  std::string host;
+  int port = 0;
+  for (const char* text : {"",
+                           "MOVED",
+                           "MOVED ",
+                           "MOVED 1",
+                           "MOVED 1 ",
+                           "MOVED 1 h",
+                           "MOVED 1 h:",
+                           "MOVED 1 h:0",
+                           "MOVED 1 h:65536",
+                           "MOVED 1 h:6379 ",
+                           "MOVED 16384 h:1",
+                           "MOVED -1 h:1",
+                           "MOVED x h:1",
+                           "MOVED  1 h:1",
+                           "moved 1 h:1",
+                           "ASK 1 h:1",
+                           "MOVED 1 h x:1",
+                           "MOVED 1 h/x:1",
+                           "MOVED 1 ?:1",
+                           "MOVED 1 h\xff:1",
+                           "MOVED 1 [::1]:1"}) {
+    TEST_MESSAGE(text);
+    TEST_ASSERT_FALSE(follows(text, slot, host, port));
+  }
+  TEST_ASSERT_TRUE(follows("MOVED 1 " + std::string(listed_host_size_max, 'h') + ":1", slot, host, port));
+  TEST_ASSERT_FALSE(follows("MOVED 1 " + std::string(listed_host_size_max + 1, 'h') + ":1", slot, host, port));
+}
+
+// ---- An attempt --------------------------------------------------------------------------------------------------
+
+TEST(test_a_node_should_be_asked_who_it_is_by_the_name_of_the_client) {
+  SlotDesk desk;
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.node->handle_connected(desk.now);
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.sent.find("\r\n$4\r\nEVAL\r\n") != std::string::npos);
+  TEST_ASSERT_EQUAL("$1\r\n1\r\n$1\r\nk\r\n", desk.sent.substr(desk.sent.size() - 14));
+}
+
+TEST(test_a_node_that_serves_the_slot_should_be_the_server) {
+  SlotDesk desk;
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.prove();
+}
+
+TEST(test_a_node_that_names_another_should_be_followed) {
+  SlotDesk desk;
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.9:6380"));
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.answer(desk.moved("10.0.0.8:6381"));
+  TEST_ASSERT_EQUAL("10.0.0.8:6381", desk.dial());
+  desk.prove();
+}
+
+TEST(test_a_node_that_does_not_know_its_host_should_mean_the_one_that_is_asked) {
+  SlotDesk desk;
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer(desk.moved(":6383"));
+  TEST_ASSERT_EQUAL("10.0.0.1:6383", desk.dial());
+  desk.prove();
+}
+
+TEST(test_nodes_that_name_each_other_should_be_followed_so_often_and_no_more) {
+  SlotDesk desk("10.0.0.1");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  int followed = 0;
+  desk.answer(desk.moved("10.0.0.8:1"));
+  for (std::string host = desk.dial(); host != "none"; host = desk.dial()) {
+    ++followed;
+    desk.answer(desk.moved(followed % 2 == 0 ? "10.0.0.8:1" : "10.0.0.9:1"));
+    TEST_ASSERT_TRUE(followed <= redirections_max);
+  }
+  TEST_ASSERT_EQUAL(int{redirections_max}, followed);
+  TEST_ASSERT_TRUE(desk.node->timeout() > desk.now);
+}
+
+TEST(test_a_server_that_is_no_member_should_not_be_believed) {
+  const struct {
+    std::string answer;
+    Status status;
+    const char* words;
+  } rows[] = {
+      {HostDesk::identity("-1standalonemaster"), Status::server_error,
+       "it is no node of a cluster: node 10.0.0.1:6379"},
+      {HostDesk::identity("-1master"), Status::server_error, "it is no node of a cluster: node 10.0.0.1:6379"},
+      {HostDesk::identity("-1clusterslave"), Status::read_only, "it is a replica: node 10.0.0.1:6379"},
+      {HostDesk::identity(""), Status::no_permission,
+       "it does not tell its role: may its user run INFO?: node 10.0.0.1:6379"},
+      {":1\r\n", Status::protocol_error, "it does not tell who it is, or who serves the slot: node 10.0.0.1:6379"},
+      {"-MOVED 1 nowhere\r\n", Status::protocol_error,
+       "it does not tell who it is, or who serves the slot: node 10.0.0.1:6379"},
+      {"-CLUSTERDOWN Hash slot not served\r\n", Status::cluster_down,
+       "CLUSTERDOWN Hash slot not served: node 10.0.0.1:6379"},
+      {"-ASK 7629 10.0.0.9:1\r\n", Status::try_again, "ASK 7629 10.0.0.9:1: node 10.0.0.1:6379"},
+  };
+  for (const auto& [answer, status, words] : rows) {
+    SlotDesk desk("10.0.0.1");
+    TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+    desk.answer(answer);
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_EQUAL(status, desk.failure());
+    TEST_ASSERT_EQUAL(words, desk.text());
+  }
+}
+
+TEST(test_moved_of_another_slot_than_was_asked_for_should_be_followed_nowhere) {
+  SlotDesk desk("10.0.0.1,10.0.0.2");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.9:1", desk.cluster.slot() + 1));
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+}
+
+TEST(test_a_server_that_is_gone_should_not_be_dialled_again_in_the_same_attempt) {
+  SlotDesk desk("10.0.0.1,10.0.0.2");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.9:1"));
+  TEST_ASSERT_EQUAL("10.0.0.9:1", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.9:1"));
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::connect_failed, desk.failure());
+  TEST_ASSERT_TRUE(worth_waiting(desk.failure()));
+}
+
+TEST(test_a_lost_connection_should_be_made_anew_to_the_server_of_before_first) {
+  SlotDesk desk;
+  desk.reach();
+  desk.close();
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.refuse();
+  // Nobody has named it in this attempt.
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.8:6380"));
+  TEST_ASSERT_EQUAL("10.0.0.8:6380", desk.dial());
+  desk.prove();
+}
+
+TEST(test_an_attempt_that_has_failed_should_not_begin_at_the_server_of_before) {
+  SlotDesk desk("10.0.0.1");
+  desk.reach();
+  desk.close();
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  desk.now = desk.node->timeout();
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+}
+
+// ---- Requests ----------------------------------------------------------------------------------------------------
+
+TEST(test_a_request_that_was_moved_should_have_run_nowhere_and_lead_to_the_server) {
+  SlotDesk desk;
+  desk.reach();
+  Locked locked;
+  desk.submit(locked);
+  desk.receive(desk.moved("10.0.0.8:6381"));
+  TEST_ASSERT_EQUAL(1U, desk.heard.size());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.heard[0].outcome);
+  TEST_ASSERT_TRUE(desk.heard[0].nothing_ran);
+  TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+  desk.close();
+  TEST_ASSERT_EQUAL("10.0.0.8:6381", desk.dial());
+  desk.prove();
+}
+
+TEST(test_a_request_that_was_moved_to_nowhere_should_close_the_connection) {
+  SlotDesk desk("10.0.0.1");
+  desk.reach();
+  Locked locked;
+  desk.submit(locked);
+  desk.receive(desk.moved("?:1"));
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.heard[0].outcome);
+  TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+}
+
+TEST(test_a_question_about_another_slot_should_not_move_the_client) {
+  SlotDesk desk;
+  desk.reach();
+  int asker = 0;
+  const Argument question[] = {"GET", "elsewhere"};
+  TEST_ASSERT_EQUAL(Status::ok, desk.node->ask(question, {.requester = &asker}, desk.now));
+  desk.receive(desk.moved("10.0.0.8:6381", desk.cluster.slot() + 1));
+  TEST_ASSERT_EQUAL(Status::cross_slot, desk.heard[0].outcome);
+  TEST_ASSERT_TRUE(desk.node->ready() && desk.node->session().ready());
+}
+
+// Whether the key is on the slot's new server is known there alone: it may have been granted to another here until now.
+TEST(test_a_slot_on_its_way_should_be_waited_for_and_not_followed) {
+  SlotDesk desk;
+  desk.reach();
+  Locked locked;
+  desk.submit(locked);
+  desk.receive("-ASK " + std::to_string(desk.cluster.slot()) + " 10.0.0.8:6381\r\n");
+  TEST_ASSERT_EQUAL(Status::try_again, desk.heard[0].outcome);
+  TEST_ASSERT_TRUE(worth_waiting(Status::try_again));
+  TEST_ASSERT_TRUE(desk.node->ready() && desk.node->session().ready());
+}
+
+TEST(test_a_server_that_serves_its_slot_no_more_should_be_left) {
+  for (const char* refusal : {"-CLUSTERDOWN The cluster is down\r\n", "-READONLY x\r\n", "-MASTERDOWN x\r\n"}) {
+    SlotDesk desk;
+    desk.reach();
+    Locked locked;
+    desk.submit(locked);
+    desk.receive(refusal);
+    TEST_ASSERT_TRUE(worth_waiting(desk.heard[0].outcome));
+    TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+  }
+}
+
+TEST(test_a_foreign_name_should_be_refused_before_anything_is_sent) {
+  SlotDesk desk("10.0.0.1", "{other}");
+  desk.reach();
+  Locked locked;  // "k".
+  desk.submit(locked);
+  desk.transmit();
+  TEST_ASSERT_EQUAL("", desk.sent);
+  TEST_ASSERT_EQUAL(Status::cross_slot, locked.machine.status());
+}
+
+// ---- Announcements -----------------------------------------------------------------------------------------------
+
+namespace {
+
+// What leaves for this request.
+std::string sent_for(const std::string& version, const std::vector<std::string>& words) {
+  SlotDesk desk;
+  desk.reach(version);
+  int asker = 0;
+  std::vector<Argument> arguments;
+  for (const std::string& word : words) arguments.emplace_back(ByteView(word));
+  TEST_ASSERT_EQUAL(Status::ok, desk.node->ask({arguments.data(), arguments.size()}, {.requester = &asker}, desk.now));
+  desk.transmit();
+  return desk.sent;
+}
+
+}  // namespace
+
+TEST(test_a_script_should_be_told_to_publish_within_the_slot) {
+  const std::string verb = "$8\r\nSPUBLISH\r\n";
+  TEST_ASSERT_EQUAL("*4\r\n$4\r\nEVAL\r\n$1\r\nx\r\n$1\r\n0\r\n" + verb, sent_for("7.0.0", {"EVAL", "x", "0"}));
+  TEST_ASSERT_EQUAL("*4\r\n$7\r\nEVALSHA\r\n$1\r\nx\r\n$1\r\n0\r\n" + verb, sent_for("8.0.1", {"EVALSHA", "x", "0"}));
+  // One digit more.
+  TEST_ASSERT_EQUAL(
+      "*10\r\n$4\r\nEVAL\r\n$1\r\nx\r\n$1\r\n0\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n4\r\n$1\r\n5\r\n$1\r\n6\r\n" +
+          verb,
+      sent_for("7.0.0", {"EVAL", "x", "0", "1", "2", "3", "4", "5", "6"}));
+}
+
+TEST(test_what_does_not_publish_or_cannot_should_stay_as_it_is) {
+  TEST_ASSERT_EQUAL("*2\r\n$4\r\nPTTL\r\n$1\r\nk\r\n", sent_for("7.0.0", {"PTTL", "k"}));
+  TEST_ASSERT_EQUAL("*3\r\n$4\r\nEVAL\r\n$1\r\nx\r\n$1\r\n0\r\n", sent_for("6.2.7", {"EVAL", "x", "0"}));
+  TEST_ASSERT_EQUAL("*2\r\n$5\r\nEVALX\r\n$1\r\nx\r\n", sent_for("7.0.0", {"EVALX", "x"}));
+}
+
+// ---- The configuration -------------------------------------------------------------------------------------------
+
+TEST(test_what_is_wrong_with_a_cluster_should_be_named) {
+  const std::string long_name(key_size_max + 1, 'n');
+  TEST_ASSERT_EQUAL("cluster.hosts", std::string(validate(ClusterConfig{.hosts = "", .name = "n"}).field));
+  TEST_ASSERT_EQUAL("cluster.hosts", std::string(validate(ClusterConfig{.hosts = "a,", .name = "n"}).field));
+  TEST_ASSERT_EQUAL("cluster.name", std::string(validate(ClusterConfig{.hosts = "a", .name = ""}).field));
+  TEST_ASSERT_EQUAL("cluster.name",
+                    std::string(validate(ClusterConfig{.hosts = "a", .name = ByteView(long_name)}).field));
+  Cluster cluster({.hosts = "a", .name = "n"});
+  ClientConfig config;
+  config.topology = &cluster;
+  TEST_ASSERT_FALSE(validate(config).found());
+  config.database = 1;
+  TEST_ASSERT_EQUAL("database", std::string(validate(config).field));
+  config.database = 0;
+  config.socket_path = "/run/redis.sock";
+  TEST_ASSERT_EQUAL("topology", std::string(validate(config).field));
+}
+
+TEST(test_names_of_one_slot_should_be_at_one_place) {
+  const Cluster one({.hosts = "a,b", .name = "{t}:1"});
+  const Cluster same({.hosts = "b,a", .name = "{t}:2"});
+  const Cluster other({.hosts = "a,b", .name = "{u}:1"});
+  TEST_ASSERT_EQUAL(one.number(), same.number());
+  TEST_ASSERT_FALSE(one.number() == other.number());
+}
+
+TEST(test_the_slots_of_the_specification_should_be_found) {
+  TEST_ASSERT_EQUAL(0x31c3, crc16(ByteView("123456789")));
+  TEST_ASSERT_EQUAL(12182, slot_of(ByteView("foo")));
+  TEST_ASSERT_EQUAL(slot_of(ByteView("user1000")), slot_of(ByteView("{user1000}.following")));
+  TEST_ASSERT_EQUAL(slot_of(ByteView("bar")), slot_of(ByteView("foo{bar}{zap}")));
+  TEST_ASSERT_EQUAL(slot_of(ByteView("{bar")), slot_of(ByteView("foo{{bar}}zap")));
+  TEST_ASSERT_EQUAL(crc16(ByteView("foo{}{bar}")) % cluster_slots, slot_of(ByteView("foo{}{bar}")));
+  TEST_ASSERT_EQUAL(0, slot_of(ByteView("")));
+}
