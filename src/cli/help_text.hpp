@@ -60,6 +60,8 @@ inline constexpr char run_help_text[] =
     "                     rediss:// and valkeys:// are the same over TLS; the master that sentinels name:\n"
     "                     redis-sentinel://[[user][:password]@]host[:port],host[:port].../service[/database]\n"
     "                     [?sentinel_user=USER&sentinel_password=PASSWORD], rediss-sentinel:// over TLS;\n"
+    "                     the master of the lock's slot in a cluster:\n"
+    "                     redis-cluster://[[user][:password]@]host[:port],host[:port]..., rediss-cluster:// over TLS;\n"
     "                     default: HOLDFAST_URL, else redis://127.0.0.1:6379. Given up to 9 times, of independent\n"
     "                     servers: a quorum, see below\n"
     "  --password-file FILE\n"

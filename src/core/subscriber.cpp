@@ -289,10 +289,7 @@ void Subscriber::handle_value(const RespValue& value) noexcept {
   if (third.is(RespKind::bulk) && kind == "message") return wake(channel, third.text());
   // Anything else is the reply to the oldest command, which must have left as a whole.
   const Asked& oldest = asked_[(answered_ + 1) % asked_max];
-  if (sent_ == answered_ || stream_end_ - oldest.end < unsent()) {
-    if (settings_.shards != nullptr && kind == "unsubscribe") return fail_moved("the channel's slot has moved");
-    return handle_unasked(value);
-  }
+  if (sent_ == answered_ || stream_end_ - oldest.end < unsent()) return handle_unasked(value);
   const auto command = static_cast<Command>(oldest.tag & 7);
   if (value.is(RespKind::error)) return handle_error(value.text(), command);
   bool good = false;
@@ -315,7 +312,8 @@ void Subscriber::handle_unasked(const RespValue& value) noexcept {
     const Status status = classify_error(value.text()).status;
     if (is_farewell(status)) return fail(status, value.text());
   }
-  fail(Status::protocol_error, "a reply that nobody asked for");
+  // So a server says that the slot of a channel has left it.
+  fail(settings_.shards != nullptr ? Status::moved : Status::protocol_error, "a reply that nobody asked for");
 }
 
 void Subscriber::handle_error(ByteView line, Command command) noexcept {
@@ -324,18 +322,7 @@ void Subscriber::handle_error(ByteView line, Command command) noexcept {
   if ((command == Command::set_name && !is_farewell(status)) ||
       (status == Status::no_permission && (command == Command::subscribe || command == Command::ping)))
     return settle(false);
-  if (status == Status::moved) return fail_moved(line);
   fail(status, line);
-}
-
-// Who waits tries at once: so the client learns where the slot is now, and the next subscription goes there.
-void Subscriber::fail_moved(ByteView text) noexcept {
-  for (Waiter& waiter : waiters()) {
-    if (!waiter.taken) continue;
-    waiter.woken = true;
-    push(stirred, waiter);
-  }
-  fail(Status::moved, text);
 }
 
 bool Subscriber::sharded(ByteView channel) const noexcept {
@@ -398,6 +385,8 @@ void Subscriber::handle_closed() noexcept {
     if (waiter.taken) {
       waiter.missed |= waiter.asked == is_refused || waiter.asked == is_confirmed;
       if (waiter.asked != is_refused) waiter.asked = unasked;  // That is told until the next connection.
+      // Who waits tries at once: so the client learns where the slot is, and the next connection goes there.
+      waiter.woken |= failure_ == Status::moved;
       push(stirred, waiter);
     } else if (!unused(waiter)) {
       release(waiter, chain_of(waiter.channel.bytes()));

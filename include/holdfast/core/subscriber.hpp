@@ -239,7 +239,6 @@ class Subscriber {
   void handle_unasked(const RespValue& value) noexcept;
   void handle_error(ByteView line, Command command) noexcept;
   void settle(bool granted) noexcept;
-  void fail_moved(ByteView text) noexcept;
   [[nodiscard]] bool sharded(ByteView channel) const noexcept;
   void clear() noexcept;
   void fail(Status why, ByteView text) noexcept;
