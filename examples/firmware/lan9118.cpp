@@ -15,7 +15,8 @@ namespace {
 // ---- Registers, as the chip's data sheet names them (DS00002266) -------------------------------------------------
 
 constexpr std::uint32_t rx_data_fifo = 0x00, tx_data_fifo = 0x20, rx_status_fifo = 0x40, tx_status_fifo = 0x48;
-constexpr std::uint32_t id_rev = 0x50, byte_test = 0x64, rx_cfg = 0x6c, tx_cfg = 0x70, hw_cfg = 0x74, rx_fifo_inf = 0x7c;
+constexpr std::uint32_t id_rev = 0x50, byte_test = 0x64, rx_cfg = 0x6c, tx_cfg = 0x70, hw_cfg = 0x74,
+                        rx_fifo_inf = 0x7c;
 constexpr std::uint32_t tx_fifo_inf = 0x80, mac_csr_cmd = 0xa4, mac_csr_data = 0xa8, afc_cfg = 0xac;
 
 constexpr std::uint32_t byte_order = 0x87654321;
@@ -95,7 +96,7 @@ bool Lan9118::link() const {
 err_t Lan9118::send(const pbuf& frame) const {
   const std::uint32_t size = frame.tot_len;
   if (size > frame_size_max) return ERR_BUF;
-  while ((read(tx_fifo_inf) >> 16 & 0xff) != 0) (void)read(tx_status_fifo);  // What became of earlier ones.
+  while ((read(tx_fifo_inf) >> 16 & 0xff) != 0) (void)read(tx_status_fifo);             // What became of earlier ones.
   if ((read(tx_fifo_inf) & 0xffff) < size + 3 * sizeof(std::uint32_t)) return ERR_BUF;  // TCP sends it again.
   write(tx_data_fifo, tx_first | tx_last | size);
   write(tx_data_fifo, size << 16 | size);
@@ -118,8 +119,7 @@ err_t Lan9118::send(const pbuf& frame) const {
 // Reads a frame out of the FIFO, also one that there is no room for. nullptr: it is dropped.
 pbuf* Lan9118::take(std::uint32_t size) const {
   const bool wanted = size > rx_checksum_size && size - rx_checksum_size <= frame_size_max;
-  pbuf* const frame =
-      wanted ? pbuf_alloc(PBUF_RAW, static_cast<u16_t>(size - rx_checksum_size), PBUF_POOL) : nullptr;
+  pbuf* const frame = wanted ? pbuf_alloc(PBUF_RAW, static_cast<u16_t>(size - rx_checksum_size), PBUF_POOL) : nullptr;
   const pbuf* piece = frame;
   std::uint32_t at = 0;
   for (std::uint32_t taken = 0; taken < size; taken += sizeof(std::uint32_t)) {

@@ -197,8 +197,8 @@ void LockService::settle(LockMachine& machine) {
 void LockService::renew_due() {
   for (std::size_t at = 0; at < machine_count_; ++at) {
     LockMachine& machine = *machines_[at];
-    const bool leaves = !node_.dialer().connecting() &&
-                        (!node_.session().ready() || node_.session().has_room(false, request_size_max));
+    const bool leaves =
+        !node_.dialer().connecting() && (!node_.session().ready() || node_.session().has_room(false, request_size_max));
     if (!leaves || !machine.held(now_) || machine.renewal_due() > now_) continue;
     if (task_.has_value() && machine_ == &machine) continue;  // The call asks by itself.
     (void)machine.renew(now_, now_ + settings_.request_timeout);

@@ -45,7 +45,7 @@
 #define TCP_SND_BUF (2 * TCP_MSS)
 #define TCP_SND_QUEUELEN 8
 #define TCP_QUEUE_OOSEQ 0
-#define TCP_OVERSIZE 0 /* A segment is as long as what it carries. */
+#define TCP_OVERSIZE 0        /* A segment is as long as what it carries. */
 #define LWIP_TCP_RTO_TIME 500 /* In a local network a SYN that is lost is sent again soon. */
 #define TCP_LISTEN_BACKLOG 0
 #define LWIP_TCP_KEEPALIVE 0

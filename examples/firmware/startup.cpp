@@ -33,10 +33,10 @@ struct Vectors {
 
 // The network chip and the console are polled, so no interrupt but SysTick's is on.
 extern "C" const Vectors vectors;
-[[gnu::section(".vectors")]] const Vectors vectors = {
-    &stack_top,
-    reset,
-    {fault, fault, fault, fault, fault, nullptr, nullptr, nullptr, nullptr, fault, fault, nullptr, fault, tick_handler}};
+[[gnu::section(".vectors")]] const Vectors vectors = {&stack_top,
+                                                      reset,
+                                                      {fault, fault, fault, fault, fault, nullptr, nullptr, nullptr,
+                                                       nullptr, fault, fault, nullptr, fault, tick_handler}};
 
 // The stack is painted here, where nothing of it is in use but this frame.
 extern "C" void reset() {

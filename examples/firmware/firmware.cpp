@@ -18,18 +18,19 @@
 #include "holdfast/client_config.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/reentrant_kind.hpp"
-#include "holdfast/proto/assert.hpp"
 #include "lock_service.hpp"
 #include "network.hpp"
 #include "push.hpp"
+#include "site.hpp"
 #include "storage.hpp"
+#include "words.hpp"
 
 using namespace board;
 using namespace holdfast;
 
 namespace {
 
-enum ExitCode { all_well = 0, usage = 64, no_network = 69, no_random = 71 };
+enum ExitCode { all_well = 0, usage = 64, no_board = 71 };
 
 // ---- Memory ------------------------------------------------------------------------------------------------------
 // All of it is here, for ever.
@@ -123,38 +124,13 @@ void report() {
   print("\n");
 }
 
-// ---- Words -------------------------------------------------------------------------------------------------------
-
-// The next word of a line, which is cut there; empty behind the last one.
-char* take_word(char*& line) {
-  while (*line == ' ') ++line;
-  char* const word = line;
-  while (*line != '\0' && *line != ' ') ++line;
-  if (*line != '\0') *line++ = '\0';
-  return word;
-}
-
-// A decimal number up to `most`. False: it is none.
-bool read_number(const char* word, std::uint32_t most, std::uint32_t& number) {
-  std::uint32_t sum = 0;
-  if (*word == '\0') return false;
-  for (; *word != '\0'; ++word) {
-    if (*word < '0' || *word > '9') return false;
-    const auto digit = static_cast<std::uint32_t>(*word - '0');
-    if (sum > (most - digit) / 10) return false;
-    sum = sum * 10 + digit;
-  }
-  number = sum;
-  return true;
-}
+// ---- Commands ----------------------------------------------------------------------------------------------------
 
 LockMachine* find(const char* name) {
   for (std::size_t at = 0; at < machine_count; ++at)
     if (std::strcmp(names[at], name) == 0) return machines[at];
   return nullptr;
 }
-
-// ---- Commands ----------------------------------------------------------------------------------------------------
 
 constexpr std::uint32_t wait_seconds_max = 3600;
 
@@ -211,15 +187,6 @@ void read_console() {
 
 // ---- Start -------------------------------------------------------------------------------------------------------
 
-// QEMU's user network in the range that documents use: the host's loopback interface answers at the router's address.
-Network::Addresses addresses() {
-  Network::Addresses found;
-  IP4_ADDR(&found.own, 192, 0, 2, 15);
-  IP4_ADDR(&found.mask, 255, 255, 255, 0);
-  IP4_ADDR(&found.router, 192, 0, 2, 2);
-  return found;
-}
-
 bool configure(char* words) {
   std::uint32_t port = 0;
   if (!read_number(take_word(words), UINT16_MAX, port) || port == 0) return false;
@@ -238,30 +205,16 @@ bool configure(char* words) {
     std::memcpy(key + prefix.size() + 1, names[at], name_size);
     if (machines[at]->configure(Key({key, prefix.size() + 1 + name_size}), timing) != Status::ok) return false;
   }
-  Endpoint server{};
-  server.address = addresses().router;
-  server.port = static_cast<std::uint16_t>(port);
-  service.connect(server, {.host = "192.0.2.2",
-                           .port = server.port,
-                           .client_name = "firmware",
-                           .connect_timeout = 1s,
-                           .request_timeout = 500ms,
-                           .stall_timeout = 2s});
+  service.connect(server_at(static_cast<std::uint16_t>(port)), server_config());
   return true;
 }
 
 }  // namespace
 
 int main() {
-  set_assertion_handler([](const char* file, int line) noexcept { board_assertion_failed(file, line); });
-  unsigned char probe[token_random_size];
-  if (!draw_random(probe, sizeof probe)) {
-    say("start", "no random bytes");
-    return no_random;
-  }
-  if (!network.start(addresses())) {
-    say("start", "no network chip");
-    return no_network;
+  if (const char* const missing = start(network); missing != nullptr) {
+    say("start", missing);
+    return no_board;
   }
   char words[128];
   if (!read_command_line(words, sizeof words) || !configure(words)) {

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# usage: firmware.sh RUNNER [ARGUMENT...]
+#
+# Runs the tests of examples/firmware, whose programs HOLDFAST_FIRMWARE has. Exits 77 (skipped) where there are none, or no board.
+set -euo pipefail
+
+folder=${HOLDFAST_FIRMWARE:-}
+if [[ ! -e $folder/firmware.elf || ! -e $folder/mutex.elf ]]; then
+  echo "skipped: no firmware in ${folder:-HOLDFAST_FIRMWARE}; ./dev firmware builds it (Debian: gcc-arm-none-eabi)"
+  exit 77
+fi
+if ! qemu-system-arm -M help 2>/dev/null | grep -q '^mps2-an386 '; then
+  echo "skipped: no qemu-system-arm with the machine mps2-an386 (Debian: qemu-system-arm)"
+  exit 77
+fi
+exec "$@"
