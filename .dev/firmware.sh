@@ -23,6 +23,7 @@ readonly firmware_cpp_flags=("${firmware_flags[@]}" -std=c++20 -fno-exceptions -
 
 fetch_lwip() {
   [[ ! -d $lwip ]] || return 0
+  mkdir -p build/firmware
   local archive=build/firmware/lwip.tar.xz
   python3 .dev/fetch.py "$archive" "$lwip_sha256" "http://deb.debian.org/debian/$lwip_file" \
     "https://snapshot.debian.org/archive/debian/20250601T000000Z/$lwip_file" || return 1
@@ -67,6 +68,8 @@ build_firmware() {
     compile_firmware start $here/startup.cpp &&
     link_firmware mutex && link_firmware firmware
 }
+
+build_firmware_tests() { configure_plain && build_suites plain firmware; }
 
 print_firmware_sizes() {  # the table of examples/firmware/README.md; false where a promise is broken
   local program size result=0

@@ -15,13 +15,14 @@ declare -rA package_of=(
   [arm-libstdc++]=libstdc++-arm-none-eabi-newlib
   [mvn]=maven [javac]=default-jdk-headless [node]=nodejs [npm]=npm [go]=golang-go [python-venv]=python3-venv
   [s390x-linux-gnu-g++]=g++-s390x-linux-gnu [arm-linux-gnueabihf-g++]=g++-arm-linux-gnueabihf
-  [qemu-s390x]=qemu-user [qemu-arm]=qemu-user
+  [qemu-s390x]=qemu-user [qemu-arm]=qemu-user [qemu-system-arm]=qemu-system-arm
   [dpkg-buildpackage]=dpkg-dev [dh]=debhelper [lintian]=lintian [debootstrap]=debootstrap [zsh]=zsh [fish]=fish
   [unshare]=util-linux [readelf]=binutils
   [openssl/ssl.h]=libssl-dev [sqlite3.h]=libsqlite3-dev [lua5.1/lua.h]=liblua5.1-0-dev [python-clang]=python3-clang
 )
 
 # What each verb needs. One list stands on another, so they stand together.
+readonly needs_arm=(arm-none-eabi-g++ arm-libc arm-libstdc++)
 readonly needs_build=(meson ninja pkg-config python3 g++)
 readonly needs_clang=(clang++ ld.lld clang-runtime llvm-symbolizer)
 readonly needs_coverage=("${needs_build[@]}" "${needs_clang[@]}" llvm-cov llvm-profdata CLI/CLI.hpp doctest/doctest.h
@@ -42,10 +43,12 @@ readonly needs_machines=("${needs_build[@]}" redis-server doctest/doctest.h CLI/
 # Packages, and where they are installed.
 readonly needs_package=("${needs_build[@]}" CLI/CLI.hpp asio.hpp openssl/ssl.h redis-server python-venv readelf unshare
   dpkg-buildpackage dh lintian debootstrap "${needs_shells[@]}")
+# Programs for a microcontroller, and a board to run them on. As with other machines, CI installs what they need.
+readonly needs_firmware=("${needs_quick[@]}" "${needs_arm[@]}" qemu-system-arm)
 readonly needs_lint=("${needs_build[@]}" clang++ ld.lld doctest/doctest.h CLI/CLI.hpp clang-tidy)
 readonly needs_bench=("${needs_quick[@]}" benchmark/benchmark.h hiredis/hiredis.h openssl/ssl.h)
 readonly needs_check=("${needs_build[@]}" clang++ ld.lld)
-readonly needs_size=("${needs_check[@]}" doctest/doctest.h arm-none-eabi-g++ arm-libc arm-libstdc++)
+readonly needs_size=("${needs_check[@]}" doctest/doctest.h "${needs_arm[@]}")
 
 have() {  # have NEED
   case $1 in

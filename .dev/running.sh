@@ -39,6 +39,10 @@ finish_ahead() {
   ahead_functions=''
 }
 
+run_firmware() {  # What it runs was built by build_firmware().
+  run_build "firmware, emulated" build_firmware_tests plain --suite firmware
+}
+
 run_machines() {
   local machine
   for machine in "${machines[@]}"; do

@@ -3,12 +3,12 @@
 #
 # usage: firmware.sh RUNNER [ARGUMENT...]
 #
-# Runs the tests of examples/firmware, whose programs HOLDFAST_FIRMWARE has. Exits 77 (skipped) where there are none, or no board.
+# Runs the tests of examples/firmware, whose programs HOLDFAST_FIRMWARE_FOLDER has. Exits 77 (skipped) where there are none, or no board.
 set -euo pipefail
 
-folder=${HOLDFAST_FIRMWARE:-}
+folder=${HOLDFAST_FIRMWARE_FOLDER:-}
 if [[ ! -e $folder/firmware.elf || ! -e $folder/mutex.elf ]]; then
-  echo "skipped: no firmware in ${folder:-HOLDFAST_FIRMWARE}; ./dev firmware builds it (Debian: gcc-arm-none-eabi)"
+  echo "skipped: no firmware in ${folder:-HOLDFAST_FIRMWARE_FOLDER}; ./dev firmware builds it (Debian: gcc-arm-none-eabi)"
   exit 77
 fi
 if ! qemu-system-arm -M help 2>/dev/null | grep -q '^mps2-an386 '; then

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <optional>
 
 #include "board.hpp"
 
@@ -190,12 +191,9 @@ TEST_ON_SERVER(test_loss_should_be_told_while_the_server_is_silent) {
   board.type("take mutex");
   board.await("mutex: granted");
   const std::string token = server.command("GET board/mutex");
-  const Instant begin = Client::now();
   server.pause();
   board.await("mutex: at risk");
   board.await("mutex: lost");
-  // Behind its last renewal, which was just before the pause or up to a third of the lease earlier.
-  TEST_ASSERT_TRUE(Client::now() - begin < woken_within);
   board.type("release mutex");
   board.await("mutex: released: lock_lost");
   server.resume();

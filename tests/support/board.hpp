@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Board is a program of examples/firmware on an emulated board: its serial line and QEMU's monitor are sockets of the test's.
-// HOLDFAST_FIRMWARE says in which folder the programs are.
+// HOLDFAST_FIRMWARE_FOLDER says in which folder the programs are.
 #pragma once
 
 #include <string>
@@ -81,7 +81,7 @@ class Board {
  private:
   static Start start() { return {.path = "qemu-system-arm"}; }
   static Words arguments(const std::string& program, const std::string& folder, const Words& words) {
-    const char* const built = std::getenv("HOLDFAST_FIRMWARE");
+    const char* const built = std::getenv("HOLDFAST_FIRMWARE_FOLDER");
     std::string semihosting = "enable=on,target=native";
     for (const std::string& word : words) semihosting += ",arg=" + word;
     return {"-M", "mps2-an386", "-display", "none", "-kernel",
