@@ -208,7 +208,7 @@ TEST_ON_SERVER(test_board_should_come_back_to_a_server_that_was_started_again) {
   board.type("take mutex");
   board.await("mutex: granted");
   server.stop();
-  board.await("connection: lost");
+  board.await("connection: lost: transport_closed");
   server.start();
   // Its memory is empty: the renewal finds nothing of ours.
   board.await("mutex: lost");
