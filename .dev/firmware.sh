@@ -14,7 +14,9 @@ readonly lwip_sources=(core/{init,def,inet_chksum,ip,mem,memp,netif,pbuf,tcp,tcp
   core/ipv4/{etharp,icmp,ip4,ip4_addr}.c netif/ethernet.c)
 
 # How much of holdfast is in them at most, in bytes of flash. A promise is about 200 bytes above what was measured when it was made.
-declare -rA promise_firmware=([mutex]=21900 [firmware]=30300)
+declare -rA promise_firmware=([freertos_on_board]=16300 [mutex]=21900 [firmware]=30300)
+
+readonly firmware_programs=(freertos_on_board mutex firmware)
 
 readonly firmware_flags=(-mcpu=cortex-m4 -mthumb -Os -ffunction-sections -fdata-sections -fno-common -Iexamples/firmware
   "-isystem" "$lwip/include")
@@ -57,23 +59,28 @@ link_firmware() {  # link_firmware PROGRAM
 build_firmware() {
   mkdir -p build/firmware
   configure_plain && fetch_lwip || return 1  # Meson embeds the scripts.
-  local here=examples/firmware
+  local program here=examples/firmware
   compile_firmware proto proto/*.cpp &&
     compile_firmware core src/core/*.cpp &&
     compile_firmware kinds src/kinds/*.cpp &&
     compile_firmware lwip "${lwip_sources[@]/#/$lwip/}" &&
     compile_firmware board $here/{board,lan9118,network}.cpp &&
     compile_firmware driver $here/{tcp_link,lock_service,push}.cpp &&
-    compile_firmware program $here/{firmware,mutex,site,words}.cpp &&
-    compile_firmware start $here/startup.cpp &&
-    link_firmware mutex && link_firmware firmware
+    compile_firmware program $here/{firmware,mutex,freertos_on_board,site,words}.cpp examples/freertos_transport.cpp &&
+    compile_firmware start $here/startup.cpp || return 1
+  for program in "${firmware_programs[@]}"; do link_firmware "$program" || return 1; done
 }
 
 build_firmware_tests() { configure_plain && build_suites plain firmware; }
 
+# What the boards of the tests have said at their ends: the deepest stack of all, and the sizes of the objects.
+print_firmware_memory() {
+  grep -aoE '^report: .*' build/plain/meson-logs/testlog.txt | sort -V | tail -n 1 | sed 's/^report: /  RAM: /; s/, milliseconds.*//'
+}
+
 print_firmware_sizes() {  # the table of examples/firmware/README.md; false where a promise is broken
   local program size result=0
-  for program in mutex firmware; do
+  for program in "${firmware_programs[@]}"; do
     printf '\n%s.elf, -Os: %s\n' "$program" "$(arm-none-eabi-g++ --version | head -n 1)"
     python3 .dev/sizes_of_map.py "build/firmware/$program.map" || return 1
     size=$(python3 .dev/sizes_of_map.py "build/firmware/$program.map" | awk '$1 == "holdfast" { print $2 }')

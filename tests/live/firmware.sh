@@ -7,10 +7,11 @@
 set -euo pipefail
 
 folder=${HOLDFAST_FIRMWARE_FOLDER:-}
-if [[ ! -e $folder/firmware.elf || ! -e $folder/mutex.elf ]]; then
-  echo "skipped: no firmware in ${folder:-HOLDFAST_FIRMWARE_FOLDER}; ./dev firmware builds it (Debian: gcc-arm-none-eabi)"
+for program in firmware mutex freertos_on_board; do
+  [[ -e $folder/$program.elf ]] && continue
+  echo "skipped: no $program.elf in ${folder:-HOLDFAST_FIRMWARE_FOLDER}; ./dev firmware builds it (Debian: gcc-arm-none-eabi)"
   exit 77
-fi
+done
 if ! qemu-system-arm -M help 2>/dev/null | grep -q '^mps2-an386 '; then
   echo "skipped: no qemu-system-arm with the machine mps2-an386 (Debian: qemu-system-arm)"
   exit 77

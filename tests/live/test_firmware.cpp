@@ -3,6 +3,7 @@
 // The programs of examples/firmware, on an emulated board, with a real server: what the board says, and what the host sees.
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <fstream>
 #include <optional>
 
@@ -30,7 +31,10 @@ class ReadyBoard : public Board {
       : Board("firmware", folder_of(server), {std::to_string(server.port()), prefix, lease}) {
     await("connection: up");
   }
+  // Its last words are for ./dev firmware.
   void stop() {
+    type("report");
+    std::puts(await("report: ").c_str());
     type("stop");
     TEST_ASSERT_EQUAL(0, wait());
   }
@@ -123,6 +127,16 @@ TEST_ON_SERVER(test_program_with_one_mutex_should_hold_it_and_let_it_go) {
   board.await("release: ok");
   TEST_ASSERT_EQUAL(0, board.wait());
   TEST_ASSERT_EQUAL("0", server.command("EXISTS board/alone"));
+}
+
+TEST_ON_SERVER(test_task_of_freertos_should_hold_a_mutex_on_the_board_and_let_it_go) {
+  Board board("freertos_on_board", folder_of(server), {std::to_string(server.port()), "board/task"});
+  board.await("granted");
+  TEST_ASSERT_EQUAL("1", server.command("EXISTS board/task"));
+  board.await("renewed");
+  board.await("released: ok");
+  TEST_ASSERT_EQUAL(0, board.wait());
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS board/task"));
 }
 
 // ---- A FencedLock ------------------------------------------------------------------------------------------------

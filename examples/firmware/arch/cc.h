@@ -17,15 +17,6 @@ void board_assertion_failed(const char* file, int line) __attribute__((noreturn)
 
 #define BYTE_ORDER LITTLE_ENDIAN
 #define LWIP_RAND() board_random_number()
-#define LWIP_NO_INTTYPES_H 1
-#define X8_F "x"
-#define U16_F "u"
-#define S16_F "d"
-#define X16_F "x"
-#define U32_F "lu"
-#define S32_F "ld"
-#define X32_F "lx"
-#define SZT_F "u"
 
 /* File and line are enough: the texts would cost kilobytes. */
 #define LWIP_PLATFORM_ASSERT(text) board_assertion_failed(__FILE_NAME__, __LINE__)
