@@ -12,7 +12,7 @@ for program in firmware mutex freertos_on_board; do
   echo "skipped: no $program.elf in ${folder:-HOLDFAST_FIRMWARE_FOLDER}; ./dev firmware builds it (Debian: gcc-arm-none-eabi)"
   exit 77
 done
-if ! qemu-system-arm -M help 2>/dev/null | grep -q '^mps2-an386 '; then
+if ! qemu-system-arm -M help 2>/dev/null | grep '^mps2-an386 ' >/dev/null; then
   echo "skipped: no qemu-system-arm with the machine mps2-an386 (Debian: qemu-system-arm)"
   exit 77
 fi
