@@ -52,5 +52,6 @@
 
 /* Ports and first numbers of a board that has started again are not those of before. */
 #define LWIP_RANDOMIZE_INITIAL_LOCAL_PORTS 1
+#define LWIP_HOOK_TCP_ISN(local, local_port, remote, remote_port) LWIP_RAND()
 
 #endif

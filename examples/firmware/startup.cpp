@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "board.hpp"
+#include "registers.hpp"
 
 extern "C" {
 // Of the linker script.
@@ -15,13 +16,30 @@ extern Constructor constructors_begin, constructors_end;
 int main();
 void reset();
 void tick_handler();
-[[noreturn]] void fault();
+void fault();
+[[noreturn]] void tell_fault();
 }
 
 namespace {
 
 // Nobody pushes this by accident as often as it would take.
 constexpr std::uint32_t paint = 0xc0dedeadU;
+
+// The memory protection unit (DDI 0403): its region 0 is a guard below the stack, and all else is as it was.
+constexpr std::uintptr_t mpu_control = 0xe000ed94, mpu_number = 0xe000ed98, mpu_base = 0xe000ed9c,
+                         mpu_form = 0xe000eda0;
+constexpr std::uint32_t mpu_on = 1U << 0, mpu_else_default = 1U << 2;
+constexpr std::uint32_t region_on = 1U << 0, region_4k = 11U << 1, region_never_executed = 1U << 28;  // And no access.
+constexpr std::uintptr_t guard_size = 4096;  // Larger than any frame: none steps over it.
+
+void guard_stack() {
+  board::register_at(mpu_number) = 0;
+  board::register_at(mpu_base) =
+      static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(&stack_bottom) - guard_size);
+  board::register_at(mpu_form) = region_on | region_4k | region_never_executed;
+  board::register_at(mpu_control) = mpu_on | mpu_else_default;
+  __asm__ volatile("dsb\n\tisb" ::: "memory");
+}
 
 struct Vectors {
   const void* stack;
@@ -46,12 +64,21 @@ extern "C" void reset() {
   const std::uint32_t* from = &data_load;
   for (std::uint32_t* at = &data_begin; at < &data_end; ++at) *at = *from++;
   for (std::uint32_t* at = &bss_begin; at < &bss_end; ++at) *at = 0;
+  guard_stack();
   board::start();
   for (Constructor* at = &constructors_begin; at < &constructors_end; ++at) (*at)();
   board::stop(main());
 }
 
-extern "C" void fault() {
+// The stack may be what is wrong: it begins anew.
+extern "C" [[gnu::naked]] void fault() {
+  __asm__ volatile(
+      "ldr r0, =stack_top\n\t"
+      "mov sp, r0\n\t"
+      "b tell_fault");
+}
+
+extern "C" void tell_fault() {
   board::print("fault\n");
   board::stop(70);
 }
