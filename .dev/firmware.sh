@@ -16,7 +16,7 @@ readonly lwip_sources=(core/{init,def,inet_chksum,ip,mem,memp,netif,pbuf,tcp,tcp
 # How much of holdfast is in them at most, in bytes of flash. A promise is about 200 bytes above what was measured when it was made.
 declare -rA promise_firmware=([freertos_on_board]=16300 [mutex]=21900 [firmware]=30300)
 
-readonly firmware_programs=(freertos_on_board mutex firmware)
+readonly firmware_programs=(firmware mutex freertos_on_board)
 
 readonly firmware_flags=(-mcpu=cortex-m4 -mthumb -Os -ffunction-sections -fdata-sections -fno-common -Iexamples/firmware
   "-isystem" "$lwip/include")
@@ -79,17 +79,19 @@ print_firmware_memory() {
 }
 
 print_firmware_sizes() {  # the table of examples/firmware/README.md; false where a promise is broken
-  local program size result=0
+  local program size verdict line result=0 maps=("${firmware_programs[@]/#/build/firmware/}")
+  printf '\n%s, -Os\n\n' "$(arm-none-eabi-g++ --version | head -n 1)"
+  python3 .dev/sizes_of_map.py "${maps[@]/%/.map}" >build/firmware/sizes.md || return 1
+  cat build/firmware/sizes.md
+  while read -r line; do
+    grep -qxF "$line" examples/firmware/README.md || { say "examples/firmware/README.md has other figures"; break; }
+  done <build/firmware/sizes.md
+  printf '\n'
   for program in "${firmware_programs[@]}"; do
-    printf '\n%s.elf, -Os: %s\n' "$program" "$(arm-none-eabi-g++ --version | head -n 1)"
-    python3 .dev/sizes_of_map.py "build/firmware/$program.map" || return 1
-    size=$(python3 .dev/sizes_of_map.py "build/firmware/$program.map" | awk '$1 == "holdfast" { print $2 }')
-    if ((size > 0 && size <= promise_firmware[$program])); then
-      printf '  %d of %d promised: kept\n' "$size" "${promise_firmware[$program]}"
-    else
-      printf '  %d of %d promised: BROKEN\n' "$size" "${promise_firmware[$program]}"
-      result=1
-    fi
+    size=$(python3 .dev/sizes_of_map.py --holdfast "build/firmware/$program.map")
+    verdict=kept
+    ((size > 0 && size <= promise_firmware[$program])) || verdict=BROKEN result=1
+    printf '  %-22s carries %6d of %6d promised: %s\n' "$program.elf" "$size" "${promise_firmware[$program]}" "$verdict"
   done
   return $result
 }

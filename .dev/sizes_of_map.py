@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Prints what each module of a firmware takes, from its linker's map: module, bytes of flash, bytes of RAM.
+"""Prints what each module of a firmware takes, from the maps of its programs' linker: bytes of flash and RAM.
 
-usage: sizes_of_map.py MAP
+usage: sizes_of_map.py MAP...            a table in Markdown, as examples/firmware/README.md has it
+       sizes_of_map.py --holdfast MAP    the flash of holdfast alone
 
-A module is an archive of build/firmware, libMODULE.a; the compiler's own archives are newlib. "holdfast" is the sum of ours.
+A module is an archive of build/firmware, libMODULE.a; the compiler's own archives are newlib.
 """
 
+import os
 import re
 import sys
 
@@ -13,7 +15,15 @@ import sys
 IN_FLASH = {".text", ".data"}
 IN_RAM = {".data", ".bss"}
 OURS = ["proto", "core", "kinds"]
-ORDER = OURS + ["driver", "board", "program", "lwip", "newlib", "gaps"]
+# In the order of the table, with their names there.
+OTHERS = {
+    "driver": "driver: lock_service, push, tcp_link",
+    "board": "board: start-up, clock, console, LAN9118",
+    "program": "program, with the storage of all objects",
+    "lwip": "lwIP",
+    "newlib": "newlib and libgcc",
+}
+GAPS = "gaps"
 
 
 def module_of(path):
@@ -41,7 +51,7 @@ def sizes(lines):
             continue
         size = int(entry.group(2), 16)
         if line.lstrip().startswith("*fill*"):
-            module = "gaps"
+            module = GAPS
         elif entry.group(3) and entry.group(3).startswith(("build/", "/")):
             module = module_of(entry.group(3))
         else:
@@ -51,26 +61,43 @@ def sizes(lines):
     return found
 
 
-def print_line(module, figures):
-    print(f"  {module:<10}{figures[0]:>8}{figures[1]:>8}")
-
-
 def total(figures):
     return tuple(sum(column) for column in zip(*figures))
 
 
-def main():
-    with open(sys.argv[1], encoding="utf-8") as text:
+def read(path):
+    with open(path, encoding="utf-8") as text:
         found = sizes(text)
-    unknown = set(found) - set(ORDER)
+    unknown = set(found) - set(OURS) - set(OTHERS) - {GAPS}
     if unknown:
         sys.exit(f"sizes_of_map.py: no such module: {', '.join(sorted(unknown))}")
-    print(f"  {'module':<10}{'flash':>8}{'RAM':>8}")
-    for module in ORDER:
-        if module in found:
-            print_line(module, found[module])
-    print_line("holdfast", total([found[module] for module in OURS if module in found]))
-    print_line("all", total(found.values()))
+    return found
+
+
+def row(name, columns):
+    cells = [f"{figure:,}" for figures in columns for figure in figures]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def print_table(paths):
+    names = [os.path.basename(path).removesuffix(".map") for path in paths]
+    programs = [read(path) for path in paths]
+    print("| module | " + " | ".join(f"{name}: flash | RAM" for name in names) + " |")
+    print("| --- |" + " --: |" * (2 * len(names)))
+    for module in OURS:
+        print(row(module, [found.get(module, (0, 0)) for found in programs]))
+    print(row("**holdfast**, the sum of these", [total(found[module] for module in OURS) for found in programs]))
+    for module, name in OTHERS.items():
+        print(row(name, [found.get(module, (0, 0)) for found in programs]))
+    print(row("all, with what lies between", [total(found.values()) for found in programs]))
+
+
+def main():
+    if sys.argv[1] == "--holdfast":
+        found = read(sys.argv[2])
+        print(total(found[module] for module in OURS)[0])
+    else:
+        print_table(sys.argv[1:])
 
 
 main()
