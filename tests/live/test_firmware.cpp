@@ -61,6 +61,12 @@ std::uint64_t fence_in(const std::string& line) {
   return at == std::string::npos ? 0 : std::strtoull(line.c_str() + at + mark.size(), nullptr, 10);
 }
 
+// Somebody hears of the lock's release.
+bool listens(const RedisServer& server, const std::string& key) {
+  const std::string channel = "redisson_lock__channel:{" + key + "}";
+  return server.command("PUBSUB NUMSUB " + channel) == channel + " 1";
+}
+
 // A command of `holdfast run` that ends when the test says so.
 class Holder {
  public:
@@ -166,10 +172,7 @@ TEST_ON_SERVER(test_board_should_be_woken_when_the_command_lets_go) {
   board.type("take mutex");  // What it holds is renewed while it waits.
   board.await("mutex: granted");
   board.type("take shared 60");
-  TEST_ASSERT_TRUE(eventually([&] {
-    return server.command("PUBSUB NUMSUB redisson_lock__channel:{board/shared}") ==
-           "redisson_lock__channel:{board/shared} 1";
-  }));
+  TEST_ASSERT_TRUE(eventually([&] { return listens(server, "board/shared"); }));
   TEST_ASSERT_TRUE(is_renewed(server, "board/mutex"));
   const Instant begin = Client::now();
   holder.let_go();
@@ -197,6 +200,39 @@ TEST_ON_SERVER(test_hold_should_outlive_a_cable_that_is_pulled_for_less_than_its
   TEST_ASSERT_TRUE(is_renewed(server, "board/mutex"));
   board.type("release mutex");
   board.await("mutex: released: ok");
+  board.stop();
+}
+
+TEST_ON_SERVER(test_loss_should_be_told_while_the_cable_is_out_and_the_board_should_come_back) {
+  ReadyBoard board(server, "3000");
+  board.type("take mutex");
+  board.await("mutex: granted");
+  board.set_cable(false);
+  board.await("mutex: lost");
+  board.set_cable(true);
+  board.await("connection: up");
+  board.type("take mutex 20");
+  board.await("mutex: granted");
+  board.stop();
+}
+
+TEST_ON_SERVER(test_waiter_should_be_woken_also_when_its_cable_was_pulled_meanwhile) {
+  ReadyBoard board(server);
+  Holder holder(server, "board/shared");
+  board.type("take shared 60");
+  TEST_ASSERT_TRUE(eventually([&] { return listens(server, "board/shared"); }));
+  board.set_cable(false);
+  board.await("cable: out");
+  // The server gives the subscription up, and the board cannot hear of that.
+  TEST_ASSERT_EQUAL("1", server.command("CLIENT KILL TYPE pubsub"));
+  board.set_cable(true);
+  board.await("cable: in");
+  TEST_ASSERT_TRUE(eventually([&] { return listens(server, "board/shared"); }));
+  const Instant begin = Client::now();
+  holder.let_go();
+  board.await("shared: granted");
+  TEST_ASSERT_TRUE(Client::now() - begin < woken_within);
+  TEST_ASSERT_EQUAL(0, holder.wait());
   board.stop();
 }
 
