@@ -4,7 +4,7 @@
 # The programs of examples/firmware for a Cortex-M4, in build/firmware: an archive per module, so that the linker's map tells what
 # each one takes. builds.sh is read before this.
 
-# The release that Debian 13 has. Only its core is used, which Debian changes nothing of.
+# The release that Debian 13 has. Of the files that are used here Debian's patches change comments alone.
 readonly lwip_version=2.2.1
 readonly lwip_sha256=83729c274c499d3348e9fbbe043a3113f3fa8953e7efddc7c21c7fcbb1f2b7b1
 readonly lwip_file=pool/main/l/lwip/lwip_$lwip_version+dfsg1.orig.tar.xz

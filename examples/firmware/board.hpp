@@ -16,8 +16,8 @@ void start();
 
 // ---- Time --------------------------------------------------------------------------------------------------------
 
-// A counter that runs at 1 MHz and is never missed. One owner's: reading is a change. Read it more often than it starts again,
-// which is every 71 minutes.
+// By a counter at 1 MHz that starts again every 71 minutes: it must be read more often than that. Not for handlers of interrupts,
+// since each reading adds to what was counted.
 [[nodiscard]] holdfast::Instant now();
 // The same in milliseconds, modulo 2^32.
 [[nodiscard]] std::uint32_t milliseconds();
@@ -26,7 +26,7 @@ void sleep();
 // How many of SysTick's interrupts came.
 [[nodiscard]] std::uint32_t ticks();
 
-// How long a reading of the clock may stand still: a hold could look valid for so long more than it is.
+// Two readings may be so far apart in truth and equal by the counter: a hold could look valid for so much longer than it is.
 inline constexpr holdfast::Duration clock_step = std::chrono::microseconds(1);
 
 // ---- Console -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Ear is who hears of releases for a call that waits. Its calls stand behind a table, so that a program that waits by asking does
-// not carry a subscription. None is pure: that would want a function of libstdc++.
+// Ear is who hears of releases for a call that waits. Its calls are virtual, so that a program that waits by asking does not
+// carry a subscription. None is pure: that would want a function of libstdc++.
 #pragma once
 
 #include "holdfast/core/lock_machine.hpp"

@@ -22,7 +22,7 @@ void fault();
 
 namespace {
 
-// Nobody pushes this by accident as often as it would take.
+// A value that no frame is likely to hold.
 constexpr std::uint32_t paint = 0xc0dedeadU;
 
 // The memory protection unit (DDI 0403): its region 0 is a guard below the stack, and all else is as it was.
