@@ -60,7 +60,7 @@ int exit_code_of(Status status, int not_acquired) noexcept {
   return exit_software;
 }
 
-int exit_code_of(Status status, const Client& client, int not_acquired) noexcept {
+int exit_code_of(Status status, const ClientBase& client, int not_acquired) noexcept {
   return is_wrong_database(status, client) ? exit_usage : exit_code_of(status, not_acquired);
 }
 
@@ -122,7 +122,7 @@ bool is_absence(Status status) noexcept {
          status == Status::no_quorum;
 }
 
-bool is_wrong_database(Status status, const Client& client) noexcept {
+bool is_wrong_database(Status status, const ClientBase& client) noexcept {
   return status == Status::server_error && !client.connected() && client.config().database != 0;
 }
 

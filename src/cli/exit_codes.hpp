@@ -34,13 +34,13 @@ inline constexpr int exit_code_max = 255;
 // What a failure to connect, to acquire or to ask ends with. REQUIRES: status is not ok.
 [[nodiscard]] int exit_code_of(Status status, int not_acquired) noexcept;
 // The same, where it is known who failed: a database that the server has not is the URL's mistake.
-[[nodiscard]] int exit_code_of(Status status, const Client& client, int not_acquired) noexcept;
+[[nodiscard]] int exit_code_of(Status status, const ClientBase& client, int not_acquired) noexcept;
 
 // Time may bring an end to it.
 [[nodiscard]] bool heals(Status status) noexcept;
 // There is no server, or none that answers.
 [[nodiscard]] bool is_absence(Status status) noexcept;
 // The server refused the database of the configuration.
-[[nodiscard]] bool is_wrong_database(Status status, const Client& client) noexcept;
+[[nodiscard]] bool is_wrong_database(Status status, const ClientBase& client) noexcept;
 
 }  // namespace holdfast::cli

@@ -46,7 +46,7 @@ std::string database_text(const ClientConfig& server) {
   return address_text(server) + "/" + std::to_string(server.database);
 }
 
-std::string failure_text(Status status, const Client& client) {
+std::string failure_text(Status status, const ClientBase& client) {
   const bool wrong_database = is_wrong_database(status, client);
   std::string text = wrong_database
                          ? "The server has no database " + std::to_string(client.config().database) + " for us."

@@ -18,7 +18,7 @@ namespace holdfast::cli {
 
 // Sentences. Never contains the password: servers repeat the arguments of commands that they do not know, so words of
 // theirs that hold the beginning of it are left out.
-[[nodiscard]] std::string failure_text(Status status, const Client& client);
+[[nodiscard]] std::string failure_text(Status status, const ClientBase& client);
 // The same of a quorum: it names the nodes, and what became of each.
 [[nodiscard]] std::string failure_text(Status status, QuorumClient& quorum);
 

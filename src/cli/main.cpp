@@ -19,6 +19,7 @@
 #include "run_command.hpp"
 #include "secrets.hpp"
 #include "token_command.hpp"
+#include "watch_command.hpp"
 
 namespace {
 
@@ -41,6 +42,7 @@ int execute(const RenewOptions& options) { return renew(options); }
 int execute(const TokenReleaseOptions& options) { return release_by_token(options); }
 int execute(const InfoOptions& options) { return info(options); }
 int execute(DoctorOptions& options) { return doctor(options); }
+int execute(WatchOptions& options) { return watch(options); }
 int execute(const ReleaseOptions& options) { return release(options); }
 
 // What it says is in the invocation by now.

@@ -76,6 +76,9 @@ struct Texts {
   std::optional<std::string> token;
   std::optional<std::string> token_file;
   std::optional<std::string> seconds;
+  std::optional<std::string> pattern;
+  std::optional<std::string> svg;
+  std::optional<std::string> duration;
   TrustOptions trust;
   std::vector<std::size_t> urls;  // By their place in SplitArguments.
   bool fence = false;
@@ -160,6 +163,13 @@ void declare_doctor(CLI::App& app, Texts& texts) {
   declare_kind(app, texts);
   keep_in(app, "-l,--lease", texts.lease);
   keep_in(app, "--seconds", texts.seconds);
+  app.add_flag("--json", texts.json);
+}
+
+void declare_watch(CLI::App& app, Texts& texts) {
+  keep_in(app, "--pattern", texts.pattern);
+  keep_in(app, "--svg", texts.svg);
+  keep_in(app, "--for", texts.duration);
   app.add_flag("--json", texts.json);
 }
 
@@ -615,6 +625,27 @@ Invocation read_doctor(const Texts& texts, SplitArguments& split, const Environm
   return options;
 }
 
+Invocation read_watch(const Texts& texts, SplitArguments& split, const Environment& environment) {
+  WatchOptions options;
+  if (texts.name || !split.rest.empty()) options.name = take_name(texts, split);
+  if (texts.pattern) {
+    if (!options.name.empty()) throw UsageError{"NAME and --pattern exclude each other"};
+    if (texts.pattern->empty() || texts.pattern->size() > key_size_max)
+      throw UsageError{"--pattern: it has from 1 to " + std::to_string(key_size_max) + " bytes"};
+    options.pattern = *texts.pattern;
+  }
+  const Servers servers = servers_from(texts, split, environment);
+  if (servers.size() > 1)
+    throw UsageError{"watch looks at one server, and these are " + std::to_string(servers.size()) +
+                     "; start one for each"};
+  options.server = servers.front();
+  if (texts.svg && texts.svg->empty()) throw UsageError{"--svg: the file has no name"};
+  options.svg = texts.svg.value_or("");
+  if (texts.duration) options.duration = seconds_of("--for", *texts.duration);
+  options.json = texts.json;
+  return options;
+}
+
 Invocation read_release(const Texts& texts, SplitArguments& split, const Environment& environment) {
   if (!texts.force) return read_release_by_token(texts, split, environment);
   if (texts.token || texts.token_file || texts.kind)
@@ -638,6 +669,7 @@ constexpr Subcommand subcommands[] = {
     {"renew", renew_help_text, declare_renew, read_renew},
     {"info", info_help_text, declare_info, read_info},
     {"doctor", doctor_help_text, declare_doctor, read_doctor},
+    {"watch", watch_help_text, declare_watch, read_watch},
     {"release", release_help_text, declare_release, read_release},
 };
 

@@ -86,6 +86,16 @@ struct DoctorOptions {
   bool json = false;
 };
 
+// holdfast watch
+struct WatchOptions {
+  std::string name;     // As above, or empty.
+  std::string pattern;  // Of SCAN, or empty. One of both is.
+  ClientConfig server;
+  std::string svg;                   // The file for the timeline; empty: there is none.
+  Duration duration = wait_forever;  // Until a signal comes.
+  bool json = false;
+};
+
 // holdfast release --force
 struct ReleaseOptions {
   std::string name;  // As above.
@@ -99,7 +109,7 @@ struct Answered {
 
 // One alternative a subcommand.
 using Invocation = std::variant<Answered, RunOptions, AcquireOptions, RenewOptions, TokenReleaseOptions, InfoOptions,
-                                DoctorOptions, ReleaseOptions>;
+                                DoctorOptions, WatchOptions, ReleaseOptions>;
 
 // The copies that it makes of passwords are wiped, but for those of the servers.
 [[nodiscard]] Invocation read_command_line(int argument_count, char** arguments, const Environment& environment);

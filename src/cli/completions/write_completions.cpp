@@ -49,11 +49,14 @@ constexpr Words words[] = {
     {"--verbose", "say what happens"},
     {"--grace", "seconds from TERM to KILL", Value::other},
     {"--keep-env", "the command gets the variables with passwords, too"},
-    {"--json", "print one JSON object"},
+    {"--json", "print JSON"},
     {"--token", "what holdfast acquire printed", Value::other},
     {"--token-file", "the file that holdfast acquire printed to", Value::file},
     {"--seconds", "how long clocks and round trips are looked at", Value::other},
     {"--force", "from whoever holds it"},
+    {"--pattern", "the locks whose names match", Value::other},
+    {"--for", "end after so many seconds", Value::other},
+    {"--svg", "the file for a drawing of what was seen", Value::file},
 };
 
 struct Verb {
@@ -67,6 +70,7 @@ constexpr Verb verbs[] = {
     {"release", "let a lock go by its token, or take it from whoever holds it"},
     {"info", "show who holds a lock"},
     {"doctor", "see whether locks are safe on a server, or on several"},
+    {"watch", "show locks as they change hands, and draw what was seen"},
 };
 
 // One option and its words.
