@@ -132,7 +132,7 @@ Table table_of(const Logbook& book, const TableHead& head, WindowSize size, Inst
     add(sums_text(book, head, now));
   else
     add("NO ANSWER for " + age_text(now - book.silent_since()) + ", asked again within " + age_text(head.retry) + ": " +
-        book.silence());
+        escaped(book.silence()));
 
   std::size_t columns = titles.size();
   const auto needed = [&] {
@@ -214,7 +214,8 @@ std::string change_line(const Change& change, const std::string& time) {
       return text;
     case ChangeKind::no_expiry: return text + ": " + who() + "; without a TTL it stays for ever if its holder goes";
     case ChangeKind::no_lock: return text + ": the key is there, and is no lock";
-    case ChangeKind::silent: return text + ": " + change.text;
+    case ChangeKind::free: return text;
+    case ChangeKind::silent: return text + ": " + escaped(change.text);
     case ChangeKind::answers: return text + " after " + seconds_text(change.held) + " s";
   }
   return text;

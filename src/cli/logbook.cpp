@@ -58,6 +58,7 @@ const char* to_string(ChangeKind kind) noexcept {
     case ChangeKind::waiting: return "waiting";
     case ChangeKind::no_expiry: return "no-expiry";
     case ChangeKind::no_lock: return "no-lock";
+    case ChangeKind::free: return "free";
     case ChangeKind::silent: return "silent";
     case ChangeKind::answers: return "answers";
   }
@@ -231,6 +232,7 @@ void Logbook::handle_sight(const LockSight& sight, Instant asked, Instant answer
 
   if (idle || sight.form == LockForm::other) {
     for (const Hold& hold : entry.holds) end(sight.name, entry, hold, answered);
+    if (first && idle) tell({.kind = ChangeKind::free, .at = answered, .lock = sight.name});
     if (sight.form == LockForm::other && entry.form != LockForm::other)
       tell({.kind = ChangeKind::no_lock, .at = answered, .lock = sight.name, .form = LockForm::other});
     if (entry.held() || first || sight.form == LockForm::other) entry.seen = answered;

@@ -51,6 +51,7 @@ enum class ChangeKind : std::uint8_t {
   waiting,      // Other ones wait, or another number of them.
   no_expiry,    // It has no TTL: if its holder goes, it stays for ever.
   no_lock,      // The key is there, and is none.
+  free,         // Nobody holds it, when it is looked at first.
   silent,       // The server does not answer.
   answers,      // It does again.
 };

@@ -48,6 +48,11 @@ std::string new_file_problem(const std::string& path) {
   if (::stat(path.c_str(), &file) == 0) {
     // A rename would put a file in the place of a device.
     if (!S_ISREG(file.st_mode)) return "it is there, and is no regular file";
+    for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+      struct stat ours {};
+      if (::fstat(descriptor, &ours) == 0 && ours.st_dev == file.st_dev && ours.st_ino == file.st_ino)
+        return "it is the file that this command prints to";
+    }
   } else if (errno != ENOENT) {
     return words_of(errno);
   }

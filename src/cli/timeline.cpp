@@ -178,7 +178,8 @@ void Timeline::handle_change(const Change& change) {
     case ChangeKind::answers:
       if (!silences_.empty()) silences_.back().end = change.at;
       return;
-    case ChangeKind::no_lock: return;
+    case ChangeKind::no_lock:
+    case ChangeKind::free: return;
   }
 }
 

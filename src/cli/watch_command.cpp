@@ -109,7 +109,9 @@ Status Watch::read(const std::vector<std::string>& names) {
     KeyReader::Answer answer;
     const Instant asked = ClientBase::now();
     if (const Status status = reader_.read({begin, end}, answer); status != Status::ok) return status;
-    take(answer, true, asked, ClientBase::now());
+    const Instant answered = ClientBase::now();
+    book_.handle_answer(answered);
+    take(answer, true, asked, answered);
   }
   return Status::ok;
 }
@@ -122,6 +124,7 @@ Status Watch::scan() {
   if (const Status status = reader_.scan(options_.pattern, chosen_ == Chosen::by_shape, answer); status != Status::ok)
     return status;
   const Instant answered = ClientBase::now();
+  book_.handle_answer(answered);
   take(answer, false, asked, answered);
   left_out_ += answer.left_out;
   refused_ += answer.refused;
@@ -216,7 +219,6 @@ int Watch::run() {
         status = look(keys);
         const Instant now = ClientBase::now();
         if (status == Status::ok) {
-          book_.handle_answer(now);
           back_off_.reset();
           next = now + pause_after(keys);
         } else if (status != Status::cancelled) {
@@ -227,7 +229,9 @@ int Watch::run() {
           }
           head_.retry = back_off_.next(static_cast<std::uint32_t>(random()));
           next = now + head_.retry;
-          book_.handle_silence(failure_text(status, reader_.client()), now);
+          const bool plain = is_absence(status) && reader_.client().error_text().empty();
+          const std::string why = plain ? cause(status) : failure_text(status, reader_.client());
+          book_.handle_silence(head_.server + ": " + why + " It is asked again until it answers.", now);
         }
         book_.handle_timeout(now);
       }
