@@ -59,7 +59,7 @@ TEST(test_a_narrow_window_should_lose_its_last_columns_and_keep_names) {
   Logbook book(at(0s));
   add(book, "a name of some length", 30s);
   const auto titles_at = [&](std::size_t columns) { return table_of(book, head(), {24, columns}, at(1s)).lines.at(2); };
-  TEST_ASSERT_EQUAL(std::string("LOCK      KIND       HOLDER"), titles_at(50));
+  TEST_ASSERT_EQUAL(std::string("LOCK           KIND       HOLDER"), titles_at(50));
   TEST_ASSERT_EQUAL(std::string("LOCK"), titles_at(18));
   TEST_ASSERT_TRUE(has(titles_at(90), "SEEN"));
   TEST_ASSERT_TRUE(has(table_of(book, head(), {24, 18}, at(1s)).lines.at(3), "a name of some l.."));

@@ -242,6 +242,29 @@ TEST_ON_SERVER(test_a_user_without_the_rights_should_be_told_so) {
   TEST_ASSERT_FALSE(contains(text, "yours"));
 }
 
+// As proto/interop.md grants them, and what all connections ask: nothing is refused.
+TEST_ON_SERVER(test_a_user_with_the_rights_of_a_watcher_alone_should_see_every_kind) {
+  server.command(
+      "ACL SETUSER bob on >x ~* resetchannels -@all +eval +scan +type +pttl +getrange +strlen +hlen +hget +hkeys "
+      "+zcard "
+      "+zcount +zrangebyscore +time +zrange +info +client|id +client|setname");
+  server.command("SET mutex " + token + " PX 30000");
+  server.command("HSET reentrant " + uuid + ":1 1");
+  server.command("PEXPIRE reentrant 30000");
+  server.command("ZADD holdfast_queue:{reentrant} 1 " + uuid + ":2");
+  server.command("HSET read mode read " + uuid + ":1 1");
+  server.command("PEXPIRE read 30000");
+  server.command("SET permits 2");
+  server.command("ZADD {permits}:timeout " + std::to_string(std::time(nullptr) + 60) + "000 " + token);
+  server.command("CONFIG RESETSTAT");
+  const std::string text =
+      output_of("redis://bob:x@127.0.0.1:" + std::to_string(server.port()), {"watch", "--for", "0.5"}, 0);
+  for (const char* const part : {" found mutex: ", " found reentrant: ", " waiting reentrant: 1 wait 1b4e28ba..:2",
+                                 " found read: ", " found permits: "})
+    TEST_ASSERT_TRUE(contains(text, part));
+  TEST_ASSERT_FALSE(contains(server.command("INFO errorstats"), "NOPERM"));
+}
+
 // ---- A server that goes --------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_a_server_that_stops_should_be_told_and_waited_for) {
