@@ -122,6 +122,46 @@ TEST(test_a_second_holder_should_be_stolen_where_there_can_be_one_only) {
   TEST_ASSERT_FALSE(watched.entry().in_danger());
 }
 
+TEST(test_a_lock_that_was_written_over_should_be_stolen_and_one_that_was_deleted_not) {
+  Watched watched;
+  (void)watched.look(held_by({"a"}, 30s), 0s);
+  watched.book.handle_event("lock", "set");
+  watched.book.handle_event("lock", "expire");
+  TEST_ASSERT_EQUAL(std::string("stolen:b"), watched.look(held_by({"b"}, 30s), 1s));
+  for (const char* const event : {"del", "expired", "evicted", "rename_from"}) {
+    TEST_MESSAGE(event);
+    const std::string before = watched.entry().holds.front().holder;
+    const std::string after = before == "b" ? "c" : "b";
+    watched.book.handle_event("lock", event);
+    watched.book.handle_event("lock", "set");
+    const std::string told = watched.look(held_by({after}, 30s), 2s);
+    TEST_ASSERT_EQUAL(
+        event == std::string("expired") ? "ran-out:" + before + " acquired:" + after : "handed-over:" + after, told);
+  }
+  // What a holder sets again is its own, and is forgotten with the look.
+  watched.book.handle_event("lock", "set");
+  const std::string same = watched.entry().holds.front().holder;
+  TEST_ASSERT_EQUAL(std::string(), watched.look(held_by({same}, 30s), 3s));
+  TEST_ASSERT_EQUAL(std::string("handed-over:d"), watched.look(held_by({"d"}, 30s), 4s));
+  watched.book.handle_event("another", "set");
+  TEST_ASSERT_EQUAL(1U, watched.book.locks().size());
+}
+
+TEST(test_what_the_server_says_of_an_end_should_settle_it) {
+  Watched watched;
+  (void)watched.look(held_by({"a"}, 300ms), 0s);
+  watched.book.handle_event("lock", "del");
+  TEST_ASSERT_EQUAL(std::string("released:a"), watched.look(free_lock(), 5s));
+  (void)watched.look(held_by({"a"}, 300ms), 6s);
+  watched.book.handle_event("lock", "expired");
+  TEST_ASSERT_EQUAL(std::string("ran-out:a"), watched.look(free_lock(), 11s));
+  // Both: it cannot be told which of them ended this one.
+  (void)watched.look(held_by({"a"}, 300ms), 12s);
+  watched.book.handle_event("lock", "expired");
+  watched.book.handle_event("lock", "del");
+  TEST_ASSERT_EQUAL(std::string("ended:a"), watched.look(free_lock(), 17s));
+}
+
 TEST(test_more_readers_should_steal_nothing) {
   Watched watched;
   (void)watched.look(held_by({"a"}, 30s, LockForm::read), 0s);

@@ -126,6 +126,20 @@ TEST(test_waits_losses_and_steals_should_be_marked) {
   TEST_ASSERT_EQUAL(1U, count(svg, "lost: its lease ran out, 1 s from 4 s on"));
 }
 
+TEST(test_a_hold_that_was_written_over_should_end) {
+  Timeline timeline(at(0s));
+  timeline.handle_change(change_of(ChangeKind::found, 1s, "a"));
+  Change stolen = change_of(ChangeKind::stolen, 3s, "b");
+  stolen.before = "a";
+  timeline.handle_change(stolen);
+  TEST_ASSERT_EQUAL(2U, count(timeline.svg("", at(5s)), ": held on, "));  // Both have it.
+  stolen.at = at(6s);
+  stolen.holder = "c";
+  stolen.over = true;
+  timeline.handle_change(stolen);
+  TEST_ASSERT_EQUAL(1U, count(timeline.svg("", at(8s)), "lock, a: stolen, 5 s from 1 s on"));
+}
+
 TEST(test_a_silent_server_should_be_a_shadow) {
   Timeline timeline(at(0s));
   timeline.handle_change(change_of(ChangeKind::silent, 2s, "", ""));

@@ -26,7 +26,6 @@ constexpr std::string_view leave_bytes = "\x1b[?25h\x1b[?7h\x1b[?1049l";
 // From the request for the end to the end.
 constexpr unsigned ending_seconds_max = 3;
 
-constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr int all_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGALRM, SIGPIPE};
 
 // For the handlers. Lock-free where they are int-sized, as everywhere that has signals.
@@ -148,17 +147,18 @@ void LiveScreen::stop_with_job() noexcept {
   enter();
 }
 
-void LiveScreen::sleep_until(Instant then) noexcept {
+bool LiveScreen::sleep_until(Instant then, int socket, short events) noexcept {
   for (;;) {
     if (stop_wanted.exchange(false)) stop_with_job();
     const Duration left = then - ClientBase::now();
-    if (ending != 0 || redraw_ || resized || left <= Duration::zero()) return;
+    if (ending != 0 || redraw_ || resized || left <= Duration::zero()) return false;
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(left, sleep_max)).count();
-    pollfd entry = {.fd = wake_pipe[0], .events = POLLIN, .revents = 0};
-    if (::poll(&entry, 1, static_cast<int>(milliseconds)) > 0) {
-      char bytes[64];
-      while (::read(wake_pipe[0], bytes, sizeof bytes) > 0) {}
-    }
+    pollfd entries[] = {{.fd = wake_pipe[0], .events = POLLIN, .revents = 0},
+                        {.fd = socket, .events = events, .revents = 0}};
+    if (::poll(entries, std::size(entries), static_cast<int>(milliseconds)) <= 0) continue;
+    char bytes[64];
+    while (::read(wake_pipe[0], bytes, sizeof bytes) > 0) {}
+    if (entries[1].revents != 0) return true;
   }
 }
 

@@ -206,7 +206,9 @@ std::string change_line(const Change& change, const std::string& time) {
     case ChangeKind::released: return text + ": " + who() + over();
     case ChangeKind::ended: return text + ": " + who() + over() + "; released, or its lease ran out";
     case ChangeKind::ran_out: return text + ": " + who() + over() + "; its lease ran out, so its holder has lost it";
-    case ChangeKind::stolen: return text + ": " + who() + " beside " + short_holder(change.before) + "; two hold it";
+    case ChangeKind::stolen:
+      if (change.over) return text + ": " + who() + " wrote over " + short_holder(change.before) + over() + left();
+      return text + ": " + who() + " beside " + short_holder(change.before) + "; two hold it";
     case ChangeKind::cut_short: return text + ": " + who() + left() + ", less than it was promised";
     case ChangeKind::waiting:
       text += ": " + std::to_string(change.waiting) + " wait";
@@ -238,7 +240,7 @@ std::string change_json(const Change& change, const std::string& time) {
   if (has_remaining)
     object.add_raw("remaining", change.remaining == Duration::max() ? "null" : seconds_text(change.remaining));
   const bool is_over = change.kind == ChangeKind::released || change.kind == ChangeKind::ended ||
-                       change.kind == ChangeKind::ran_out || change.kind == ChangeKind::handed_over;
+                       change.kind == ChangeKind::ran_out || change.kind == ChangeKind::handed_over || change.over;
   if (is_over || change.kind == ChangeKind::answers) object.add_number("seconds", seconds_text(change.held));
   if (is_over) object.add_number("renewals", std::to_string(change.renewals));
   if (change.kind == ChangeKind::waiting) {

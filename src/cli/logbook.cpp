@@ -128,13 +128,14 @@ void Logbook::handle_timeout(Instant now) {
 // ---- One look --------------------------------------------------------------------------------------------------------
 
 // What became of a hold that is not there any more.
-ChangeKind Logbook::end_of(const Hold& hold, Instant answered) noexcept {
+ChangeKind Logbook::end_of(const LockEntry& entry, const Hold& hold, Instant answered) noexcept {
+  if (entry.has_expired != entry.was_deleted) return entry.has_expired ? ChangeKind::ran_out : ChangeKind::released;
   if (answered < hold.ends_from - margin_of(hold.remaining)) return ChangeKind::released;
   return hold.remaining < hold.lease / overdue_divisor ? ChangeKind::ran_out : ChangeKind::ended;
 }
 
 void Logbook::end(const std::string& name, LockEntry& entry, const Hold& hold, Instant answered) {
-  tell({.kind = end_of(hold, answered),
+  tell({.kind = end_of(entry, hold, answered),
         .at = answered,
         .lock = name,
         .form = entry.form,
@@ -190,12 +191,15 @@ void Logbook::judge_holds(const LockSight& sight, LockEntry& entry, bool first, 
     ++entry.hand_offs;
     note(entry.recent, answered, hand_offs_kept);
     note(recent_, answered, changes_max);
-    if (end_of(*gone.front(), answered) == ChangeKind::ran_out) {
+    if (end_of(entry, *gone.front(), answered) == ChangeKind::ran_out) {
       end(sight.name, entry, *gone.front(), answered);
       tell(change_of(ChangeKind::acquired, hold));
     } else {
-      Change change = change_of(ChangeKind::handed_over, hold);
+      // Nobody acquires a lock by writing over it.
+      const bool over = entry.was_set && !entry.was_deleted && !entry.has_expired;
+      Change change = change_of(over ? ChangeKind::stolen : ChangeKind::handed_over, hold);
       change.before = gone.front()->holder;
+      change.over = over;
       change.held = answered - gone.front()->since;
       change.renewals = gone.front()->renewals;
       tell(std::move(change));
@@ -217,6 +221,15 @@ void Logbook::judge_holds(const LockSight& sight, LockEntry& entry, bool first, 
     }
   }
   entry.holds = std::move(holds);
+}
+
+void Logbook::handle_event(const std::string& name, const std::string& event) {
+  const auto at = locks_.find(name);
+  if (at == locks_.end()) return;
+  LockEntry& entry = at->second;
+  if (event == "set") entry.was_set = true;
+  if (event == "del" || event == "evicted" || event == "rename_from") entry.was_deleted = true;
+  if (event == "expired") entry.has_expired = true;
 }
 
 void Logbook::handle_sight(const LockSight& sight, Instant asked, Instant answered) {
@@ -243,6 +256,7 @@ void Logbook::handle_sight(const LockSight& sight, Instant asked, Instant answer
     entry.form = sight.form;
     entry.seen = answered;
   }
+  entry.was_set = entry.was_deleted = entry.has_expired = false;
   entry.owners = sight.owners;
   entry.permits = sight.permits;
   const bool endless = std::any_of(entry.holds.begin(), entry.holds.end(),

@@ -10,7 +10,7 @@
 //                                v  |
 //                               free ------> forgotten after free_kept
 //
-// What happens between two looks is not seen. So the end of a hold has three outcomes: it was gone before its lease was over
+// What happens between two looks is not seen, but for what the server says by itself (handle_event()). So the end of a hold has three outcomes: it was gone before its lease was over
 // (released, by its holder or by force); its lease ran out, with no renewal in sight; or that cannot be told (ended).
 //
 // It does no I/O and reads no clock.   Not thread-safe: one owner.
@@ -46,7 +46,7 @@ enum class ChangeKind : std::uint8_t {
   released,     // Gone before its lease was over.
   ran_out,      // Its lease ended, and no renewal had come: its holder has lost it.
   ended,        // Released or run out.
-  stolen,       // A second holder, where there can be one only.
+  stolen,       // A second holder where there can be one only, or the first one was written over.
   cut_short,    // It will end earlier than its holder was promised.
   waiting,      // Other ones wait, or another number of them.
   no_expiry,    // It has no TTL: if its holder goes, it stays for ever.
@@ -70,6 +70,7 @@ struct Change {
   std::uint64_t waiting = 0;
   std::vector<std::string> waiters{};  // Of `waiting`: the first of them.
   std::string text{};                  // Of `silent`: why.
+  bool over = false;                   // Of `stolen`: the one before has it no more.
 };
 
 // One hold that is seen.
@@ -97,6 +98,10 @@ struct LockEntry {
   Instant seen{};                // When it was looked at last.
   bool no_expiry = false;
   bool two_holders = false;
+  // What the server has said of the key since that look.
+  bool was_set = false;
+  bool was_deleted = false;
+  bool has_expired = false;
 
   [[nodiscard]] bool held() const noexcept { return owners != 0; }
   [[nodiscard]] bool in_danger() const noexcept { return no_expiry || two_holders; }
@@ -122,6 +127,9 @@ class Logbook {
   // B. Inputs. Instants never go back.
   // A look that was asked for, and answered, then: the server looked in between.
   void handle_sight(const LockSight& sight, Instant asked, Instant answered);
+  // The server says that this has happened to the key: a keyspace event, such as `set`, `del` or `expired`. It tells the end of a hold
+  // that the next look finds gone: written over, deleted, or run out.
+  void handle_event(const std::string& name, const std::string& event);
   // The server does not answer, for this reason.
   void handle_silence(const std::string& why, Instant now);
   void handle_answer(Instant now);
@@ -137,7 +145,7 @@ class Logbook {
   void tell(Change change);
   void end(const std::string& name, LockEntry& entry, const Hold& hold, Instant answered);
   void judge_holds(const LockSight& sight, LockEntry& entry, bool first, Instant asked, Instant answered);
-  [[nodiscard]] static ChangeKind end_of(const Hold& hold, Instant answered) noexcept;
+  [[nodiscard]] static ChangeKind end_of(const LockEntry& entry, const Hold& hold, Instant answered) noexcept;
 
   Instant start_;
   std::map<std::string, LockEntry> locks_;

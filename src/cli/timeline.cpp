@@ -166,8 +166,9 @@ void Timeline::handle_change(const Change& change) {
       mark(change.lock, change.holder, change.at, Mark::loss, "lost: its lease ran out");
       return;
     case ChangeKind::stolen:
+      if (change.over) end(change.lock, change.before, change, "stolen", false);
       begin(change.lock, change.holder, change.at, false);
-      mark(change.lock, change.holder, change.at, Mark::steal, "stolen from " + change.before + ", who has it, too");
+      mark(change.lock, change.holder, change.at, Mark::steal, "stolen from " + change.before);
       return;
     case ChangeKind::cut_short: mark(change.lock, change.holder, change.at, Mark::cut_short, "cut short"); return;
     case ChangeKind::no_expiry: mark(change.lock, change.holder, change.at, Mark::no_expiry, "no TTL"); return;

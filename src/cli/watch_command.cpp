@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "failure_text.hpp"
+#include "key_events.hpp"
 #include "key_reader.hpp"
 #include "live_screen.hpp"
 #include "lock_sight.hpp"
@@ -68,6 +69,7 @@ class Watch {
   [[nodiscard]] Status read(const std::vector<std::string>& names);
   [[nodiscard]] Status scan();
   void take(const KeyReader::Answer& answer, bool named, Instant asked, Instant answered);
+  bool hear();
   [[nodiscard]] bool tell(LiveScreen& screen);
   [[nodiscard]] int finish(int code);
 
@@ -81,6 +83,8 @@ class Watch {
   TableHead head_;
   KeyReader reader_;
   BackOff back_off_;
+  std::optional<KeyEvents> events_;  // Of the lock that is named.
+  std::minstd_rand random_{std::random_device{}()};
   std::string last_name_;           // Of the round before, in the order of names.
   std::vector<std::string> shown_;  // The locks in the table.
   Instant sweep_start_;
@@ -111,6 +115,7 @@ Status Watch::read(const std::vector<std::string>& names) {
     if (const Status status = reader_.read({begin, end}, answer); status != Status::ok) return status;
     const Instant answered = ClientBase::now();
     book_.handle_answer(answered);
+    hear();  // What came before the look tells what the look finds.
     take(answer, true, asked, answered);
   }
   return Status::ok;
@@ -161,6 +166,14 @@ Status Watch::look(std::size_t& keys) {
   return Status::ok;
 }
 
+// True: something has happened to the lock.
+bool Watch::hear() {
+  if (!events_) return false;
+  const std::vector<std::string> events = events_->take(ClientBase::now(), static_cast<std::uint32_t>(random_()));
+  for (const std::string& event : events) book_.handle_event(options_.name, event);
+  return !events.empty();
+}
+
 // ---- Telling ---------------------------------------------------------------------------------------------------------
 
 // False: nobody can read it any more.
@@ -203,7 +216,6 @@ int Watch::run() {
     }
   int code = exit_ok;
   std::string last_words;
-  std::minstd_rand random(std::random_device{}());
   {
     Status status = reader_.connect(options_.server);
     ::explicit_bzero(&options_.server.password, sizeof options_.server.password);
@@ -212,12 +224,15 @@ int Watch::run() {
       return exit_code_of(status, reader_.client(), exit_no_server);
     }
     LiveScreen screen(reader_.client(), options_.json);
+    if (chosen_ == Chosen::by_name) events_.emplace(reader_.client(), options_.name);
     Instant next = ClientBase::now();
+    Instant looked;
     while (screen.ending_signal() == 0 && ClientBase::now() < end_) {
       if (ClientBase::now() >= next) {
         std::size_t keys = 0;
         status = look(keys);
         const Instant now = ClientBase::now();
+        looked = now;
         if (status == Status::ok) {
           back_off_.reset();
           next = now + pause_after(keys);
@@ -227,7 +242,7 @@ int Watch::run() {
             code = exit_code_of(status, reader_.client(), exit_no_server);
             break;
           }
-          head_.retry = back_off_.next(static_cast<std::uint32_t>(random()));
+          head_.retry = back_off_.next(static_cast<std::uint32_t>(random_()));
           next = now + head_.retry;
           const bool plain = is_absence(status) && reader_.client().error_text().empty();
           const std::string why = plain ? cause(status) : failure_text(status, reader_.client());
@@ -239,10 +254,13 @@ int Watch::run() {
         code = exit_output;
         break;
       }
-      const Instant frame =
-          screen.shown() ? std::min(next, drawn_ + frame_pause, [](Instant one, Instant other) { return one < other; })
-                         : next;
-      screen.sleep_until(std::min(frame, end_, [](Instant one, Instant other) { return one < other; }));
+      const auto earlier_of = [](Instant one, Instant other) { return one < other ? one : other; };
+      Instant then = earlier_of(next, end_);
+      if (screen.shown()) then = earlier_of(then, drawn_ + frame_pause);
+      const int socket = events_ ? events_->socket() : -1;
+      if (screen.sleep_until(then, socket, socket >= 0 ? events_->poll_events() : short{0}) && hear() &&
+          book_.silence().empty())
+        next = earlier_of(next, looked + event_pause_min);
     }
     if (code == exit_ok && !tell(screen)) code = exit_output;
   }

@@ -24,6 +24,9 @@ inline constexpr Duration round_pause_min = std::chrono::milliseconds(50);
 inline constexpr Duration round_pause_max = std::chrono::milliseconds(400);
 static_assert(round_pause_max >= std::chrono::milliseconds(1000 * round_keys_max / keys_per_second_max));
 
+// After an event of the server a lock is looked at again at once, and no sooner than that after the look before.
+inline constexpr Duration event_pause_min = std::chrono::milliseconds(20);
+
 // How long to pause after a round of so many keys.
 [[nodiscard]] constexpr Duration pause_after(std::size_t keys) noexcept {
   const Duration pause = std::chrono::microseconds(1'000'000 * keys / keys_per_second_max);

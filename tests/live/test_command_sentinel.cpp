@@ -46,6 +46,19 @@ TEST(test_a_command_under_a_lock_should_go_on_over_a_fail_over) {
   TEST_ASSERT_EQUAL("0", after.command("EXISTS lock"));
 }
 
+TEST(test_watch_should_follow_the_master) {
+  SentinelSetup setup(server_binaries().at(0));
+  Running watch(setup.url(), {"watch", "lock"});
+  TEST_ASSERT_TRUE(contains(watch.line(), " free lock"));
+  RedisServer& after = setup.fail_over();
+  // Only there.
+  after.command("SET lock somebody PX 600000");
+  std::string line;
+  TEST_ASSERT_TRUE(
+      eventually([&] { return contains(line = watch.line(), " acquired lock") || contains(line, "(no line)"); }));
+  TEST_ASSERT_TRUE(contains(line, ": mutex somebody"));
+}
+
 TEST(test_what_is_wrong_with_a_url_should_be_said_without_its_passwords) {
   const Outcome told =
       outcome_of("redis-sentinel://:hidden1@127.0.0.1/m?sentinel_password=hidden2&wrong=1", {"info", "lock"});

@@ -28,6 +28,22 @@ TEST(test_run_info_and_release_should_work_over_tls) {
   TEST_ASSERT_EQUAL("0", server.plain().command("EXISTS lock"));
 }
 
+// Its looks, and what the server says by itself over a connection of its own.
+TEST(test_watch_should_look_and_hear_over_tls) {
+  const TlsServer server;
+  server.plain().command("CONFIG SET notify-keyspace-events KA");
+  Running watch(server.url(), trusting(server, {"watch", "lock"}));
+  TEST_ASSERT_TRUE(contains(watch.line(), " free lock"));
+  TEST_ASSERT_TRUE(
+      eventually([&] { return contains(server.plain().command("PUBSUB CHANNELS"), "__keyspace@0__:lock"); }));
+  server.plain().command("SET lock somebody PX 20000");
+  TEST_ASSERT_TRUE(contains(watch.line(), " acquired lock"));
+  server.plain().command("SET lock another PX 20000");
+  TEST_ASSERT_TRUE(contains(watch.line(), " stolen lock: mutex another wrote over somebody"));
+  watch.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(0, watch.wait());
+}
+
 TEST(test_a_server_that_is_not_trusted_should_be_named_with_the_reason) {
   const TlsServer server;
   const Outcome told = outcome_of(server.url(), {"run", "-w", "5", "lock", "--", "true"});

@@ -147,6 +147,59 @@ TEST_ON_SERVER(test_a_second_holder_should_be_told_as_stolen) {
   TEST_ASSERT_TRUE(tells(watch, " stolen lock: reentrant 1b4e28ba..:2 beside 1b4e28ba..:1"));
 }
 
+// ---- What the server says by itself ----------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_events_that_are_on_should_tell_a_lock_that_was_written_over) {
+  server.command("CONFIG SET notify-keyspace-events KA");
+  Running watch(server.unix_url(), {"watch", "lock"});
+  TEST_ASSERT_TRUE(tells(watch, " free lock"));
+  const auto subscribed = [&] { return contains(server.command("PUBSUB CHANNELS"), "__keyspace@0__:lock"); };
+  TEST_ASSERT_TRUE(eventually(subscribed));
+  server.command("SET lock " + token + " PX 30000");
+  TEST_ASSERT_TRUE(tells(watch, " acquired lock"));
+  server.command("SET lock " + other_token + " PX 30000");
+  TEST_ASSERT_TRUE(tells(watch, " stolen lock: mutex fedcba98.. wrote over 01234567.."));
+  server.command(
+      {"EVAL", "redis.call('DEL', 'lock') return redis.call('SET', 'lock', ARGV[1], 'PX', 30000)", "0", token});
+  TEST_ASSERT_TRUE(tells(watch, " handed-over lock: mutex 01234567.. after fedcba98.."));
+  // And again after another connection.
+  server.stop();
+  TEST_ASSERT_TRUE(tells(watch, " silent: "));
+  server.start();
+  server.command("CONFIG SET notify-keyspace-events KA");
+  TEST_ASSERT_TRUE(tells(watch, " answers after "));
+  server.command("SET lock " + token + " PX 30000");
+  TEST_ASSERT_TRUE(tells(watch, " acquired lock"));
+  TEST_ASSERT_TRUE(eventually(subscribed));
+  server.command("SET lock " + other_token + " PX 30000");
+  TEST_ASSERT_TRUE(tells(watch, " stolen lock"));
+}
+
+TEST_ON_SERVER(test_events_that_are_off_should_stay_off_and_not_be_missed) {
+  Running watch(server.unix_url(), {"watch", "lock"});
+  TEST_ASSERT_TRUE(tells(watch, " free lock"));
+  server.command("SET lock " + token + " PX 30000");
+  TEST_ASSERT_TRUE(tells(watch, " acquired lock"));
+  server.command("SET lock " + other_token + " PX 30000");
+  TEST_ASSERT_TRUE(tells(watch, " handed-over lock"));
+  TEST_ASSERT_EQUAL(std::string("notify-keyspace-events "), server.command("CONFIG GET notify-keyspace-events"));
+}
+
+TEST_ON_SERVER(test_a_user_who_may_not_subscribe_should_be_left_with_looks) {
+  server.command("CONFIG SET notify-keyspace-events KA");
+  server.command("ACL SETUSER bob on >x ~* resetchannels +@all");
+  server.command("CONFIG RESETSTAT");
+  Running watch("redis://bob:x@127.0.0.1:" + std::to_string(server.port()), {"watch", "lock", "--for", "2"});
+  TEST_ASSERT_TRUE(tells(watch, " free lock"));
+  TEST_ASSERT_TRUE(eventually([&] { return contains(server.command("INFO errorstats"), "NOPERM"); }));
+  for (const char* const holder : {"a", "b", "c"}) {
+    server.command(std::string("SET lock ") + holder + " PX 30000");
+    TEST_ASSERT_TRUE(tells(watch, std::string(" mutex ") + holder));
+  }
+  TEST_ASSERT_EQUAL(0, watch.wait());
+  TEST_ASSERT_TRUE(contains(server.command("INFO errorstats"), "errorstat_NOPERM:count=1\r"));  // It was asked once.
+}
+
 // ---- Hostile keys ----------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_names_and_holders_of_any_bytes_should_steer_nothing) {
