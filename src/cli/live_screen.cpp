@@ -14,7 +14,6 @@
 #include <string_view>
 
 #include "exit_codes.hpp"
-#include "messages.hpp"
 
 namespace holdfast::cli {
 
@@ -23,14 +22,15 @@ namespace {
 // The alternate screen, without a cursor and without wrapping; and back. Terminals since xterm know these.
 constexpr std::string_view enter_bytes = "\x1b[?1049h\x1b[?7l\x1b[?25l\x1b[2J";
 constexpr std::string_view leave_bytes = "\x1b[?25h\x1b[?7h\x1b[?1049l";
-// From the request for the end to the end.
-constexpr unsigned ending_seconds_max = 3;
+// From the request for the end to another interrupt, and from that to the end.
+constexpr unsigned ending_seconds = 2;
 
 constexpr int all_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGALRM, SIGPIPE};
 
 // For the handlers. Lock-free where they are int-sized, as everywhere that has signals.
 std::atomic<ClientBase*> cancelled_client{nullptr};
 std::atomic<int> ending{0};
+std::atomic<bool> was_interrupted{false};  // After that.
 std::atomic<bool> resized{false};
 std::atomic<bool> stop_wanted{false};
 std::atomic<bool> on_alternate_screen{false};
@@ -52,13 +52,20 @@ extern "C" void handle_watch_signal(int number) {
   switch (number) {
     case SIGWINCH: resized = true; break;
     case SIGTSTP: stop_wanted = true; break;
-    case SIGALRM: put_right(); ::_exit(exit_ok);
+    case SIGALRM:
+      // What was about to block when the signal came has not heard of it.
+      if (!was_interrupted.exchange(true)) {
+        (void)::alarm(ending_seconds);
+        break;
+      }
+      put_right();
+      ::_exit(exit_ok);
     default:
       if (ending.exchange(number) != 0) {
         put_right();
         ::_exit(exit_ok);
       }
-      (void)::alarm(ending_seconds_max);
+      (void)::alarm(ending_seconds);
       if (ClientBase* const client = cancelled_client.load(); client != nullptr) client->cancel();
   }
   wake();
@@ -103,7 +110,7 @@ void LiveScreen::enter() noexcept {
   if (!shown_ || entered_) return;
   entered_ = redraw_ = true;
   on_alternate_screen = true;
-  (void)print(enter_bytes);
+  (void)write(enter_bytes);
 }
 
 void LiveScreen::leave() noexcept {
@@ -131,13 +138,26 @@ bool LiveScreen::take_redraw() noexcept {
   return wanted;
 }
 
+bool LiveScreen::write(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
+    const bool full = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (count < 0 && !full && errno != EINTR) return false;
+    if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+    if (ending != 0) break;  // Who reads nothing keeps nobody from the end.
+    pollfd entry = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+    if (full) (void)::poll(&entry, 1, -1);
+  }
+  return true;
+}
+
 bool LiveScreen::draw(const std::vector<std::string>& lines) noexcept {
   // Each line is drawn over the one before it: nothing flickers.
   std::string frame = "\x1b[H";
   for (std::size_t index = 0; index < lines.size(); ++index)
     frame += (index == 0 ? "" : "\r\n") + lines[index] + "\x1b[K";
   frame += "\x1b[J";
-  return print(frame);
+  return write(frame);
 }
 
 void LiveScreen::stop_with_job() noexcept {

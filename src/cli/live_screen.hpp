@@ -5,8 +5,9 @@
 //     lines  ------------------> over          Standard output is no terminal: text goes out line by line.
 //     shown <---> suspended ---> over          It is one: the alternate screen, which is left at every end.
 //
-//   INT, TERM, HUP   ask for the end, once. What waits is cancelled. Where that does not help within a moment, as in a resolver, or
-//                    a second one comes, the terminal is put right and the process ended from inside the handler.
+//   INT, TERM, HUP   ask for the end, once. What waits is cancelled. Where that does not help, as in a resolver, the system call is
+//                    interrupted once more, and then the terminal is put right and the process ended from inside the handler. A
+//                    second signal does that at once.
 //   WINCH            the window has another size: the next frame is drawn for that.
 //   TSTP             the terminal is put right before the process stops, and the frame is drawn anew when it goes on.
 //
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "holdfast/client.hpp"
@@ -38,6 +40,8 @@ class LiveScreen {
   // True once after the window was resized, or drawn on by others.
   [[nodiscard]] bool take_redraw() noexcept;
 
+  // Writes to standard output, however long its reader takes, or until the end is asked for. False: nobody can read it any more.
+  [[nodiscard]] bool write(std::string_view text) noexcept;
   // Draws. False: the terminal is gone.
   [[nodiscard]] bool draw(const std::vector<std::string>& lines) noexcept;
   // Sleeps until then, until a signal came, or something on this socket. Stops with the job, where that was asked for. True if it was

@@ -187,7 +187,7 @@ bool Watch::tell(LiveScreen& screen) {
     const std::string time = time_text(wall_start_ + (change.at - start_).count());
     lines += (options_.json ? change_json(change, time) : change_line(change, time)) + "\n";
   }
-  if (!lines.empty() && !print(lines)) return false;
+  if (!lines.empty() && !screen.write(lines)) return false;
   if (!screen.shown()) return true;
   const bool due = now - drawn_ >= frame_pause;
   if (!screen.take_redraw() && !changed_ && !due) return true;

@@ -426,6 +426,19 @@ TEST_ON_SERVER(test_a_reader_that_goes_should_end_it_and_the_drawing_be_written)
   TEST_ASSERT_TRUE(contains(content(svg), "</svg>"));
 }
 
+TEST_ON_SERVER(test_a_reader_that_does_not_read_should_hinder_no_end) {
+  make_locks(server, 3000);
+  const std::string svg = server.socket_path() + ".svg";
+  Running watch(server.unix_url(), {"watch", "--svg", svg});
+  const auto blocked = [&] { return contains(content("/proc/" + std::to_string(watch.pid()) + "/wchan"), "pipe"); };
+  const Instant begin = Client::now();
+  // Where that cannot be read, it is blocked by the time that it needs for some 64 KB.
+  TEST_ASSERT_TRUE(eventually([&] { return blocked() || Client::now() - begin > 4s; }));
+  watch.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(0, watch.wait());
+  TEST_ASSERT_TRUE(contains(content(svg), "</svg>"));
+}
+
 // ---- The command line ------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_a_wrong_command_line_should_be_refused_with_a_text) {
