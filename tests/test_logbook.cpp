@@ -166,6 +166,7 @@ TEST(test_more_readers_should_steal_nothing) {
   Watched watched;
   (void)watched.look(held_by({"a"}, 30s, LockForm::read), 0s);
   TEST_ASSERT_EQUAL(std::string("acquired:b"), watched.look(held_by({"a", "b"}, 30s, LockForm::read), 1s));
+  TEST_ASSERT_EQUAL(0U, watched.entry().renewals);  // b has lifted the TTL.
   TEST_ASSERT_EQUAL(std::string("released:a"), watched.look(held_by({"b"}, 29s, LockForm::read), 2s));
 }
 

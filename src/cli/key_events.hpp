@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // KeyEvents hears what a server says of one key, where it says something: keyspace events (notify-keyspace-events with a K). They
-// are never switched on from here; where they are off nothing comes, and a watcher is left with its looks. It has a connection of its
-// own, which goes where the client's goes:
+// are never switched on from here; where they are off nothing comes, and a watcher is left with its looks. It has a connection of
+// its own, which goes where the client's goes:
 //
 //     closed --> dialling --> open --> closed, after an end: again later
 //                              '-----> off: the server refuses it, and is not asked again

@@ -44,8 +44,8 @@ class LiveScreen {
   [[nodiscard]] bool write(std::string_view text) noexcept;
   // Draws. False: the terminal is gone.
   [[nodiscard]] bool draw(const std::vector<std::string>& lines) noexcept;
-  // Sleeps until then, until a signal came, or something on this socket. Stops with the job, where that was asked for. True if it was
-  // the socket.
+  // Sleeps until then, until a signal came, or something on this socket. Stops with the job, where that was asked for. True if it
+  // was the socket.
   bool sleep_until(Instant then, int socket = -1, short events = 0) noexcept;
   // Puts the terminal right. Nothing is drawn from then on.
   void leave() noexcept;

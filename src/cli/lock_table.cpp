@@ -196,7 +196,8 @@ std::string change_line(const Change& change, const std::string& time) {
                                                : ", " + seconds_text(change.remaining) + " s left";
   };
   const auto over = [&] {
-    return ", seen for " + seconds_text(change.held) + " s, " + std::to_string(change.renewals) + " renewals";
+    return ", seen for " + seconds_text(change.held) + " s, " + std::to_string(change.renewals) +
+           (change.renewals == 1 ? " renewal" : " renewals");
   };
   switch (change.kind) {
     case ChangeKind::found:
@@ -211,7 +212,8 @@ std::string change_line(const Change& change, const std::string& time) {
       return text + ": " + who() + " beside " + short_holder(change.before) + "; two hold it";
     case ChangeKind::cut_short: return text + ": " + who() + left() + ", less than it was promised";
     case ChangeKind::waiting:
-      text += ": " + std::to_string(change.waiting) + " wait";
+      text += ": " + std::to_string(change.waiting) + " in the queue";
+      if (!change.waiters.empty()) text += ", first";
       for (const std::string& waiter : change.waiters) text += " " + short_holder(waiter);
       return text;
     case ChangeKind::no_expiry: return text + ": " + who() + "; without a TTL it stays for ever if its holder goes";

@@ -158,6 +158,11 @@ void Logbook::judge_holds(const LockSight& sight, LockEntry& entry, bool first, 
   std::vector<Hold> holds;
   std::vector<std::size_t> came;
   bool renewed = false;
+  // A reader that comes lifts the TTL of all.
+  const bool joined = sight.form == LockForm::read &&
+                      std::any_of(sight.holders.begin(), sight.holders.end(), [&](const LockSight::Holder& holder) {
+                        return find(entry.holds, holder.id) == nullptr;
+                      });
   for (const LockSight::Holder& holder : sight.holders) {
     Hold hold = hold_of(holder, asked, answered);
     const Hold* const known = find(entry.holds, holder.id);
@@ -168,12 +173,12 @@ void Logbook::judge_holds(const LockSight& sight, LockEntry& entry, bool first, 
       const bool later = hold.remaining != Duration::max() && hold.ends_from > known->ends_until + margin;
       const bool earlier = hold.ends_until < known->ends_from - margin;
       hold.since = known->since;
-      hold.renewals = known->renewals + (later ? 1 : 0);
+      hold.renewals = known->renewals + (later && !joined ? 1 : 0);
       hold.lease = std::max(known->lease, hold.remaining);
       if (known->lease == Duration::max()) hold.lease = hold.remaining;
       if (earlier && known->remaining != Duration::max()) tell(change_of(ChangeKind::cut_short, hold));
       if (later && sight.form == LockForm::semaphore) ++entry.renewals;
-      renewed = renewed || later;
+      renewed = renewed || (later && !joined);
     }
     holds.push_back(std::move(hold));
   }

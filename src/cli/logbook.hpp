@@ -10,8 +10,9 @@
 //                                v  |
 //                               free ------> forgotten after free_kept
 //
-// What happens between two looks is not seen, but for what the server says by itself (handle_event()). So the end of a hold has three outcomes: it was gone before its lease was over
-// (released, by its holder or by force); its lease ran out, with no renewal in sight; or that cannot be told (ended).
+// What happens between two looks is not seen, but for what the server says by itself (handle_event()). So the end of a hold has
+// three outcomes: it was gone before its lease was over (released, by its holder or by force); its lease ran out, with no renewal
+// in sight; or that cannot be told (ended).
 //
 // It does no I/O and reads no clock.   Not thread-safe: one owner.
 #pragma once
@@ -127,8 +128,8 @@ class Logbook {
   // B. Inputs. Instants never go back.
   // A look that was asked for, and answered, then: the server looked in between.
   void handle_sight(const LockSight& sight, Instant asked, Instant answered);
-  // The server says that this has happened to the key: a keyspace event, such as `set`, `del` or `expired`. It tells the end of a hold
-  // that the next look finds gone: written over, deleted, or run out.
+  // The server says that this has happened to the key: a keyspace event, such as `set`, `del` or `expired`. It tells the end of a
+  // hold that the next look finds gone: written over, deleted, or run out.
   void handle_event(const std::string& name, const std::string& event);
   // The server does not answer, for this reason.
   void handle_silence(const std::string& why, Instant now);

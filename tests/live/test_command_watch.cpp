@@ -130,7 +130,7 @@ TEST_ON_SERVER(test_waiters_of_a_fair_lock_should_be_told) {
   Running first(server.unix_url(), {"run", "--kind", "fair", "job", "--", "sh", "-c", "echo held; : <" + fifo});
   TEST_ASSERT_EQUAL(std::string("held"), first.line());
   Running second(server.unix_url(), {"run", "--kind", "fair", "job", "--", "sh", "-c", ": <" + fifo});
-  TEST_ASSERT_TRUE(tells(watch, " waiting job: 1 wait "));
+  TEST_ASSERT_TRUE(tells(watch, " waiting job: 1 in the queue, first "));
   ::close(::open(fifo.c_str(), O_WRONLY));
   TEST_ASSERT_TRUE(tells(watch, " handed-over job: "));
   ::close(::open(fifo.c_str(), O_WRONLY));
@@ -312,8 +312,9 @@ TEST_ON_SERVER(test_a_user_with_the_rights_of_a_watcher_alone_should_see_every_k
   server.command("CONFIG RESETSTAT");
   const std::string text =
       output_of("redis://bob:x@127.0.0.1:" + std::to_string(server.port()), {"watch", "--for", "0.5"}, 0);
-  for (const char* const part : {" found mutex: ", " found reentrant: ", " waiting reentrant: 1 wait 1b4e28ba..:2",
-                                 " found read: ", " found permits: "})
+  for (const char* const part :
+       {" found mutex: ", " found reentrant: ", " waiting reentrant: 1 in the queue, first 1b4e28ba..:2",
+        " found read: ", " found permits: "})
     TEST_ASSERT_TRUE(contains(text, part));
   TEST_ASSERT_FALSE(contains(server.command("INFO errorstats"), "NOPERM"));
 }
