@@ -284,7 +284,7 @@ std::string Timeline::svg(const std::string& title, Instant now) const {
     text += element("rect class=\"" + std::string(bar.waits ? "wait" : "hold") + "\" x=\"" + number(begin) + "\" y=\"" +
                         number(tops[bar.lane] + (lane_height - tall) / 2) + "\" width=\"" + number(bar_width) +
                         "\" height=\"" + number(tall) + "\" fill=\"" + (bar.waits ? "#808080" : colour_of(bar.holder)) +
-                        "\"",
+                        "\" stroke=\"#ffffff\" stroke-width=\"0.5\"",
                     lanes_[bar.lane].lock + ", " + bar.holder + ": " + what + ", " + seconds_text(over - bar.begin) +
                         " s from " + seconds_text(bar.begin - start_) + " s on" +
                         (bar.waits ? "" : ", " + std::to_string(bar.renewals) + " renewals"));
