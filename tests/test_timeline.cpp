@@ -79,6 +79,18 @@ TEST(test_a_hold_should_be_a_bar_of_its_time) {
   TEST_ASSERT_EQUAL(336 + 192, attribute(svg, "class=\"hold\"", "x"));
 }
 
+TEST(test_no_token_should_stand_in_the_drawing) {
+  Timeline timeline(at(0s));
+  timeline.handle_change(change_of(ChangeKind::found, 1s, token));
+  Change stolen = change_of(ChangeKind::stolen, 2s, uuid + ":1");
+  stolen.before = token;
+  timeline.handle_change(stolen);
+  const std::string svg = timeline.svg("", at(3s));
+  TEST_ASSERT_EQUAL(1U, count(svg, "stolen from 01234567.."));
+  TEST_ASSERT_EQUAL(0U, count(svg, token));
+  TEST_ASSERT_EQUAL(0U, count(svg, uuid));
+}
+
 TEST(test_holds_of_one_client_should_share_a_lane_and_tokens_should_not) {
   Timeline timeline(at(0s));
   for (int turn = 0; turn < 5; ++turn) {

@@ -74,10 +74,10 @@ double tick_step(double seconds) {
 
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// A list of attributes and a title are all that an element has here.
+// A list of attributes and a title of printable ASCII are all that an element has here.
 std::string element(const std::string& name_and_attributes, const std::string& title) {
   const std::string name = name_and_attributes.substr(0, name_and_attributes.find(' '));
-  return "<" + name_and_attributes + "><title>" + xml(escaped(title)) + "</title></" + name + ">\n";
+  return "<" + name_and_attributes + "><title>" + xml(title) + "</title></" + name + ">\n";
 }
 
 std::string text_at(double x, double y, const std::string& attributes, const std::string& text) {
@@ -168,7 +168,7 @@ void Timeline::handle_change(const Change& change) {
     case ChangeKind::stolen:
       if (change.over) end(change.lock, change.before, change, "stolen", false);
       begin(change.lock, change.holder, change.at, false);
-      mark(change.lock, change.holder, change.at, Mark::steal, "stolen from " + change.before);
+      mark(change.lock, change.holder, change.at, Mark::steal, "stolen from " + short_holder(change.before));
       return;
     case ChangeKind::cut_short: mark(change.lock, change.holder, change.at, Mark::cut_short, "cut short"); return;
     case ChangeKind::no_expiry: mark(change.lock, change.holder, change.at, Mark::no_expiry, "no TTL"); return;
@@ -285,13 +285,14 @@ std::string Timeline::svg(const std::string& title, Instant now) const {
                         number(tops[bar.lane] + (lane_height - tall) / 2) + "\" width=\"" + number(bar_width) +
                         "\" height=\"" + number(tall) + "\" fill=\"" + (bar.waits ? "#808080" : colour_of(bar.holder)) +
                         "\" stroke=\"#ffffff\" stroke-width=\"0.5\"",
-                    lanes_[bar.lane].lock + ", " + bar.holder + ": " + what + ", " + seconds_text(over - bar.begin) +
-                        " s from " + seconds_text(bar.begin - start_) + " s on" +
+                    escaped(lanes_[bar.lane].lock) + ", " + short_holder(bar.holder) + ": " + what + ", " +
+                        seconds_text(over - bar.begin) + " s from " + seconds_text(bar.begin - start_) + " s on" +
                         (bar.waits ? "" : ", " + std::to_string(bar.renewals) + " renewals"));
   }
   for (const Point& point : points_)
-    text += sign(point.mark, x_of(point.at), tops[point.lane] + lane_height / 2,
-                 lanes_[point.lane].lock + ": " + point.text + ", at " + seconds_text(point.at - start_) + " s");
+    text +=
+        sign(point.mark, x_of(point.at), tops[point.lane] + lane_height / 2,
+             escaped(lanes_[point.lane].lock) + ": " + point.text + ", at " + seconds_text(point.at - start_) + " s");
   if (lanes_.empty()) text += text_at(left + 8, head_height + 13, " fill=\"#606060\"", "no lock was held");
   if (dropped_ != 0)
     text += text_at(margin, bottom + 20, " class=\"left-out\"",
