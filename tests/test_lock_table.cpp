@@ -85,6 +85,19 @@ TEST(test_dangers_should_come_first_and_then_waiters) {
   TEST_ASSERT_TRUE(has(table.lines.at(5), "29 s"));
 }
 
+TEST(test_what_is_not_seen_should_be_said) {
+  Logbook book(at(0s));
+  TableHead above = head();
+  TEST_ASSERT_EQUAL(std::string(), limits_text(book, above));
+  above.refused = 2;
+  above.left_out = 1;
+  for (std::size_t index = 0; index < locks_max + 3; ++index) add(book, std::to_string(index), 30s);
+  book.handle_sweep();
+  TEST_ASSERT_EQUAL(std::string("3 locks more are not followed, 2 keys are refused to this user, 1 keys are left out"),
+                    limits_text(book, above));
+  TEST_ASSERT_TRUE(has(table_of(book, above, {24, 200}, at(1s)).lines.at(1), "; 3 locks more are not followed, "));
+}
+
 TEST(test_a_silent_server_should_be_said_above_the_table) {
   Logbook book(at(0s));
   add(book, "a", 30s);

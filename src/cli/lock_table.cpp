@@ -103,9 +103,7 @@ std::string sums_text(const Logbook& book, const TableHead& head, Instant now) {
                      fixed(book.hand_offs_per_second(now), 1) + " hand-offs/s";
   if (two != 0) text += "; DANGER: " + std::to_string(two) + " with two holders";
   if (endless != 0) text += "; DANGER: " + std::to_string(endless) + " without a TTL";
-  if (book.not_followed() != 0) text += "; " + std::to_string(book.not_followed()) + " more are not followed";
-  if (head.refused != 0) text += "; " + std::to_string(head.refused) + " keys refused to this user";
-  if (head.left_out != 0) text += "; " + std::to_string(head.left_out) + " keys left out";
+  if (const std::string limits = limits_text(book, head); !limits.empty()) text += "; " + limits;
   if (head.scans && !head.swept) text += "; not all keys have been seen yet";
   if (head.swept) text += "; all keys seen within " + age_text(head.sweep);
   return text;
@@ -120,6 +118,17 @@ std::string age_text(Duration duration) {
   if (seconds < 2 * 3600.0) return std::to_string(static_cast<std::int64_t>(seconds / 60)) + " min";
   if (seconds < 2 * 86400.0) return std::to_string(static_cast<std::int64_t>(seconds / 3600)) + " h";
   return std::to_string(static_cast<std::int64_t>(seconds / 86400)) + " d";
+}
+
+std::string limits_text(const Logbook& book, const TableHead& head) {
+  std::string text;
+  const auto add = [&](std::uint64_t count, const char* words) {
+    if (count != 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + words;
+  };
+  add(book.not_followed(), " locks more are not followed");
+  add(head.refused, " keys are refused to this user");
+  add(head.left_out, " keys are left out");
+  return text;
 }
 
 Table table_of(const Logbook& book, const TableHead& head, WindowSize size, Instant now) {

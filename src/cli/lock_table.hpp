@@ -41,6 +41,9 @@ struct Table {
 // "2026-11-25T13:20:43.123Z" of nanoseconds since 1970.
 [[nodiscard]] std::string time_text(std::int64_t since_epoch);
 
+// What is not seen of the keys: how many, and why. Empty: nothing.
+[[nodiscard]] std::string limits_text(const Logbook& book, const TableHead& head);
+
 // One change, without the end of the line. `time` is a time_text().
 [[nodiscard]] std::string change_line(const Change& change, const std::string& time);
 [[nodiscard]] std::string change_json(const Change& change, const std::string& time);

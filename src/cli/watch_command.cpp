@@ -93,6 +93,7 @@ class Watch {
   std::uint64_t refused_ = 0;
   Instant drawn_;
   bool changed_ = true;
+  bool limits_told_ = false;
 };
 
 // ---- Looking ---------------------------------------------------------------------------------------------------------
@@ -188,6 +189,11 @@ bool Watch::tell(LiveScreen& screen) {
     lines += (options_.json ? change_json(change, time) : change_line(change, time)) + "\n";
   }
   if (!lines.empty() && !screen.write(lines)) return false;
+  // Once: it may be another number with each look at all keys.
+  if (const std::string limits = limits_text(book_, head_); !screen.shown() && !limits_told_ && !limits.empty()) {
+    limits_told_ = true;
+    say(limits);
+  }
   if (!screen.shown()) return true;
   const bool due = now - drawn_ >= frame_pause;
   if (!screen.take_redraw() && !changed_ && !due) return true;

@@ -290,9 +290,11 @@ TEST_ON_SERVER(test_a_user_without_the_rights_should_be_told_so) {
   std::string errors;
   TEST_ASSERT_EQUAL(exit_no_permission, run_to_end("redis://bob:x" + host, {"watch", "--for", "5"}, &errors));
   TEST_ASSERT_TRUE(contains(errors, "cannot look at locks: "));
-  const std::string text = output_of("redis://amy:x" + host, {"watch", "--for", "0.5"}, 0);
-  TEST_ASSERT_TRUE(contains(text, " found mine: "));
-  TEST_ASSERT_FALSE(contains(text, "yours"));
+  const Outcome outcome = outcome_of("redis://amy:x" + host, {"watch", "--for", "0.5"});
+  TEST_ASSERT_EQUAL(0, outcome.code);
+  TEST_ASSERT_TRUE(contains(outcome.text, " found mine: "));
+  TEST_ASSERT_FALSE(contains(outcome.text, "yours"));
+  TEST_ASSERT_TRUE(contains(outcome.text, "holdfast: 1 keys are refused to this user"));
 }
 
 // As proto/interop.md grants them, and what all connections ask: nothing is refused.
