@@ -634,7 +634,10 @@ Invocation read_watch(const Texts& texts, SplitArguments& split, const Environme
       throw UsageError{"--pattern: it has from 1 to " + std::to_string(key_size_max) + " bytes"};
     options.pattern = *texts.pattern;
   }
-  const Servers servers = servers_from(texts, split, environment);
+  const Servers servers = servers_from(texts, split, environment, options.name.empty() ? "holdfast" : options.name);
+  if (options.name.empty() && servers.front().topology != nullptr &&
+      servers.front().topology->table().no_voter != nullptr)
+    throw UsageError{"in a cluster watch follows one NAME, since each master has other names"};
   if (servers.size() > 1)
     throw UsageError{"watch looks at one server, and these are " + std::to_string(servers.size()) +
                      "; start one for each"};
