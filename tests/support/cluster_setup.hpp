@@ -20,15 +20,8 @@ class ClusterSetup {
   // is to be taken for that.
   explicit ClusterSetup(const std::string& binary, int node_timeout = 15000) {
     for (std::size_t index = 0; index < 2 * masters; ++index) {
-      const std::string bus = std::to_string(RedisServer::free_port());
-      servers.push_back(std::make_unique<RedisServer>(
-          binary,
-          std::vector<std::string>{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port",
-                                   bus, "--cluster-node-timeout", std::to_string(node_timeout),
-                                   "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
-                                   "--cluster-allow-replica-migration", "no", "--repl-ping-replica-period", "1"}));
+      start_server(binary, node_timeout);
       ids_.push_back(servers[index]->command("CLUSTER MYID"));
-      buses_.push_back(bus);
     }
     for (std::size_t index = 0; index < masters; ++index) {
       expect_ok(index, "CLUSTER ADDSLOTSRANGE " + std::to_string(index * slots / masters) + " " +
@@ -144,6 +137,22 @@ class ClusterSetup {
   std::vector<std::unique_ptr<RedisServer>> servers;
 
  private:
+  // Another server may take the port of the bus between the look and the start.
+  void start_server(const std::string& binary, int node_timeout) {
+    for (int tries = 0; servers.size() == buses_.size(); ++tries) try {
+        const std::string bus = std::to_string(RedisServer::free_port());
+        servers.push_back(std::make_unique<RedisServer>(
+            binary,
+            std::vector<std::string>{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+                                     "--cluster-port", bus, "--cluster-node-timeout", std::to_string(node_timeout),
+                                     "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
+                                     "--cluster-allow-replica-migration", "no", "--repl-ping-replica-period", "1"}));
+        buses_.push_back(bus);
+        return;
+      } catch (const std::runtime_error&) {
+        if (tries == 4) throw;
+      }
+  }
   template <class Condition>
   static void await(Condition&& condition) {
     if (!comes(condition, std::chrono::seconds(30)))
