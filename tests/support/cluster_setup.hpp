@@ -123,12 +123,14 @@ class ClusterSetup {
     close_slot(slot, from, to);
     await_move(key, to);
   }
-  // Every node sends who asks for the key to this one.
+  // Every node sends who asks for the key to this one, and knows its epoch. A node that takes the slot without knowing this would not
+  // raise its own, and two masters would send to each other for ever.
   void await_move(const std::string& key, std::size_t to) const {
     await([&] {
       for (std::size_t index = 0; index < 2 * masters; ++index) {
         const std::string word = servers[index]->command({"EXISTS", key});
         if (index == to ? word.find("-") == 0 : word.find(":" + port_of(to)) == std::string::npos) return false;
+        if (epoch_of(to, index) != epoch_of(to, to)) return false;
       }
       return true;
     });
@@ -170,6 +172,16 @@ class ClusterSetup {
     std::size_t count = 0;
     for (std::size_t at = 0; (at = text.find(wanted, at)) != std::string::npos; ++at) ++count;
     return count;
+  }
+  // As `asked` knows it: ID ADDRESS FLAGS MASTER PING PONG EPOCH ...
+  [[nodiscard]] std::string epoch_of(std::size_t index, std::size_t asked) const {
+    const std::string nodes = servers[asked]->command("CLUSTER NODES");
+    for (std::size_t at = nodes.find(ids_[index]); at != std::string::npos; at = nodes.find(ids_[index], at + 1)) {
+      if (at != 0 && nodes[at - 1] != '\n') continue;  // The master of another line.
+      for (int word = 0; word < 6; ++word) at = nodes.find(' ', at) + 1;
+      return nodes.substr(at, nodes.find(' ', at) - at);
+    }
+    return "";
   }
   [[nodiscard]] bool are_related(std::size_t one, std::size_t other) const { return partner_of(one) == other; }
   [[nodiscard]] std::string port_of(std::size_t index) const { return std::to_string(servers[index]->port()); }
