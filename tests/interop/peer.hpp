@@ -21,6 +21,10 @@
 // "waiting" says that the first attempt was refused; Redisson's says only that it has begun. Redisson has no extend and
 // token, but also:
 //
+//     connect-cluster PORT...             ok                    nodes of a Redis Cluster
+//     connect-sentinel SERVICE PORT...    ok                    sentinels that know the service
+//     start-try-count NAME COUNTER ROUNDS counting              as start-count, but it asks again and again and is not woken
+//
 //     fenced-lock, start-fenced-lock      granted TOKEN         * granted NAME MICROSECONDS TOKEN
 //     fence NAME                          TOKEN                 the counter's present value
 //     force-unlock | is-locked | is-held NAME      yes | no
@@ -77,12 +81,15 @@ class Peer {
   explicit Peer(int port, const std::vector<std::string>& commands_before = {})
       : Peer(std::vector<int>{port}, commands_before) {}
   // The same with several servers.
-  explicit Peer(const std::vector<int>& ports, const std::vector<std::string>& commands_before = {}) {
+  explicit Peer(const std::vector<int>& ports, const std::vector<std::string>& commands_before = {})
+      : Peer("connect", ports, commands_before) {}
+  // The same by another command than "connect": "connect-cluster", "connect-sentinel mymaster".
+  Peer(const char* connect, const std::vector<int>& ports, const std::vector<std::string>& commands_before = {}) {
     const char* const program = std::getenv("HOLDFAST_PEER");
     if (program == nullptr) throw std::runtime_error("HOLDFAST_PEER is not set: run this test by prepare.sh");
     spawn(program);
     for (const std::string& command : commands_before) ask_ok(command);
-    std::string command = "connect";
+    std::string command = connect;
     for (const int port : ports) command += ' ' + std::to_string(port);
     ask_ok(command);
   }

@@ -41,27 +41,33 @@ inline constexpr char plain_channel[] = "redisson_lock__channel";
 inline constexpr char read_write_channel[] = "redisson_rwlock";
 inline constexpr char semaphore_channel[] = "redisson_sc";
 
-inline long subscribers_of(const RedisServer& server, const std::string& name, const char* prefix = plain_channel) {
-  const std::vector<std::string> question = {"PUBSUB", "NUMSUB", derived(prefix, name)};
+// Channels of every node, and those of a slot in a cluster, are asked for apart.
+inline constexpr char of_every_node[] = "NUMSUB";
+inline constexpr char of_the_slot[] = "SHARDNUMSUB";
+
+inline long subscribers_of(const RedisServer& server, const std::string& name, const char* prefix = plain_channel,
+                           const char* scope = of_every_node) {
+  const std::vector<std::string> question = {"PUBSUB", scope, derived(prefix, name)};
   const std::string answer = server.command(question);
   return std::stol(answer.substr(answer.rfind(' ') + 1));
 }
 
 inline void await_subscribers(const RedisServer& server, const std::string& name, long count,
-                              const char* prefix = plain_channel) {
-  TEST_ASSERT_TRUE(comes_true([&] { return subscribers_of(server, name, prefix) == count; }));
+                              const char* prefix = plain_channel, const char* scope = of_every_node) {
+  TEST_ASSERT_TRUE(comes_true([&] { return subscribers_of(server, name, prefix, scope) == count; }));
 }
 
 // Who waits has been refused, has subscribed, and has been refused once more: from then on only a message wakes it.
 // Both sides' scripts ask for the remaining time when they refuse, by a command that they need for nothing else.
 class Refusals {
  public:
-  explicit Refusals(const RedisServer& server, const char* prefix = plain_channel, const char* question = "pttl")
-      : server_(server), prefix_(prefix), question_(question), before_(count()) {}
+  explicit Refusals(const RedisServer& server, const char* prefix = plain_channel, const char* question = "pttl",
+                    const char* scope = of_every_node)
+      : server_(server), prefix_(prefix), question_(question), scope_(scope), before_(count()) {}
   // For so many waiters since it was made, on so many connections.
   void await_waiting(const std::string& name, long waiters = 1, long connections = 1) const {
     TEST_ASSERT_TRUE(comes_true([&] { return count() >= before_ + 2 * waiters; }));
-    await_subscribers(server_, name, connections, prefix_);
+    await_subscribers(server_, name, connections, prefix_, scope_);
   }
 
  private:
@@ -70,6 +76,7 @@ class Refusals {
   const RedisServer& server_;
   const char* prefix_;
   const char* question_;
+  const char* scope_;
   long before_;
 };
 

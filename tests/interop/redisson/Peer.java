@@ -22,14 +22,15 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RAtomicLong;
-import org.redisson.api.RBucket;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.RedisException;
-import org.redisson.client.codec.LongCodec;
+import org.redisson.config.BaseMasterSlaveServersConfig;
+import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
+import org.redisson.config.SentinelServersConfig;
 
 public final class Peer {
   private record Hold(RLock lock, ExecutorService owner) {}
@@ -39,6 +40,8 @@ public final class Peer {
   private static final Map<String, Hold> holds = new ConcurrentHashMap<>();
   // Who is at work in the background, by thread.
   private static final Map<Thread, String> atWork = new ConcurrentHashMap<>();
+  // Milliseconds from one look at the servers' roles to the next. Redisson's default is 5000 in a cluster.
+  private static final int SCAN_INTERVAL = 1000;
   private static RedissonClient client;
   private static long watchdogTimeout = 30_000;
 
@@ -65,8 +68,8 @@ public final class Peer {
       case "watchdog-timeout":
         watchdogTimeout = Long.parseLong(words[1]);
         return "ok";
-      case "connect":
-        connect(words[1]);
+      case "connect", "connect-cluster", "connect-sentinel":
+        connect(words);
         return "ok";
       case "lock", "fenced-lock", "fair-lock", "read-lock", "write-lock": {
         Hold hold = lookUp(words, foreground);
@@ -94,7 +97,7 @@ public final class Peer {
         return onOwner(words, lock -> Long.toString(lock.remainTimeToLive()));
       case "fence":
         return String.valueOf(client.getFencedLock(decode(words[1])).getToken());
-      case "start-count", "start-write-count":
+      case "start-count", "start-write-count", "start-try-count":
         startCount(words);
         return "counting";
       case "set-permits":
@@ -138,19 +141,44 @@ public final class Peer {
     }
   }
 
-  private static void connect(String port) {
+  private static void connect(String[] words) {
     if (client != null) client.shutdown();
     holds.clear();
     Config config = new Config();
     config.setLockWatchdogTimeout(watchdogTimeout);
     config.setThreads(2);
     config.setNettyThreads(2);
-    config.useSingleServer()
-        .setAddress("redis://127.0.0.1:" + port)
-        .setDnsMonitoringInterval(-1)
-        .setConnectionMinimumIdleSize(1)
-        .setSubscriptionConnectionMinimumIdleSize(1);
+    switch (words[0]) {
+      case "connect-cluster": {
+        ClusterServersConfig cluster = config.useClusterServers().setScanInterval(SCAN_INTERVAL);
+        for (int word = 1; word < words.length; ++word) cluster.addNodeAddress(addressOf(words[word]));
+        keepFew(cluster);
+        break;
+      }
+      case "connect-sentinel": {
+        SentinelServersConfig service =
+            config.useSentinelServers().setScanInterval(SCAN_INTERVAL).setMasterName(words[1]);
+        for (int word = 2; word < words.length; ++word) service.addSentinelAddress(addressOf(words[word]));
+        keepFew(service);
+        break;
+      }
+      default:
+        config.useSingleServer()
+            .setAddress(addressOf(words[1]))
+            .setDnsMonitoringInterval(-1)
+            .setConnectionMinimumIdleSize(1)
+            .setSubscriptionConnectionMinimumIdleSize(1);
+    }
     client = Redisson.create(config);
+  }
+  private static String addressOf(String port) {
+    return "redis://127.0.0.1:" + port;
+  }
+  private static void keepFew(BaseMasterSlaveServersConfig<?> servers) {
+    servers.setDnsMonitoringInterval(-1);
+    servers.setMasterConnectionMinimumIdleSize(1);
+    servers.setSlaveConnectionMinimumIdleSize(1);
+    servers.setSubscriptionConnectionMinimumIdleSize(1);
   }
 
   // Which lock the command is about, of a name.
@@ -205,17 +233,19 @@ public final class Peer {
     });
   }
 
-  // Adds one to a counter, `rounds` times, in two steps that only the lock makes one.
+  // Adds one to a counter, `rounds` times, in two steps that only the lock makes one. Such a counter is read from the master; a bucket
+  // would be read from a replica.
   private static void startCount(String[] words) {
     RLock lock = newLock(words);
-    RBucket<Object> bucket = client.getBucket(decode(words[2]), LongCodec.INSTANCE);
+    boolean tries = words[0].equals("start-try-count");
+    RAtomicLong counter = client.getAtomicLong(decode(words[2]));
     int rounds = Integer.parseInt(words[3]);
     inBackground(newOwner(), words[2], () -> {
       for (int round = 0; round < rounds; ++round) {
-        lock.lock();
+        if (!tries) lock.lock();
+        else while (!lock.tryLock()) Thread.sleep(1);
         try {
-          Object before = bucket.get();
-          bucket.set((before == null ? 0L : (Long) before) + 1);
+          counter.set(counter.get() + 1);
         } finally {
           lock.unlock();
         }
