@@ -7,7 +7,6 @@
 #include "holdfast/cluster.hpp"
 #include "holdfast/fair_lock.hpp"
 #include "holdfast/fenced_lock.hpp"
-#include "holdfast/fenced_set.hpp"
 #include "holdfast/inspection.hpp"
 #include "holdfast/lingering.hpp"
 #include "holdfast/lock_set.hpp"

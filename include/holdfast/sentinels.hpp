@@ -29,7 +29,7 @@
 #include <cstdint>
 
 #include "holdfast/client_config.hpp"
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
 

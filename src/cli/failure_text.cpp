@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "exit_codes.hpp"
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 #include "messages.hpp"
 #include "run_list.hpp"
 

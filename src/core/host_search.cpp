@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "holdfast/core/node.hpp"
+#include "holdfast/core/topology.hpp"
 #include "holdfast/core/wait_plan.hpp"
-#include "holdfast/detail/topology.hpp"
 #include "holdfast/proto/server_error.hpp"
 #include "place_number.hpp"
 #include "text_writer.hpp"

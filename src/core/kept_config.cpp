@@ -4,7 +4,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 #include "holdfast/proto/assert.hpp"
 
 namespace holdfast {

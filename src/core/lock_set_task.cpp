@@ -2,8 +2,8 @@
 #include "holdfast/core/lock_set_task.hpp"
 
 #include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/core/topology.hpp"
 #include "holdfast/core/wait_plan.hpp"
-#include "holdfast/detail/topology.hpp"
 #include "holdfast/proto/assert.hpp"
 
 namespace holdfast {

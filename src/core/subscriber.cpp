@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/subscriber.hpp"
 
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
 #include "holdfast/proto/server_error.hpp"
 

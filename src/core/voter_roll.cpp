@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/voter_roll.hpp"
 
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 #include "place_number.hpp"
 #include "text_writer.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/client_config.hpp"
 
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 
 namespace holdfast {
 

@@ -2,7 +2,6 @@
 #include "holdfast/inspection.hpp"
 
 #include "client_hot.hpp"
-#include "holdfast/fenced_set.hpp"
 
 namespace holdfast {
 

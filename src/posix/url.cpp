@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/url.hpp"
 
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 #include "holdfast/proto/decimal.hpp"
 #include "url_parts.hpp"
 

@@ -10,7 +10,7 @@ cd "${1:?usage: floors.sh SOURCE-ROOT}"
 
 # What a user writes, and every floor may know.
 values='holdfast/(instant|key|limits|status)\.hpp'
-settings='holdfast/(client_config|quorum_config|sentinels)\.hpp'
+settings='holdfast/(client_config|cluster|quorum_config|sentinels)\.hpp'
 # What a driver asks the system for, and nobody waits for.
 system='holdfast/(clock|detail/(connection|hold_places|keeping|linked_place|random_source|shared_tick|shared_value|split_value|stream))\.hpp'
 

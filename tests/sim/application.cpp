@@ -10,7 +10,7 @@
 
 #include "canary.hpp"
 #include "checkers.hpp"
-#include "holdfast/fenced_set.hpp"
+#include "holdfast/inspection.hpp"
 #include "holdfast/semaphore.hpp"
 #include "loop_program.hpp"
 #include "pace.hpp"

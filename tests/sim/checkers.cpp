@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "holdfast/core/derived_name.hpp"
-#include "holdfast/fenced_set.hpp"
+#include "holdfast/inspection.hpp"
 #include "keeping.hpp"
 #include "world.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 #include "node_desk.hpp"
 
 namespace holdfast::testing {

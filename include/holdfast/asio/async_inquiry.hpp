@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// AsyncInquiry asks the server about one name, or takes its lock away: inspection.hpp and fenced_set.hpp for an Asio loop. It
+// AsyncInquiry asks the server about one name, or takes its lock away: inspection.hpp for an Asio loop. It
 // is an object, as a lock is, since it is the memory of what is asked: as many as are asked at the same time.
 //
 //     AsyncInquiry orders(client, "orders/42");

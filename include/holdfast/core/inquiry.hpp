@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Inquiry is what is asked of a server about a lock, or done to it, beside locking: which request goes out, what its reply
-// means, and whether another one follows. Both clients ask by it: inspection.hpp, fenced_set.hpp and async_inquiry.hpp
+// means, and whether another one follows. Both clients ask by it: inspection.hpp and async_inquiry.hpp
 // say what each question does. It does no I/O.
 //
 // Not thread-safe: one owner. No heap.

@@ -17,7 +17,7 @@
 #include "holdfast/core/session.hpp"
 #include "holdfast/core/socket_address.hpp"
 #include "holdfast/core/subscriber.hpp"
-#include "holdfast/detail/topology.hpp"
+#include "holdfast/core/topology.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/status.hpp"
 
