@@ -23,7 +23,6 @@
 //
 //     connect-cluster PORT...             ok                    nodes of a Redis Cluster
 //     connect-sentinel SERVICE PORT...    ok                    sentinels that know the service
-//     start-try-count NAME COUNTER ROUNDS counting              as start-count, but it asks again and again and is not woken
 //
 //     fenced-lock, start-fenced-lock      granted TOKEN         * granted NAME MICROSECONDS TOKEN
 //     fence NAME                          TOKEN                 the counter's present value

@@ -40,7 +40,7 @@ public final class Peer {
   private static final Map<String, Hold> holds = new ConcurrentHashMap<>();
   // Who is at work in the background, by thread.
   private static final Map<Thread, String> atWork = new ConcurrentHashMap<>();
-  // Milliseconds from one look at the servers' roles to the next. Redisson's default is 5000 in a cluster.
+  // From one look at the servers' roles to the next. Redisson's default is 5000 in a cluster.
   private static final int SCAN_INTERVAL = 1000;
   private static RedissonClient client;
   private static long watchdogTimeout = 30_000;
@@ -97,7 +97,7 @@ public final class Peer {
         return onOwner(words, lock -> Long.toString(lock.remainTimeToLive()));
       case "fence":
         return String.valueOf(client.getFencedLock(decode(words[1])).getToken());
-      case "start-count", "start-write-count", "start-try-count":
+      case "start-count", "start-write-count":
         startCount(words);
         return "counting";
       case "set-permits":
@@ -237,13 +237,11 @@ public final class Peer {
   // would be read from a replica.
   private static void startCount(String[] words) {
     RLock lock = newLock(words);
-    boolean tries = words[0].equals("start-try-count");
     RAtomicLong counter = client.getAtomicLong(decode(words[2]));
     int rounds = Integer.parseInt(words[3]);
     inBackground(newOwner(), words[2], () -> {
       for (int round = 0; round < rounds; ++round) {
-        if (!tries) lock.lock();
-        else while (!lock.tryLock()) Thread.sleep(1);
+        lock.lock();
         try {
           counter.set(counter.get() + 1);
         } finally {
