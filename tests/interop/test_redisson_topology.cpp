@@ -211,13 +211,6 @@ std::string take_theirs(Peer& peer, const std::string& name) {
   return answer.find(' ') == std::string::npos ? "" : answer.substr(answer.find(' ') + 1);
 }
 
-// What they say in the end: for a moment after a slot was moved, a question of theirs may fail.
-std::string ask_until_answered(Peer& peer, const std::string& question) {
-  std::string answer;
-  TEST_ASSERT_TRUE(comes_true([&] { return (answer = peer.ask(question)).rfind("error", 0) != 0; }));
-  return answer;
-}
-
 template <class Place, class Kind>
 Refusals refusals_of(const Place& place, const std::string& name) {
   return Refusals(place.master(name), Kind::channel, Kind::refusal, Place::scope);
@@ -384,64 +377,6 @@ TEST_IN(InCluster, test_a_fair_lock_of_ours_and_a_forced_release_should_wake_the
   TEST_ASSERT_TRUE(done);
   expect_granted_after(peer, "k", forced);
   TEST_ASSERT_EQUAL("ok", peer.ask("unlock k"));
-}
-
-TEST_IN(InCluster, test_our_hold_should_keep_them_out_where_its_slot_was_moved) {
-  Peer peer = place.peer();
-  Member<InCluster> member(place, "k");
-  Fenced::Ours ours(member.client, "k");
-  TEST_ASSERT_EQUAL(Status::ok, ours.lock.try_acquire());
-  const std::uint64_t fence = ours.lock.fence();
-  const std::size_t to = place.setup.other_than(place.setup.master_of("k"));
-  place.setup.move_slot("k", to);
-  TEST_ASSERT_EQUAL("busy", ask_until_answered(peer, "fenced-lock k 60000 0"));
-  TEST_ASSERT_EQUAL(Status::ok, ours.lock.renew(bound));
-  TEST_ASSERT_EQUAL(Status::ok, ours.lock.release());
-  TEST_ASSERT_TRUE(std::stoull(take_theirs<Fenced>(peer, "k")) > fence);
-  TEST_ASSERT_EQUAL("1", place.setup.servers[to]->command("EXISTS k"));
-  TEST_ASSERT_EQUAL("ok", peer.ask("unlock k"));
-}
-
-// The server ends the subscriptions of a slot that goes. Redisson 4.7.0 does not subscribe anew: its waiter hears of no release, and
-// asks again when the lease that it was told of is over.
-TEST_IN(InCluster, test_their_waiter_should_be_served_after_our_lease_where_its_slot_was_moved) {
-  constexpr Duration lease = 10s;
-  Peer peer = place.peer();
-  Member<InCluster> member(place, "k");
-  Owner owner(member.client);
-  ReentrantLock lock(owner, "k", {.lease = lease});
-  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
-  const Instant acquired = Client::now();
-  start_theirs<InCluster, Plain>(peer, place, "k");
-  place.setup.move_slot("k", place.setup.other_than(place.setup.master_of("k")));
-  TEST_ASSERT_FALSE(peer.has_event());
-  TEST_ASSERT_EQUAL(Status::ok, lock.release());
-  TEST_ASSERT_EQUAL("granted", peer.event().at(0));
-  TEST_ASSERT_TRUE(Client::now() - acquired < lease + woken_within);
-  TEST_ASSERT_EQUAL(Status::lock_busy, lock.try_acquire());
-  TEST_ASSERT_EQUAL("ok", peer.ask("unlock k"));
-}
-
-TEST_IN(InCluster, test_their_hold_and_our_waiter_should_follow_a_slot_that_is_moved) {
-  Peer peer = place.peer();
-  Member<InCluster> member(place, "k");
-  Fenced::Ours rival(member.client, "k");
-  const std::uint64_t fence = std::stoull(take_theirs<Fenced>(peer, "k"));
-  const Refusals refusals = refusals_of<InCluster, Fenced>(place, "k");
-  Waiter<InCluster, Fenced> waiter(place, "k");
-  refusals.await_waiting("k");
-  const std::size_t to = place.setup.other_than(place.setup.master_of("k"));
-  place.setup.move_slot("k", to);
-  const RedisServer& master = *place.setup.servers[to];
-  TEST_ASSERT_EQUAL(Status::lock_busy, rival.lock.try_acquire());
-  TEST_ASSERT_EQUAL("yes", ask_until_answered(peer, "is-held k"));
-  await_subscribers(master, "k", 1, plain_channel, of_the_slot);
-  const Instant unlocked = Client::now();
-  TEST_ASSERT_EQUAL("ok", peer.ask("unlock k"));
-  FencedLock& granted = waiter.granted_after(unlocked);
-  TEST_ASSERT_TRUE(granted.fence() > fence);
-  TEST_ASSERT_EQUAL("1", master.command("EXISTS k"));
-  TEST_ASSERT_EQUAL(Status::ok, granted.release());
 }
 
 TEST_IN(InCluster, test_holds_and_waiters_of_both_should_live_through_a_fail_over_in_a_cluster) {
