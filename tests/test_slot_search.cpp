@@ -5,9 +5,12 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "holdfast/cluster.hpp"
+#include "holdfast/core/multi_kind.hpp"
+#include "holdfast/core/name_list.hpp"
 #include "holdfast/core/node.hpp"
 #include "holdfast/core/wait_plan.hpp"
 #include "host_desk.hpp"
@@ -181,7 +184,6 @@ TEST(test_a_server_that_is_no_member_should_not_be_believed) {
        "it does not tell who it is, or who serves the slot: node 10.0.0.1:6379"},
       {"-CLUSTERDOWN Hash slot not served\r\n", Status::cluster_down,
        "CLUSTERDOWN Hash slot not served: node 10.0.0.1:6379"},
-      {"-ASK 7629 10.0.0.9:1\r\n", Status::try_again, "ASK 7629 10.0.0.9:1: node 10.0.0.1:6379"},
   };
   for (const auto& [answer, status, words] : rows) {
     SlotDesk desk("10.0.0.1");
@@ -190,6 +192,46 @@ TEST(test_a_server_that_is_no_member_should_not_be_believed) {
     TEST_ASSERT_EQUAL("none", desk.dial());
     TEST_ASSERT_EQUAL(status, desk.failure());
     TEST_ASSERT_EQUAL(words, desk.text());
+  }
+}
+
+// The name is no key there. Others of the slot may be, and are held.
+TEST(test_a_master_whose_slot_is_on_its_way_should_be_the_server_still) {
+  SlotDesk desk;
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer("-ASK 7629 10.0.0.9:1\r\n");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.sent.clear();
+  desk.prove();
+  TEST_ASSERT_EQUAL("$1\r\n0\r\n", desk.sent.substr(desk.sent.size() - 7));
+  // By name again, from the next connection on.
+  desk.close();
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.sent.clear();
+  desk.prove();
+  TEST_ASSERT_EQUAL("$1\r\n1\r\n$1\r\nk\r\n", desk.sent.substr(desk.sent.size() - 14));
+}
+
+TEST(test_a_master_that_says_ask_should_have_to_be_a_member) {
+  SlotDesk desk("10.0.0.1");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer("-ASK 7629 10.0.0.9:1\r\n");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer(HostDesk::identity("-1standalonemaster"));
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::server_error, desk.failure());
+}
+
+TEST(test_several_names_should_all_be_of_the_slot) {
+  for (const auto& [names, served] : {std::pair{std::vector<std::string>{"{k}:1", "{k}:2"}, true},
+                                      std::pair{std::vector<std::string>{"{k}:1", "{j}:2"}, false},
+                                      std::pair{std::vector<std::string>{"{j}:1", "{k}:2"}, false}}) {
+    const Cluster cluster({.hosts = "a", .name = "{k}"});
+    LockMachine machine(multi_kind);
+    const ByteView views[] = {ByteView(names[0]), ByteView(names[1])};
+    const NameList list(views, 2);
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(list.key(), {.lease = 10s}));
+    TEST_ASSERT_EQUAL(served, SlotSearch::serves(cluster, machine));
   }
 }
 

@@ -28,7 +28,7 @@
 // over them proves nothing. What a fail-over does to holds is in proto/topology.md.
 //
 // Errors of connecting, where it failed with all of them: server_error: it is no node of a cluster; cluster_down: nobody serves the
-// slot; try_again: the slot is being moved; no_permission: a node does not tell what it is, since its user may not run INFO; or as
+// slot; no_permission: a node does not tell what it is, since its user may not run INFO; or as
 // without a cluster. error_text() says what was wrong, and with which node.
 //
 // Thread rule: clients of different threads may share one that does not change. No heap.

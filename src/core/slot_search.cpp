@@ -123,12 +123,17 @@ std::size_t SlotSearch::question_size(const HostSearch& search) noexcept {
 }
 
 bool SlotSearch::ask(Interview& self, CommandLine& line) noexcept {
-  const ByteView name = name_of(static_cast<const SlotSearch&>(self).topology());
-  line.add_script(scripts::server_identity, RequestForm::by_text).add("1").add(name);
+  auto& search = static_cast<SlotSearch&>(self);
+  if (search.owner()) {
+    search.set_owner(false);
+    return false;  // Who it is, without a key.
+  }
+  line.add_script(scripts::server_identity, RequestForm::by_text).add("1").add(name_of(search.topology()));
   return true;
 }
 
-// A slot that is being moved has no key of the name here: whether its new server may be asked is known when it has all of it.
+// ASK says that it serves the slot still, and has no key of this name: it is asked once more, without one. Holds whose keys are there
+// go on.
 Status SlotSearch::judge(Interview& self, const RespValue& value) noexcept {
   auto& search = static_cast<SlotSearch&>(self);
   search.note_reply(value);
@@ -138,7 +143,11 @@ Status SlotSearch::judge(Interview& self, const RespValue& value) noexcept {
     return status;
   }
   const Status status = classify_error(value.text()).status;
-  if (status == Status::ask) return Status::try_again;
+  if (status == Status::ask) {
+    search.set_owner(true);
+    search.name(search.node_->config().host.view(), search.node_->config().port);
+    return Status::not_connected;
+  }
   if (status != Status::moved) return status;
   const Status followed = search.follow(value.text());
   if (followed == Status::not_connected) return followed;

@@ -246,6 +246,22 @@ TEST_ON_CLUSTER(test_a_slot_that_is_being_moved_should_give_no_lock_twice) {
   TEST_ASSERT_EQUAL(Status::ok, held.release());
 }
 
+TEST_ON_CLUSTER(test_a_hold_should_go_on_over_a_new_connection_while_its_slot_is_being_moved) {
+  Member member(cluster.host(0), "{k}");
+  Mutex lock(member.client, "{k}:held");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  const std::size_t from = cluster.master_of("{k}");
+  const std::size_t to = cluster.other_than(from);
+  const int slot = ClusterSetup::slot_of(*cluster.servers[0], "{k}");
+  cluster.open_slot(slot, from, to);
+  cluster.servers[from]->command("CLIENT KILL TYPE normal SKIPME yes");
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew(5s));
+  cluster.move_keys(slot, from, to);
+  cluster.close_slot(slot, from, to);
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL("0", cluster.servers[to]->command("EXISTS {k}:held"));
+}
+
 TEST_ON_CLUSTER(test_a_counter_should_lose_nothing_while_its_slot_moves_there_and_back) {
   std::atomic<int> counter = 0;
   std::atomic<int> inside = 0;

@@ -82,6 +82,9 @@ class HostSearch : public Interview {
   void note_judged() noexcept { judged_ = true; }
   // The server is at this host. Its name may be a view of a reply.
   void name(ByteView host, std::uint16_t port) noexcept;
+  // SlotSearch's: the host that is asked next has said that it serves the slot.
+  void set_owner(bool owner) noexcept { owner_ = owner; }
+  [[nodiscard]] bool owner() const noexcept { return owner_; }
   void believe() noexcept { return_ = plan().returns; }
   // What the answer to the identity script means: ok: a master; read_only: a replica; no_permission: it does not tell; the
   // server's error.
@@ -113,8 +116,9 @@ class HostSearch : public Interview {
   std::uint8_t left_ = 0;     // Of the list, whom this attempt has not asked yet.
   std::uint8_t hops_ = 0;     // Servers that this attempt may still follow to.
   Stage stage_ = Stage::listed;
-  bool judged_ : 1 = false;         // The last host's failure was found by judge() in a reply that is no error.
-  bool return_ : 1 = false;         // The next attempt begins at the host of now.
+  bool judged_ : 1 = false;  // The last host's failure was found by judge() in a reply that is no error.
+  bool return_ : 1 = false;  // The next attempt begins at the host of now.
+  bool owner_ : 1 = false;
   bool failed_judged_ : 1 = false;  // As judged_, of what follows.
   // The failure that is told in words: who answered tells more than who did not.
   Status failure_ = Status::ok;

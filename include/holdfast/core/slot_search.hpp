@@ -2,7 +2,8 @@
 //
 // SlotSearch is how a node with a Cluster finds its server: a HostSearch whose listed hosts are nodes of the cluster. Each is asked who
 // it is, by the identity script with the client's name as its key. So it answers only where it serves the name's slot; otherwise it
-// says MOVED, and by that names the master.
+// says MOVED, and by that names the master. Where the slot is being moved and the name is no key there, the master says ASK, and is
+// asked without a name.
 //
 // A server that answers must be a master in cluster mode: several servers without it would each grant the same lock.
 //
