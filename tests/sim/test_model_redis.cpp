@@ -270,7 +270,7 @@ TEST(test_a_restart_should_forget_all_but_the_data_it_is_told_to_keep) {
     TEST_ASSERT_EQUAL("*1\r\n:0\r\n",
                       world.say(again, {"SCRIPT", "EXISTS", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"}));
     TEST_ASSERT_EQUAL("*6\r\n" + bulk(std::string(40, 'b')) + bulk("0") + bulk("7.0.15") + bulk("") +
-                          bulk(std::string(40, 'b')) + bulk("-1master"),
+                          bulk(std::string(40, 'b')) + bulk("-1standalonemaster"),
                       world.say(again, {"EVAL", text_of(scripts::server_identity), "0"}));
   }
 }
@@ -281,9 +281,9 @@ TEST(test_a_promotion_should_be_told_until_the_next_restart) {
     const std::string said = world.say(connection, {"EVAL", text_of(scripts::server_identity), "0"});
     return said.substr(said.rfind("$"));
   };
-  TEST_ASSERT_EQUAL(bulk("-1master"), standing(world.client));
+  TEST_ASSERT_EQUAL(bulk("-1standalonemaster"), standing(world.client));
   world.model.faults().replica = true;
-  TEST_ASSERT_EQUAL(bulk("-1slave"), standing(world.client));
+  TEST_ASSERT_EQUAL(bulk("-1standaloneslave"), standing(world.client));
   world.model.faults().replica = false;
   world.model.promote(std::string(40, 'd'));
   const std::string said = world.say(world.client, {"EVAL", text_of(scripts::server_identity), "0"});
@@ -294,7 +294,7 @@ TEST(test_a_promotion_should_be_told_until_the_next_restart) {
   TEST_ASSERT_TRUE(world.say(world.client, {"EVAL", text_of(scripts::server_identity), "0"}).find(bulk("3600")) !=
                    std::string::npos);
   world.model.restart(ModelRedis::Data::kept, std::string(40, 'b'));
-  TEST_ASSERT_EQUAL(bulk("-1master"), standing(world.model.accept()));
+  TEST_ASSERT_EQUAL(bulk("-1standalonemaster"), standing(world.model.accept()));
 }
 
 TEST(test_a_stale_copy_should_bring_back_what_was) {
