@@ -263,13 +263,15 @@ TEST_ON_CLUSTER(test_a_hold_should_go_on_over_a_new_connection_while_its_slot_is
 }
 
 TEST_ON_CLUSTER(test_a_counter_should_lose_nothing_while_its_slot_moves_there_and_back) {
-  std::atomic<int> counter = 0;
+  int counter = 0;  // Guarded by the lock alone.
+  std::atomic<int> counted = 0;
   std::atomic<int> inside = 0;
   std::atomic<bool> overlapped = false;
   constexpr std::size_t workers = 3;
-  constexpr int rounds = 40;
+  constexpr int moves_wanted = 4;
+  std::atomic<int> moves = 0;
+  std::atomic<bool> over = false;
   std::vector<std::thread> threads;
-  std::atomic<std::size_t> finished = 0;
   for (std::size_t worker = 0; worker < workers; ++worker)
     threads.emplace_back([&, worker] {
       // Its slot may be on its way in this moment. Then the first call connects.
@@ -278,30 +280,33 @@ TEST_ON_CLUSTER(test_a_counter_should_lose_nothing_while_its_slot_moves_there_an
       (void)client.connect(guided.config);
       Owner owner(client);
       ReentrantLock lock(owner, "k");
-      for (int round = 0; round < rounds; ++round) {
+      while (!over) {
         if (lock.acquire(30s) != Status::ok) continue;
         if (inside.fetch_add(1) != 0) overlapped = true;
         counter = counter + 1;
+        ++counted;
         inside.fetch_sub(1);
         (void)lock.release();
       }
-      ++finished;
     });
   const std::size_t home = cluster.master_of("k");
   const std::size_t away = cluster.other_than(home);
-  int moves = 0;
   std::string trouble;
-  while (finished != workers && trouble.empty()) try {
+  while (moves < moves_wanted && trouble.empty()) try {
+      const int before = counted;
       cluster.move_slot("k", moves % 2 == 0 ? away : home);
       ++moves;
+      // Each move has had its grants.
+      (void)comes([&] { return counted > before + 5; }, 30s);
     } catch (const std::exception& error) {
       trouble = error.what();
     }
+  over = true;
   for (std::thread& thread : threads) thread.join();
   TEST_ASSERT_EQUAL("", trouble);
   TEST_ASSERT_FALSE(overlapped.load());
-  TEST_ASSERT_EQUAL(int{workers} * rounds, counter.load());
-  TEST_ASSERT_TRUE(moves > 2);
+  TEST_ASSERT_EQUAL(counted.load(), counter);
+  TEST_ASSERT_TRUE(counter > 5 * moves_wanted);
 }
 
 // ---- Fail-overs --------------------------------------------------------------------------------------------------
