@@ -104,7 +104,6 @@ Status AsyncNode::prepare(const ClientConfig& config, Instant now) {
   wanted_ = true;
   connection_.configure(config);
   connection_.set_now(now);
-  subscriber_->configure(connection_.subscriber_settings());
   push_dialer_.start(config.connect_timeout, 1, false);
   return Status::ok;
 }
@@ -401,6 +400,7 @@ void AsyncNode::dial_push(bool judging) {
 }
 
 void AsyncNode::open_push() {
+  subscriber_->configure(connection_.subscriber_settings());  // Which channels the server has is known by now.
   push_place_ = connection_.dialer().place();
   bool connected = false;
   int descriptor = -1;

@@ -45,16 +45,12 @@ class PushLink {
       if (socket() >= 0 && !dialling()) receive();  // The end of an idle connection is noticed here.
       return;
     }
-    const SubscriberSettings settings = connection_.subscriber_settings();
-    if (push_.state_ == Subscription::State::absent) {
-      new (push_.place_) Subscription::Place(settings);
-    } else {
-      if (push_.state_ == Subscription::State::inherited)
-        subscriber().forget();
-      else
-        subscriber().handle_closed();
-      subscriber().configure(settings);
-    }
+    if (push_.state_ == Subscription::State::absent)
+      new (push_.place_) Subscription::Place({});
+    else if (push_.state_ == Subscription::State::inherited)
+      subscriber().forget();
+    else
+      subscriber().handle_closed();
     dialer().start(connection_.config().connect_timeout, 1, false);
     push_.state_ = Subscription::State::current;
   }
@@ -152,6 +148,8 @@ class PushLink {
         case DialAction::resolve: return;  // It goes where the client goes, and asks for no name.
         case DialAction::hang_up: push_.stream_.close(); break;
         case DialAction::dial: {
+          // Which channels the server has is known by now.
+          subscriber().configure(connection_.subscriber_settings());
           push_.where_ = connection_.dialer().place();
           bool connected = false;
           int socket = -1;
