@@ -186,7 +186,7 @@ Table table_of(const Logbook& book, const TableHead& head, WindowSize size, Inst
 
 std::string time_text(std::int64_t since_epoch) {
   const std::int64_t milliseconds = since_epoch / 1'000'000;
-  const std::time_t seconds = milliseconds / 1000;
+  const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
   std::tm parts{};
   (void)::gmtime_r(&seconds, &parts);
   char text[64];
