@@ -270,6 +270,25 @@ TEST(test_a_lost_connection_should_be_made_anew_to_the_server_of_before_first) {
   desk.prove();
 }
 
+TEST(test_the_node_that_led_to_the_server_should_be_asked_first_after_it) {
+  SlotDesk desk;
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.9:6380"));
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.prove();
+  // Also where the server of before has been the answer meanwhile.
+  desk.close();
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.prove();
+  desk.now = desk.now + 10s;
+  desk.close();
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+}
+
 TEST(test_an_attempt_that_has_failed_should_not_begin_at_the_server_of_before) {
   SlotDesk desk("10.0.0.1");
   desk.reach();

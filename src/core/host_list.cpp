@@ -77,6 +77,7 @@ std::uint64_t HostList::sum() const noexcept {
 
 const char* HostList::problem() const noexcept {
   const std::size_t hosts = count();
+  static_assert(cluster_hosts_max == sentinels_max, "the text names both");
   if (hosts == 0 || hosts > sentinels_max) return "it must name 1 to 9 hosts";
   for (std::size_t index = 0; index < hosts; ++index) {
     ByteView host;

@@ -97,7 +97,8 @@ Instant HostSearch::begin(Instant now) noexcept {
   silent_ = 0;
   left_ = count;
   hops_ = redirections_max;
-  next_ = listed_ < count ? listed_ : std::uint8_t{0};
+  if (listed_ < count) next_ = listed_;  // Where the server of before was asked, it is still known.
+  if (next_ >= count) next_ = 0;
   if (return_) listed_ = nobody;
   return now + node_->config().connect_timeout;
 }

@@ -22,10 +22,8 @@ redis-server --port 0 --unixsocket "$folder/socket" --dir "$folder" --save '' >"
 readonly server=$!
 trap 'kill "$server"; wait "$server" || true; rm -rf "$folder"' EXIT
 ask() { redis-cli -s "$folder/socket" "$@"; }
-for ((tries = 0; tries < 100; ++tries)); do
-  [[ $(ask ping 2>/dev/null) != PONG ]] || break
-  sleep 0.05
-done
+# It says when it listens. The reader of its log ends with it.
+grep -q -m 1 'eady to accept connections' < <(exec tail -n +1 -f --pid="$server" "$folder/log")
 ask eval "for index = 1, ARGV[1] / 2 do
   redis.call('SET', 'order/' .. index, string.format('%032x', index), 'PX', 3600000)
   redis.call('HSET', 'job/' .. index, string.format('%08x-0000-4000-8000-%012x:1', index, index), 1)

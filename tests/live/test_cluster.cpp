@@ -10,6 +10,7 @@
 
 #include "clients.hpp"
 #include "cluster_setup.hpp"
+#include "guided.hpp"
 #include "holdfast/cluster.hpp"
 #include "holdfast/proto/slot.hpp"
 
@@ -20,22 +21,7 @@ static void tearDown() {}
 
 namespace {
 
-// A cluster and what connects by it.
-struct Guided {
-  explicit Guided(const std::string& url) {
-    config.topology = &cluster;
-    const char* reason = nullptr;
-    const Status status = holdfast::parse_url(ByteView(url), config, &reason);
-    TEST_MESSAGE((reason == nullptr ? "" : reason));
-    TEST_ASSERT_EQUAL(Status::ok, status);
-    config.request_timeout = 5s;
-    config.connect_timeout = 5s;
-  }
-  Cluster cluster;
-  ClientConfig config;
-};
-
-std::string text_of(Client& client) { return std::string(client.error_text().string_view()); }
+using Guided = GuidedBy<Cluster>;
 
 // Connected by these hosts.
 struct Member {

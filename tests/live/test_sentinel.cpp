@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "clients.hpp"
+#include "guided.hpp"
 #include "holdfast/sentinels.hpp"
 #include "sentinel_setup.hpp"
 
@@ -22,22 +23,7 @@ static void tearDown() {}
 
 namespace {
 
-// Sentinels and what connects by them.
-struct Guided {
-  explicit Guided(const std::string& url) {
-    config.topology = &sentinels;
-    const char* reason = nullptr;
-    const Status status = holdfast::parse_url(ByteView(url), config, &reason);
-    TEST_MESSAGE((reason == nullptr ? "" : reason));
-    TEST_ASSERT_EQUAL(Status::ok, status);
-    config.request_timeout = 5s;
-    config.connect_timeout = 5s;
-  }
-  Sentinels sentinels;
-  ClientConfig config;
-};
-
-std::string text_of(Client& client) { return std::string(client.error_text().string_view()); }
+using Guided = GuidedBy<Sentinels>;
 
 // A listener that answers each connection with these bytes; with none it stays silent.
 class FakeSentinel {
