@@ -11,7 +11,6 @@
 #include "holdfast/lingering.hpp"
 #include "holdfast/lock_set.hpp"
 #include "holdfast/lockable.hpp"
-#include "holdfast/mixed_lock_set.hpp"
 #include "holdfast/multi_lock.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/read_write_lock.hpp"

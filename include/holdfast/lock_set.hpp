@@ -11,9 +11,13 @@
 // one node with locks on single names of it, they may still block each other, until the deadline.
 //
 // It is no quorum: each lock is held on its own node, and held() wants them all. Locks on quorums may stand beside others in a
-// MixedLockSet (mixed_lock_set.hpp). Thread rule: a set, its locks and their
-// clients are used together, by one thread at a time; held(), valid_until() and remaining() may be called from any thread.
-// No heap.
+// MixedLockSet. In its order a Redlock has its place by the addresses of its nodes, the least of them first.
+//
+//     AnyLock locks[] = {&stock, &orders};      // a Mutex and a RedlockMutex<3>
+//     MixedLockSet set(locks, 2);
+//
+// Thread rule: a set, its locks and their clients are used together, by one thread at a time; held(), valid_until() and
+// remaining() may be called from any thread. No heap.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +26,8 @@
 #include "holdfast/detail/blocking_lock.hpp"
 
 namespace holdfast {
+
+class QuorumLock;
 
 // What sets of all locks have in common. Use LockSet or MixedLockSet.
 class LockSetBase {
@@ -135,5 +141,45 @@ class LockSet : public LockSetBase {
   BlockingLock** locks_;
 };
 static_assert(sizeof(LockSet) <= 144, "promised: a set of locks without its locks");
+
+// A lock on one server, or on a quorum: a pointer. Its calls are the lock's.
+class AnyLock {
+ public:
+  AnyLock(BlockingLock* lock) noexcept : one_(lock) {}
+  AnyLock(QuorumLock* lock) noexcept : many_(lock) {}
+
+  [[nodiscard]] BlockingLock* one() const noexcept { return one_; }  // nullptr: it is on a quorum.
+  [[nodiscard]] QuorumLock* many() const noexcept { return many_; }  // nullptr: it is on one server.
+
+  [[nodiscard]] Status configuration() const noexcept;
+  [[nodiscard]] Status acquire(Duration wait) const noexcept;
+  [[nodiscard]] Status renew() const noexcept;
+  [[nodiscard]] Status release() const noexcept;
+  Status post_release() const noexcept;
+  [[nodiscard]] Instant valid_until() const noexcept;
+  [[nodiscard]] Instant renewal_due() const noexcept;
+  const AnyLock* operator->() const noexcept { return this; }
+
+ private:
+  BlockingLock* one_ = nullptr;
+  QuorumLock* many_ = nullptr;
+};
+
+class MixedLockSet : public LockSetBase {
+ public:
+  // As LockSet's. Two locks of which the second could not have a majority besides the first are refused, too.
+  MixedLockSet(AnyLock* locks, std::size_t count) noexcept
+      : LockSetBase(table_of<AnyLock, find>, locks, count), locks_(locks) {}
+
+  // The lock that the last acquire() failed at; nullptr after a grant.
+  [[nodiscard]] const AnyLock* blocker() const noexcept {
+    return blocking_place() == LockSetTask::no_place ? nullptr : &locks_[blocking_place()];
+  }
+
+ private:
+  static void find(const AnyLock& lock, LockPlace& found) noexcept;
+
+  AnyLock* locks_;
+};
 
 }  // namespace holdfast

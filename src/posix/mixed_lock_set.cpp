@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/mixed_lock_set.hpp"
+#include "holdfast/detail/quorum_lock.hpp"
+#include "holdfast/lock_set.hpp"
 
 namespace holdfast {
+
+Status AnyLock::configuration() const noexcept {
+  return one_ != nullptr ? one_->configuration() : many_->configuration();
+}
+Status AnyLock::acquire(Duration wait) const noexcept {
+  return one_ != nullptr ? one_->acquire(wait) : many_->acquire(wait);
+}
+Status AnyLock::renew() const noexcept { return one_ != nullptr ? one_->renew() : many_->renew(); }
+Status AnyLock::release() const noexcept { return one_ != nullptr ? one_->release() : many_->release(); }
+Status AnyLock::post_release() const noexcept { return one_ != nullptr ? one_->post_release() : many_->post_release(); }
+Instant AnyLock::valid_until() const noexcept { return one_ != nullptr ? one_->valid_until() : many_->valid_until(); }
+Instant AnyLock::renewal_due() const noexcept { return one_ != nullptr ? one_->renewal_due() : many_->renewal_due(); }
 
 void MixedLockSet::find(const AnyLock& lock, LockPlace& found) noexcept {
   if (lock.one() != nullptr) return locate(lock.one(), found);
