@@ -11,6 +11,7 @@
 
 #include "patience.hpp"
 #include "redis_server.hpp"
+#include "replica_setup.hpp"
 
 // One sentinel. Its configuration is a file, which it writes to. It fails over when it is told to: on a machine that stands still for
 // a moment none does so by itself.
@@ -76,18 +77,9 @@ class SentinelServer {
   pid_t pid_ = -1;
 };
 
-// Sentinels take their time.
-template <class Condition>
-void await(Condition&& condition) {
-  if (!comes(condition, std::chrono::seconds(30))) throw std::runtime_error("it did not come about within 30 seconds");
-}
-
-class SentinelSetup {
+class SentinelSetup : public ReplicaSetup {
  public:
-  explicit SentinelSetup(const std::string& binary) {
-    start_server(binary, {});
-    for (int replica = 0; replica < 2; ++replica)
-      start_server(binary, {"--replicaof", "127.0.0.1 " + std::to_string(servers[0]->port())});
+  explicit SentinelSetup(const std::string& binary) : ReplicaSetup(binary) {
     for (int sentinel = 0; sentinel < 3; ++sentinel)
       sentinels.push_back(std::make_unique<SentinelServer>(binary, servers[0]->port()));
     // A sentinel that knows no replica yet cannot fail over.
@@ -133,13 +125,8 @@ class SentinelSetup {
     return role.substr(0, role.find(' '));
   }
   // Each replica has what the master has.
-  void await_replicas() const {
-    RawConnection connection(master().socket_path());
-    (void)connection.command("SET holdfast:barrier 1");  // WAIT speaks of what its own connection has written.
-    await([&] { return connection.command("WAIT 2 100") == "2"; });
-  }
+  void await_replicas() const { await_replicas_of(master()); }
 
-  std::vector<std::unique_ptr<RedisServer>> servers;
   std::vector<std::unique_ptr<SentinelServer>> sentinels;
 
  private:
@@ -147,9 +134,5 @@ class SentinelSetup {
     int count = 0;
     for (std::size_t at = 0; (at = text.find(wanted, at)) != std::string::npos; ++at) ++count;
     return count;
-  }
-  void start_server(const std::string& binary, std::vector<std::string> settings) {
-    settings.insert(settings.end(), {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"});
-    servers.push_back(std::make_unique<RedisServer>(binary, std::move(settings)));
   }
 };

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// A master and its replicas for one test, on ports of their own. They go with their object.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "patience.hpp"
+#include "redis_server.hpp"
+
+// Servers take their time to get to know each other.
+template <class Condition>
+void await(Condition&& condition) {
+  if (!comes(condition, std::chrono::seconds(30))) throw std::runtime_error("it did not come about within 30 seconds");
+}
+
+class ReplicaSetup {
+ public:
+  explicit ReplicaSetup(const std::string& binary, int replicas = 2) {
+    start_server(binary, {});
+    for (int replica = 0; replica < replicas; ++replica)
+      start_server(binary, {"--replicaof", "127.0.0.1 " + std::to_string(servers[0]->port())});
+    await([&] { return servers[0]->command("WAIT " + std::to_string(replicas) + " 100") == std::to_string(replicas); });
+  }
+  // Each replica has what this master has.
+  void await_replicas_of(const RedisServer& master) const {
+    RawConnection connection(master.socket_path());
+    (void)connection.command("SET holdfast:barrier 1");  // WAIT speaks of what its own connection has written.
+    const std::string replicas = std::to_string(servers.size() - 1);
+    await([&] { return connection.command("WAIT " + replicas + " 100") == replicas; });
+  }
+
+  std::vector<std::unique_ptr<RedisServer>> servers;  // The master first.
+
+ private:
+  void start_server(const std::string& binary, std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"});
+    servers.push_back(std::make_unique<RedisServer>(binary, std::move(settings)));
+  }
+};
