@@ -54,21 +54,21 @@ constexpr Status failures[] = {
 // Of one node, and of several.
 constexpr TaskSettings settings_of[] = {
     {.request_timeout = 1s},
-    {.request_timeout = 1s, .spread = WaitSpread::whole, .room_timeout = 20ms, .one_node = false},
+    {.request_timeout = 1s, .room_timeout = 20ms, .one_node = false, .spread = WaitSpread::whole},
     {.request_timeout = 1ms, .connect_timeout = 50ms, .max_poll = 10ms},
     {.request_timeout = 1ms,
      .connect_timeout = 1ms,
-     .spread = WaitSpread::whole,
      .room_timeout = 5ms,
-     .one_node = false},
+     .one_node = false,
+     .spread = WaitSpread::whole},
     {.request_timeout = 50ms, .connect_timeout = 2s},
     {.request_timeout = 500ms,
      .connect_timeout = 2s,
      .unknown_poll = 1s,
-     .spread = WaitSpread::whole,
-     .one_node = false},
-    {.request_timeout = 10s, .max_poll = 1h, .unknown_poll = 1s},
-    {.request_timeout = 1s, .room_timeout = 20ms},
+     .one_node = false,
+     .spread = WaitSpread::whole},
+    {.request_timeout = 10s, .max_poll = 1h, .unknown_poll = 1s, .acks_wait = 200ms},
+    {.request_timeout = 1s, .room_timeout = 20ms, .acks_wait = 30ms},
     {.request_timeout = 100ms, .connect_timeout = 10ms, .spread = WaitSpread::whole},
     {.request_timeout = 1s, .connect_timeout = 3ms, .room_timeout = 1ms, .one_node = false},
 };
@@ -133,7 +133,7 @@ class Driver {
       case 'u': own_deadline_ = n % 2 != 0; break;
       case 'G': given_up_finds_ = n; break;
       case 'j':
-        if (task_.stage() != TaskStage::answer) facts_.answer = outcome_of(n);
+        if (task_.stage() != TaskStage::answer && !replicas_) facts_.answer = outcome_of(n);
         break;
       case 'd': compensate(n % 2 != 0); break;
       case 'l': listen(n % 2 != 0); break;
@@ -170,7 +170,7 @@ class Driver {
     settings_ = settings_of[chosen_];
     deadline_ = end_ = facts_.now + time;
     facts_.cancelled = facts_.waiting = facts_.released = false;
-    outstanding_ = granted_ = kept_ = let_go_ = compensated_ = false;
+    outstanding_ = granted_ = kept_ = let_go_ = compensated_ = replicas_ = facts_.unconfirmed = false;
     asks_ = 0;
     heard_ = Status::ok;
     may_be_ = 0;
@@ -183,7 +183,7 @@ class Driver {
     const Status before = task_.status();
     task_.abandon(status);
     HOLDFAST_THEOREM(task_.over() && task_.status() == (was ? status : before), trace_);
-    outstanding_ = facts_.waiting = facts_.cancelled = false;
+    outstanding_ = facts_.waiting = facts_.cancelled = replicas_ = false;
     asleep_ = Instant::max();
   }
 
@@ -220,7 +220,7 @@ class Driver {
     if (!outstanding_) return;
     outstanding_ = false;
     note(status);
-    granted_ = status == Status::ok && task_.call() == Call::acquire;
+    if (!replicas_) granted_ = status == Status::ok && task_.call() == Call::acquire;
   }
   void note(Status status) {
     heard_ = status;
@@ -248,8 +248,8 @@ class Driver {
     // What had not left is asked once more.
     const bool asked = (stage == TaskStage::asking || stage == TaskStage::answer) && !outstanding_;
     const bool waits = call == Call::acquire || call == Call::renew;
-    if (asked && waits && asks_ == 1 && heard_ == Status::not_connected && settings().one_node && !facts_.cancelled &&
-        facts_.link == Link::ready && facts_.room)
+    if (asked && waits && asks_ == 1 && !replicas_ && heard_ == Status::not_connected && settings().one_node &&
+        !facts_.cancelled && facts_.link == Link::ready && facts_.room)
       HOLDFAST_THEOREM(act == TaskAct::ask, trace_);
     // An answer that came with the cancel stays one.
     const bool answered = stage == TaskStage::answer && !facts_.waiting && facts_.cancelled;
@@ -269,6 +269,7 @@ class Driver {
         return true;
       case TaskAct::ask: ask(); return true;
       case TaskAct::listen: plan(stage); return true;
+      case TaskAct::confirm: ask_replicas(); return true;
       case TaskAct::keep: keep(); return true;
       case TaskAct::give_up: give_up(); return true;
       case TaskAct::let_go: let_go(call); return true;
@@ -325,6 +326,7 @@ class Driver {
       case TaskStage::idle:
       case TaskStage::attempt:
       case TaskStage::asking: break;  // There is nothing to sleep for.
+      case TaskStage::confirm: return confirm_by_;
       case TaskStage::compensation: return deadline_;
     }
     return {};
@@ -381,6 +383,7 @@ class Driver {
       hold(Duration::zero());
     }
     outstanding_ = facts_.waiting = true;
+    facts_.unconfirmed = task_.confirms();
     answered_by_ = own_deadline_ ? Instant::max() : deadline;
     until_ = own_deadline_ ? deadline : Instant::max();
     if (answers_at_once_) answer(at_once_);
@@ -407,8 +410,18 @@ class Driver {
     task_.bound_floor();
     floor_ = earlier(floor_, later(deadline_, attempt_at_ + retry_delay_min));
   }
+  void ask_replicas() {
+    HOLDFAST_THEOREM(granted_ && !replicas_ && facts_.unconfirmed, trace_);
+    hold(30s);  // It was granted just now.
+    outstanding_ = facts_.waiting = replicas_ = true;
+    facts_.unconfirmed = false;
+    answered_by_ = Instant::max();
+    confirm_by_ = facts_.now + settings().acks_wait;
+  }
   void keep() {
-    HOLDFAST_THEOREM(granted_ && !kept_ && !facts_.kept, trace_);
+    HOLDFAST_THEOREM(granted_ && !kept_ && !facts_.kept && !facts_.unconfirmed, trace_);
+    HOLDFAST_THEOREM(!replicas_ || heard_ == Status::ok, trace_);
+    replicas_ = false;
     kept_ = keeping_ == Status::ok;
     if (!kept_) {
       granted_ = false;
@@ -423,11 +436,21 @@ class Driver {
     answer(given_up_finds_ % 10 == 0 ? task_.why_given_up() : outcome_of(given_up_finds_ % 10 - 1));
   }
   void let_go(Call call) {
+    if (replicas_) return let_go_unconfirmed();
     HOLDFAST_THEOREM(!let_go_ && facts_.cancelled, trace_);
     HOLDFAST_THEOREM(call == Call::acquire ? granted_ : call == Call::release && asks_ == 0, trace_);
     let_go_ = true;
     granted_ = false;
     end(call);  // The next step says so.
+  }
+  // The call goes on.
+  void let_go_unconfirmed() {
+    const bool late = !facts_.held || (outstanding_ && facts_.now >= asleep_);
+    HOLDFAST_THEOREM(granted_ && (facts_.cancelled || late || (!outstanding_ && heard_ != Status::ok)), trace_);
+    note(facts_.cancelled ? Status::cancelled : late ? Status::timed_out : heard_);
+    granted_ = replicas_ = outstanding_ = facts_.waiting = false;
+    asks_ = 2;  // It is not asked once more.
+    hold(Duration::zero());
   }
   void end(Call call) {
     const Status status = task_.status();
@@ -437,13 +460,14 @@ class Driver {
     if (call == Call::acquire) {
       HOLDFAST_THEOREM(granted_ == (status == Status::ok), trace_);
       HOLDFAST_THEOREM(!granted_ || kept_ || facts_.kept, trace_);
+      HOLDFAST_THEOREM(!granted_ || !facts_.unconfirmed, trace_);
       const bool waited_out = facts_.now + timeout_min > deadline_ || facts_.now == Instant::max();
       HOLDFAST_THEOREM(waited_out || facts_.link == Link::gone || !worth_waiting(status), trace_);
     } else {
       HOLDFAST_THEOREM(status != Status::ok || heard_ == Status::ok || compensated_, trace_);
     }
     if (call == Call::release) HOLDFAST_THEOREM(asks_ + (let_go_ ? 1 : 0) == 1, trace_);
-    outstanding_ = facts_.waiting = facts_.cancelled = granted_ = false;
+    outstanding_ = facts_.waiting = facts_.cancelled = granted_ = replicas_ = false;
     asleep_ = Instant::max();
   }
 
@@ -490,6 +514,8 @@ class Driver {
   Instant end_;
   int asks_ = 0;  // Of the present attempt.
   bool granted_ = false;
+  bool replicas_ = false;  // They are asked, or have answered just now.
+  Instant confirm_by_;
   bool kept_ = false;
   bool let_go_ = false;
   bool compensated_ = false;  // With the key still there.

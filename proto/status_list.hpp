@@ -90,8 +90,8 @@
         "The key holds no lock of this kind.",\
         "Use another key, or the other program's kind.") \
   ENTRY(too_few_replicas,\
-        "The server has too few replicas to write.",\
-        "Check min-replicas-to-write.") \
+        "Too few replicas: the server may not write, or they have not confirmed the grant in time.",\
+        "Check the replicas, min-replicas-to-write, and how many acks are asked for.") \
   ENTRY(stale_replica,\
         "The replica has lost its master.",\
         "Connect to the master.") \

@@ -433,6 +433,111 @@ TEST(test_who_is_woken_in_vain_again_and_again_should_spread_its_tries) {
   TEST_ASSERT_EQUAL(retry_delay_min + vain_delay_max * middle / UINT16_MAX, last);
 }
 
+// ---- Replicas ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr TaskSettings acked = {.request_timeout = 1s, .max_poll = 10s, .acks_wait = 200ms};
+
+struct AckDesk : Desk {
+  explicit AckDesk(Duration wait = 0s) {
+    facts.unconfirmed = true;
+    task.begin_acquire(start, start + wait, start + wait + 1s, acked);
+    answer(Status::ok);
+    hold();
+    TEST_ASSERT_EQUAL(TaskAct::confirm, step());
+    TEST_ASSERT_TRUE(task.confirms());
+    facts.unconfirmed = false;
+    facts.waiting = true;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, step());
+  }
+  void confirm(Status status) {
+    facts.waiting = false;
+    facts.answer = status;
+  }
+};
+
+}  // namespace
+
+TEST(test_a_grant_should_be_kept_once_replicas_have_confirmed_it) {
+  AckDesk desk;
+  TEST_ASSERT_EQUAL(start + 200ms, desk.timeout());
+  desk.confirm(Status::ok);
+  TEST_ASSERT_EQUAL(TaskAct::keep, desk.step());
+  TEST_ASSERT_FALSE(desk.task.confirms());
+  desk.task.handle_kept(Status::ok);
+  desk.expect_over(Status::ok);
+}
+
+TEST(test_a_grant_that_replicas_do_not_confirm_should_be_let_go_of) {
+  for (const Status status : {Status::too_few_replicas, Status::no_permission, Status::lock_lost}) {
+    AckDesk desk;
+    desk.confirm(status);
+    TEST_ASSERT_EQUAL(TaskAct::let_go, desk.step());
+    desk.facts.answer = Status::ok;
+    desk.expect_over(status);
+  }
+}
+
+TEST(test_an_acquire_that_waits_should_try_again_for_replicas) {
+  AckDesk desk(5s);
+  desk.confirm(Status::too_few_replicas);
+  TEST_ASSERT_EQUAL(TaskAct::let_go, desk.step());
+  desk.plan();
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  desk.facts.now = desk.timeout();
+  desk.facts.unconfirmed = true;
+  desk.answer(Status::ok);
+  TEST_ASSERT_EQUAL(TaskAct::confirm, desk.step());
+  desk.facts.unconfirmed = false;
+  desk.confirm(Status::ok);
+  TEST_ASSERT_EQUAL(TaskAct::keep, desk.step());
+
+  AckDesk refused(5s);
+  refused.confirm(Status::no_permission);
+  TEST_ASSERT_EQUAL(TaskAct::let_go, refused.step());
+  refused.expect_over(Status::no_permission);
+}
+
+TEST(test_replicas_should_be_waited_for_no_longer_than_half_of_what_is_left) {
+  AckDesk late;
+  late.pass(200ms);
+  TEST_ASSERT_EQUAL(TaskAct::let_go, late.step());
+  late.expect_over(Status::timed_out);
+
+  Desk brief;
+  brief.facts.unconfirmed = true;
+  brief.task.begin_acquire(start, start, start + 1s, acked);
+  brief.answer(Status::ok);
+  brief.facts.held = true;
+  brief.facts.valid_until = start + 100ms;
+  TEST_ASSERT_EQUAL(TaskAct::confirm, brief.step());
+  brief.facts.waiting = true;
+  TEST_ASSERT_EQUAL(TaskAct::sleep, brief.step());
+  TEST_ASSERT_EQUAL(start + 50ms, brief.timeout());
+}
+
+TEST(test_a_hold_that_is_over_should_not_be_confirmed_any_more) {
+  AckDesk desk;
+  desk.confirm(Status::ok);
+  desk.facts.held = false;
+  TEST_ASSERT_EQUAL(TaskAct::let_go, desk.step());
+  desk.expect_over(Status::timed_out);
+}
+
+TEST(test_a_cancel_should_end_the_wait_for_replicas) {
+  AckDesk waiting(5s);
+  waiting.facts.cancelled = true;
+  TEST_ASSERT_EQUAL(TaskAct::let_go, waiting.step());
+  waiting.expect_over(Status::cancelled);
+
+  AckDesk confirmed;
+  confirmed.confirm(Status::ok);
+  confirmed.facts.cancelled = true;
+  TEST_ASSERT_EQUAL(TaskAct::let_go, confirmed.step());
+  confirmed.expect_over(Status::cancelled);
+}
+
 TEST(test_every_call_should_end_whatever_is_seen) {
   for (unsigned seed = 1; seed <= 20'000; ++seed) {
     std::mt19937 random(seed);
@@ -442,7 +547,8 @@ TEST(test_every_call_should_end_whatever_is_seen) {
     facts.now = start;
     TaskSettings drawn = settings;
     if (chance(2))
-      drawn = {.connect_timeout = 50ms, .spread = WaitSpread::whole, .room_timeout = 20ms, .one_node = false};
+      drawn = {.connect_timeout = 50ms, .room_timeout = 20ms, .one_node = false, .spread = WaitSpread::whole};
+    if (chance(2)) drawn.acks_wait = 30ms;
     const auto call = static_cast<Call>(1 + random() % 4);
     if (call == Call::acquire)
       task.begin_acquire(start, start + Duration(random() % 3'000'000'000), start + 4s, drawn);
@@ -460,6 +566,7 @@ TEST(test_every_call_should_end_whatever_is_seen) {
       facts.listening = facts.confirmed != 0;
       facts.released = chance(2);
       facts.kept = chance(2);
+      facts.unconfirmed = task.confirms() && chance(2);
       facts.cancelled = facts.cancelled || chance(200);
       facts.valid_until = start + 2s;
       facts.answer = static_cast<Status>(random() % status_count);

@@ -229,6 +229,7 @@ void LockService::step() {
         if (ear_ != nullptr && life.busy() && machine().kind().announcement != nullptr) ear_->listen(machine(), now_);
         task_->plan(now_, confirmed(), RandomSource::number());
         break;
+      case TaskAct::confirm: break;  // Of one node whose replicas are counted.
       case TaskAct::keep: life.handle_kept(Status::ok); break;
       case TaskAct::give_up:
         receive();

@@ -21,6 +21,7 @@
 #include "holdfast/core/lock_task.hpp"
 #include "holdfast/core/session.hpp"
 #include "holdfast/core/socket_address.hpp"
+#include "holdfast/detail/acker.hpp"
 #include "holdfast/detail/cancel_signal.hpp"
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/keeper.hpp"
@@ -51,6 +52,7 @@ struct CallState {
   NodeTask* task_ = nullptr;            // A lock's call in progress,
   Ear* ear_ = nullptr;                  // and who hears of releases for it.
   Lingerer* lingerer_ = nullptr;
+  Acker* acker_ = nullptr;
   Instant tending_since_;  // The renewals that were due then are waited for; the epoch: none.
   CancelSignal cancel_;
   bool query_waiting_ = false;
@@ -60,7 +62,7 @@ struct CallState {
   std::uint32_t spin_pause_next_ = 0;  // Doubles with each miss.
 };
 
-class ClientBase : private CallState, private Connection {
+class ClientBase : private CallState, private Connection, private NameQuestion {
  public:
   struct Storage {
     Node::Storage node;
@@ -135,6 +137,7 @@ class ClientBase : private CallState, private Connection {
   [[nodiscard]] Connection& connection() noexcept { return *this; }
 
  private:
+  friend class Acks;
   friend class HoldRecord;
   friend class Lingering;
   friend class PushEar;
@@ -146,11 +149,7 @@ class ClientBase : private CallState, private Connection {
   friend Status force_release(ClientBase& client, Key key, bool& released) noexcept;
 
   // Asks libc for a name, and waits for it.
-  struct LookUp : NameQuestion {
-    explicit LookUp(ClientBase& asker) noexcept : NameQuestion{ask}, client(&asker) {}
-    static bool ask(NameQuestion& self, const char* host, std::uint16_t port) noexcept;
-    ClientBase* client;
-  };
+  static bool look_up_name(NameQuestion& self, const char* host, std::uint16_t port) noexcept;
 
   // Before every call of a lock.
   [[nodiscard]] Status begin() noexcept;
@@ -226,14 +225,13 @@ class ClientBase : private CallState, private Connection {
   // All requests of an inquiry that was begun with this status.
   [[nodiscard]] Status inquire(Inquiry& inquiry, Status begun) noexcept;
 
-  std::uint32_t records_ = 0;               // All holds that there are.
-  Keeper::Attachment attachment_ = {this};  // To keeper_.
+  std::uint32_t records_ = 0;  // All holds that there are.
   Status query_outcome_ = Status::ok;
+  Keeper::Attachment attachment_ = {this};  // To keeper_.
   Decode query_decode_ = nullptr;
   void* query_out_ = nullptr;
   TaskSettings settings_;  // Of every call.
   ConfigProblem problem_;
-  LookUp look_up_{*this};
   Subscription push_;
 };
 

@@ -71,6 +71,10 @@ struct ClientConfigOf {
   Text<password_size_max> password{};                   // Empty: no AUTH.
   Text<client_name_size_max> client_name = "holdfast";  // For CLIENT LIST; no spaces. Empty: none.
   int database = 0;                                     // [0, database_max]
+  // A grant counts only when so many replicas have confirmed it; 0: when the server has. They are asked for acks_timeout, over a
+  // connection for that alone: a blocking client needs an Acks object for it (acks.hpp). A grant that too few have confirmed is
+  // released again, and told as too_few_replicas. proto/topology.md says what that does and does not buy.
+  std::uint8_t acks = 0;  // [0, acks_max]
 
   // Each in [timeout_min, timeout_max].
   Duration connect_timeout = connect_timeout_default;  // Over all addresses, the handshake included.
@@ -84,6 +88,9 @@ struct ClientConfigOf {
   // Who waits by push sleeps so long at most before it asks again, and a subscription that was silent for so long is asked
   // whether it is alive. In [poll_min, poll_max].
   Duration max_poll = max_poll_default;
+
+  // Below stall_timeout, where there are acks. A part of a millisecond does not count.
+  Duration acks_timeout = acks_timeout_default;
 
   bool native_delete = true;  // Releases by the server's own compare-and-delete where it has one.
 };

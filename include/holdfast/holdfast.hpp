@@ -3,6 +3,7 @@
 // All of the blocking client.
 #pragma once
 
+#include "holdfast/acks.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/cluster.hpp"
 #include "holdfast/fair_lock.hpp"

@@ -204,6 +204,13 @@ inline constexpr std::size_t lingering_max = waiters_max - 1;
 // Timers stand still in suspend while leases run on: no sleep is longer than this.
 inline constexpr Duration sleep_max = 1s;
 
+// ---- Replicas ---------------------------------------------------------------------------------------------------
+
+// How many may be asked to confirm a grant: more than anybody has, and each costs the master a stream.
+inline constexpr std::uint8_t acks_max = 15;
+// Far longer than a replica that is well needs, on any continent.
+inline constexpr Duration acks_timeout_default = 500ms;
+
 // ---- Addresses --------------------------------------------------------------------------------------------------
 
 inline constexpr std::size_t host_size_max = 255;         // RFC 1035.

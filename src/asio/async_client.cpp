@@ -65,7 +65,7 @@ AsyncClientCore::AsyncClientCore(executor_type executor, const AsyncLimits& limi
       heap_(new std::uint32_t[limits.kept == 0 ? 1 : limits.kept]),
       schedule_({may_renew, renewed}, {places_.get(), heap_.get(), limits.kept}, request_timeout_default) {}
 
-AsyncClientCore::~AsyncClientCore() { node_.close(); }
+AsyncClientCore::~AsyncClientCore() { close_nodes(); }
 
 Status AsyncClientCore::read_url(ByteView url, ClientConfig& config) {
   const char* reason = nullptr;
@@ -81,15 +81,31 @@ void AsyncClientCore::start_connect(const ClientConfig& config, Completion& comp
   if (status == Status::ok && now == Instant::max()) status = Status::system_error;  // The clock cannot be read.
   if (status == Status::ok) {
     problem_ = {};
-    status = node_.prepare(config, now);
+    status = prepare(config, now);
     problem_ = node_.problem();
     if (status != Status::ok) node_down(node_);  // Who waits for the connection waits in vain.
   }
   if (status != Status::ok) return complete(completion, status);
   schedule_.set_request_timeout(config.request_timeout);
-  settings_ = {.request_timeout = config.request_timeout, .max_poll = config.max_poll};
+  settings_ = {
+      .request_timeout = config.request_timeout, .max_poll = config.max_poll, .acks_wait = acks_wait_of(config)};
   connect_ = &completion;
   schedule_turn();
+}
+
+Status AsyncClientCore::prepare(const ClientConfig& config, Instant now) {
+  if (const Status status = node_.prepare(config, now); status != Status::ok) return status;
+  if (config.acks == 0) {
+    if (ack_node_ != nullptr) ack_node_->close();
+    return Status::ok;
+  }
+  if (ack_node_ == nullptr) ack_node_.reset(new AsyncNode(*this, *this, {.requests = requests_min}));
+  return ack_node_->prepare(config, now);
+}
+
+void AsyncClientCore::close_nodes() {
+  node_.close();
+  if (ack_node_ != nullptr) ack_node_->close();
 }
 
 void AsyncClientCore::tell_connect(Status status) {
@@ -117,7 +133,7 @@ void AsyncClientCore::work_close() {
   Completion& completion = *close_;
   close_ = nullptr;
   sleep(*this, Instant::max());
-  node_.close();
+  close_nodes();
   disarm_timer();
   complete(completion, free ? Status::ok : Status::timed_out);
 }
@@ -127,7 +143,7 @@ void AsyncClientCore::wake(Instant) {
   if (close_ == nullptr) return;
   Completion& completion = *close_;
   close_ = nullptr;
-  node_.close();
+  close_nodes();
   disarm_timer();
   complete(completion, Status::timed_out);
 }
@@ -159,7 +175,7 @@ void AsyncClientCore::close() {
   (void)begin();
   cancel_all();
   end_idle();
-  node_.close();
+  close_nodes();
   tell_connect(Status::cancelled);
   disarm_timer();
   schedule_turn();
@@ -173,7 +189,7 @@ void AsyncClientCore::shut_down() {
   for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
     while (lock->post_release_now() == Status::ok || (lock->owes() && lock->pay())) {}
   node_.transmit();
-  node_.close();
+  close_nodes();
   tell_connect(Status::cancelled);
   sleep(*this, Instant::max());
   stop();
@@ -182,12 +198,18 @@ void AsyncClientCore::shut_down() {
 // ---- What the node says ------------------------------------------------------------------------------------------
 
 void AsyncClientCore::node_reply(AsyncNode& node, const Reply& reply) {
+  if (is_for_acks(node)) {
+    if (!acks_.handle_reply(reply, node.config()))
+      node.fail(Status::protocol_error, "a reply of another shape than asked for");
+    return;
+  }
   if (reply.tag.requester != &schedule_) return static_cast<AsyncRecord*>(reply.tag.requester)->handle_reply(reply);
   if (!schedule_.handle_reply(reply, now()))
     node.fail(Status::protocol_error, "a reply of another shape than asked for");
 }
 
-void AsyncClientCore::node_ready(AsyncNode&) {
+void AsyncClientCore::node_ready(AsyncNode& node) {
+  if (is_for_acks(node)) return;
   tell_connect(Status::ok);
   LinkedPlace<AsyncRecord> waiting;
   waiting.take_all(await_connection_);
@@ -199,6 +221,7 @@ void AsyncClientCore::node_ready(AsyncNode&) {
 
 // Everybody who waits for the connection is told what has become of it, and decides.
 void AsyncClientCore::node_down(AsyncNode& node) {
+  if (is_for_acks(node)) return;
   if (!node.connecting()) tell_connect(node.failure());
   LinkedPlace<AsyncRecord> waiting;
   waiting.take_all(await_connection_);
@@ -218,9 +241,18 @@ void AsyncClientCore::work() {
     take_renewal_events();
     renew_due();
   }
+  if (ack_node_ != nullptr) work_acks();
   while (void* const heard = node_.next_heard()) static_cast<AsyncRecord*>(heard)->hear();
   work_close();
   node_.transmit();
+}
+
+// Who is answered may ask anew.
+void AsyncClientCore::work_acks() {
+  ack_node_->work();
+  acks_.work(ack_node_->node(), now());
+  ack_node_->transmit();
+  while (NodeTask* const told = acks_.poll_told()) static_cast<AsyncRecord*>(told->requester())->proceed();
 }
 
 void AsyncClientCore::serve_room() {
@@ -256,11 +288,13 @@ void AsyncClientCore::take_renewal_events() {
 }
 
 Instant AsyncClientCore::next_timeout() const noexcept {
-  return earlier(node_.next_timeout(), schedule_.poll_timeout());
+  const Instant next = earlier(node_.next_timeout(), schedule_.poll_timeout());
+  return ack_node_ == nullptr ? next : earlier(next, ack_node_->next_timeout());
 }
 
 void AsyncClientCore::judge_time() {
   node_.judge_time();
+  if (ack_node_ != nullptr) ack_node_->judge_time();
   schedule_.handle_timeout(now());
 }
 

@@ -10,6 +10,7 @@
 #include "async_node.hpp"
 #include "holdfast/asio/async_client.hpp"
 #include "holdfast/asio/async_record.hpp"
+#include "holdfast/core/ack_lane.hpp"
 #include "holdfast/core/renewal_schedule.hpp"
 
 namespace holdfast {
@@ -43,6 +44,13 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   // Who comes first waits longest.
   [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
 
+  // Whether replicas have a grant. Its owner is the record, which is told by proceed().
+  void confirm(AckRequest& request) noexcept {
+    acks_.enter(request);
+    schedule_turn();
+  }
+  void stop_confirming(AckRequest& request) noexcept { acks_.leave(request); }
+
   [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) { return schedule_.enter(hold, now()); }
   // What the lock's own requests have made of a hold that is kept.
   void confirm(RenewalSchedule::Place& place, const KeptHold& hold) noexcept { schedule_.update(place, hold, now()); }
@@ -57,12 +65,22 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void node_ready(AsyncNode& node) override;
   void node_down(AsyncNode& node) override;
   void work() override;
-  void await() override { node_.receive(); }
-  void set_now(Instant now) noexcept override { node_.set_now(now); }
+  void await() override {
+    node_.receive();
+    if (ack_node_ != nullptr) ack_node_->receive();
+  }
+  void set_now(Instant now) noexcept override {
+    node_.set_now(now);
+    if (ack_node_ != nullptr) ack_node_->set_now(now);
+  }
   [[nodiscard]] Instant next_timeout() const noexcept override;
   void judge_time() override;
-  void leave_connections() override { node_.close(); }
+  void leave_connections() override { close_nodes(); }
 
+  [[nodiscard]] Status prepare(const ClientConfig& config, Instant now);
+  [[nodiscard]] bool is_for_acks(const AsyncNode& node) const noexcept { return &node == ack_node_.get(); }
+  void work_acks();
+  void close_nodes();
   void tell_connect(Status status);
   void end_idle();
   void work_close();
@@ -73,6 +91,8 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   static void renewed(const KeptHold& hold) noexcept;
 
   AsyncNode node_;
+  std::unique_ptr<AsyncNode> ack_node_;  // Where grants are to be confirmed: made by the first connect that says so.
+  AckLane acks_;
   std::unique_ptr<RenewalSchedule::Place[]> places_;
   std::unique_ptr<std::uint32_t[]> heap_;
   RenewalSchedule schedule_;

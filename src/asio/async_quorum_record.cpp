@@ -175,6 +175,7 @@ void AsyncQuorumRecord::proceed() {
         break;
       case TaskAct::ask: ask(); break;
       case TaskAct::listen: plan(); break;
+      case TaskAct::confirm: break;  // Of one node whose replicas are counted.
       case TaskAct::keep: life.handle_kept(task_.take_grant()); break;
       case TaskAct::give_up: give_up(); break;
       case TaskAct::let_go:

@@ -15,6 +15,7 @@ AsyncRecord::AsyncRecord(const std::shared_ptr<AsyncClientCore>& core, const Loc
 }
 
 AsyncRecord::~AsyncRecord() {
+  core_->stop_confirming(task_);
   if (orphaned()) {
     core_->leave_to_parent();
   } else {
@@ -130,8 +131,14 @@ Status AsyncRecord::post_release() {
 }
 
 Status AsyncRecord::post_release_now() {
-  const Instant now = core_->begin();
-  if (const Status refused = may_start(); refused != Status::ok) return refused;
+  (void)core_->begin();
+  const Status refused = may_start();
+  return refused == Status::ok ? let_go() : refused;
+}
+
+// Also in the middle of a call.
+Status AsyncRecord::let_go() {
+  const Instant now = core_->now();
   AsyncNode& node = core_->node();
   if (!node.room(true)) node.read_arrived();
   const bool outermost = machine_.count() <= 1;
@@ -227,9 +234,13 @@ void AsyncRecord::proceed() {
         if (life.stage() == TaskStage::answer && task_.waiting()) return rest();  // It cannot have come yet.
         break;
       case TaskAct::listen: plan(); break;
+      case TaskAct::confirm: core_->confirm(task_); break;
       case TaskAct::keep: life.handle_kept(start_keeping()); break;
       case TaskAct::give_up: core_->node().give_up(this, life.why_given_up()); break;
-      case TaskAct::let_go: (void)post_release_now(); break;
+      case TaskAct::let_go:
+        core_->stop_confirming(task_);
+        (void)let_go();
+        break;
       case TaskAct::over: {
         if (!operating()) return rest();
         Status status = life.status();
@@ -299,6 +310,7 @@ void AsyncRecord::rest() {
     case TaskStage::attempt:
     case TaskStage::asking:
     case TaskStage::answer:
+    case TaskStage::confirm:
     case TaskStage::retry: queued_.unlink(); break;
   }
   Instant at = life.poll_timeout(woken(), confirmed());
@@ -340,11 +352,13 @@ void AsyncRecord::settle() {
   (void)pay();
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
     switch (event) {
-      case LockEvent::at_risk: tell_soon(Keeping::News::at_risk); break;
+      case LockEvent::at_risk:
+        if (!task_.unconfirmed()) tell_soon(Keeping::News::at_risk);
+        break;
       case LockEvent::renewed: keeping_.doubt_is_over(); break;
       case LockEvent::lost:
         stop_keeping();
-        tell_soon(Keeping::News::lost);
+        if (!task_.unconfirmed()) tell_soon(Keeping::News::lost);  // Nobody knows of such a hold.
         tell_waiters(Status::lock_lost);
         break;
       case LockEvent::protocol_doubt:

@@ -22,6 +22,8 @@ void copy_the_rest(To& to, const From& from) noexcept {
   to.stall_timeout = from.stall_timeout;
   to.spin = from.spin;
   to.max_poll = from.max_poll;
+  to.acks = from.acks;
+  to.acks_timeout = from.acks_timeout;
   to.native_delete = from.native_delete;
 }
 

@@ -32,7 +32,8 @@ void LockTask::begin(Call call, Instant deadline, const TaskSettings& settings) 
   only_ = last_ = true;
   asked_again_ = woken_ = false;
   vain_ = 0;
-  refused_ = kept_ = busy_ = planned_ = given_up_ = compensated_ = deleted_ = false;
+  refused_ = kept_ = busy_ = planned_ = given_up_ = confirmed_ = false;
+  compensated_ = Compensated::no;
 }
 
 Instant LockTask::poll_timeout(bool woken, ListenSet confirmed) const noexcept {
@@ -43,6 +44,7 @@ Instant LockTask::poll_timeout(bool woken, ListenSet confirmed) const noexcept {
     case TaskStage::link:
     case TaskStage::room:
     case TaskStage::answer:
+    case TaskStage::confirm:
     case TaskStage::compensation: return until_;
     case TaskStage::retry: return planned_ ? plan_.next(woken, confirmed) : Instant::max();
   }
@@ -101,11 +103,12 @@ inline void LockTask::enter(TaskStage stage) noexcept {
     case TaskStage::attempt:
     case TaskStage::answer: break;
     case TaskStage::link:
-    case TaskStage::room: until_ = Instant(); break;
-    case TaskStage::asking: refused_ = given_up_ = false; break;
+    case TaskStage::room:
+    case TaskStage::confirm: until_ = Instant(); break;
+    case TaskStage::asking: refused_ = given_up_ = confirmed_ = false; break;
     case TaskStage::retry: planned_ = false; break;
     case TaskStage::compensation:
-      compensated_ = deleted_ = false;
+      compensated_ = Compensated::no;
       until_ = deadline_;
       break;
   }
@@ -141,6 +144,7 @@ inline TaskInput LockTask::read(const TaskFacts& facts) noexcept {
     case TaskStage::room:
     case TaskStage::answer: return TaskInput::none;
     case TaskStage::asking: return refused_ ? conclude(outcome_, facts) : TaskInput::none;
+    case TaskStage::confirm: return read_confirm(facts);
     case TaskStage::retry:
       if (facts.cancelled) return end(Status::cancelled);
       if (facts.link == Link::gone) return TaskInput::end;
@@ -148,9 +152,10 @@ inline TaskInput LockTask::read(const TaskFacts& facts) noexcept {
       plan_.forget(static_cast<ListenSet>(~facts.confirmed));
       return plan_.due(now, facts.woken, facts.confirmed) ? TaskInput::go : TaskInput::none;
     case TaskStage::compensation:
-      if (compensated_ && deleted_) return end(Status::ok);
+      if (compensated_ == Compensated::deleted) return end(Status::ok);
       if (facts.cancelled) return end(Status::cancelled);
-      return compensated_ || now >= until_ || facts.link >= Link::absent ? TaskInput::end : TaskInput::none;
+      return compensated_ != Compensated::no || now >= until_ || facts.link >= Link::absent ? TaskInput::end
+                                                                                            : TaskInput::none;
   }
   return TaskInput::none;
 }
@@ -200,12 +205,33 @@ inline TaskInput LockTask::read_answer(const TaskFacts& facts) noexcept {
     if (facts.answer != Status::ok || facts.cancelled) [[unlikely]]
       return conclude(facts.answer, facts);
     outcome_ = Status::ok;
+    if (facts.unconfirmed) [[unlikely]]
+      return TaskInput::confirm;
     return call_ != Call::acquire || kept_ || facts.kept ? TaskInput::end : TaskInput::granted;
   }
   if (!facts.cancelled && facts.now < until_) return TaskInput::none;
   outcome_ = facts.cancelled ? Status::cancelled : Status::timed_out;
   given_up_ = true;
   return TaskInput::unwanted;
+}
+
+// Until the replicas have said yes, what was granted does not count: it is let go of in every other case. So it is where most of
+// its time would be over before it is of use.
+[[gnu::noinline]] TaskInput LockTask::read_confirm(const TaskFacts& facts) noexcept {
+  const Duration half = (facts.valid_until - facts.now) / 2;
+  if (until_ == Instant()) until_ = facts.now + (half < settings_->acks_wait ? half : settings_->acks_wait);
+  if (facts.cancelled) {
+    outcome_ = Status::cancelled;
+  } else if (!facts.held || (facts.waiting && facts.now >= until_)) {
+    outcome_ = Status::timed_out;
+  } else if (facts.waiting) {
+    return TaskInput::none;
+  } else {
+    outcome_ = facts.answer;
+    confirmed_ = outcome_ == Status::ok;
+  }
+  refused_ = !confirmed_;
+  return confirmed_ ? TaskInput::go : TaskInput::let_go;
 }
 
 // Nothing is on its way. What is to be released is let go of all the same.
@@ -312,8 +338,7 @@ void LockTask::plan_anew(Instant now, ListenSet confirmed, std::int64_t remainin
 
 void LockTask::handle_compensated(bool deleted) noexcept {
   if (stage_ != TaskStage::compensation) return;
-  compensated_ = true;
-  deleted_ = deleted;
+  compensated_ = deleted ? Compensated::deleted : Compensated::answered;
 }
 
 Duration LockTask::drawn(Duration most, std::uint16_t random) noexcept {
@@ -330,6 +355,7 @@ bool LockTask::invariants() const noexcept {
   const bool acquires = call_ == Call::acquire;
   if (call_ == Call::none) return false;
   if ((stage_ == TaskStage::attempt || stage_ == TaskStage::retry) && !acquires) return false;
+  if (stage_ == TaskStage::confirm && !confirms()) return false;
   if (stage_ == TaskStage::retry && (only_ || last_)) return false;
   if (stage_ == TaskStage::compensation && call_ != Call::release) return false;
   if (end_ < deadline_) return false;

@@ -15,7 +15,8 @@ Status NodeTask::ask(const Token& token, Instant now) noexcept {
     case Call::none: break;
     case Call::acquire:
       remaining_ = remaining_unknown;  // Of whoever is in the way now.
-      if (machine_.kind().reentrant && machine_.held(now)) return machine_.reenter(now, deadline, timing_);
+      outermost_ = !(machine_.kind().reentrant && machine_.held(now));
+      if (!outermost_) return machine_.reenter(now, deadline, timing_);
       return machine_.acquire(token, now, deadline, timing_);
     case Call::renew: return machine_.renew(now, deadline);
     case Call::release:

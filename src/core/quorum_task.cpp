@@ -21,9 +21,9 @@ void QuorumTask::prepare(const QuorumTiming& timing) noexcept {
                .connect_timeout = config.connect_timeout,
                .max_poll = config.max_poll,
                .unknown_poll = busy_poll,
-               .spread = WaitSpread::whole,
                .room_timeout = timing.effective_node_timeout(),
-               .one_node = false};
+               .one_node = false,
+               .spread = WaitSpread::whole};
   reentering_ = fleeting_ = false;
 }
 

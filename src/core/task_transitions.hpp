@@ -18,7 +18,8 @@ enum class TaskInput : std::uint8_t {
   await,     // The connection went away under a release.
   granted,   // To be kept alive.
   unwanted,  // Not wanted any more, or too late, with the answer still to come.
-  let_go,    // Cancelled, with something in hand that must not stay.
+  confirm,   // Granted, and to be confirmed by replicas.
+  let_go,    // Cancelled, or not confirmed, with something in hand that must not stay.
   end,       // The outcome is known.
 };
 
@@ -61,10 +62,15 @@ inline constexpr TaskTransition task_transitions[] = {
     {TaskStage::answer, TaskInput::again, TaskStage::link, TaskAct::sleep},
     {TaskStage::answer, TaskInput::retry, TaskStage::retry, TaskAct::listen},
     {TaskStage::answer, TaskInput::await, TaskStage::compensation, TaskAct::sleep},
+    {TaskStage::answer, TaskInput::confirm, TaskStage::confirm, TaskAct::confirm},
     {TaskStage::answer, TaskInput::granted, TaskStage::answer, TaskAct::keep},
     {TaskStage::answer, TaskInput::unwanted, TaskStage::answer, TaskAct::give_up},
     {TaskStage::answer, TaskInput::let_go, TaskStage::idle, TaskAct::let_go},
     {TaskStage::answer, TaskInput::end, TaskStage::idle, TaskAct::over},
+
+    {TaskStage::confirm, TaskInput::none, TaskStage::confirm, TaskAct::sleep},
+    {TaskStage::confirm, TaskInput::go, TaskStage::answer, TaskAct::sleep},
+    {TaskStage::confirm, TaskInput::let_go, TaskStage::answer, TaskAct::let_go},
 
     {TaskStage::retry, TaskInput::none, TaskStage::retry, TaskAct::sleep},
     {TaskStage::retry, TaskInput::go, TaskStage::attempt, TaskAct::sleep},

@@ -25,6 +25,8 @@ std::uint64_t number_of(const ClientConfig& config) noexcept {
 ConfigProblem validate_voter(const ClientConfig& config) noexcept {
   if (config.topology != nullptr && config.topology->table().no_voter != nullptr)
     return {"topology", config.topology->table().no_voter};
+  if (config.acks != 0)
+    return {"acks", "replicas of a quorum's servers are not counted: its servers are what it counts"};
   return validate(config);
 }
 

@@ -7,14 +7,16 @@
 
 #include "addresses.hpp"
 #include "client_hot.hpp"
+#include "holdfast/core/ack_lane.hpp"
 #include "holdfast/detail/hold_record.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/url.hpp"
 
 namespace holdfast {
 
-ClientBase::ClientBase(const Storage& storage) noexcept : Connection(storage.node), push_(storage.push) {
-  use(random_source_, &look_up_);
+ClientBase::ClientBase(const Storage& storage) noexcept
+    : Connection(storage.node), NameQuestion{look_up_name}, push_(storage.push) {
+  use(random_source_, this);
 }
 
 ClientBase::~ClientBase() {
@@ -53,6 +55,8 @@ Status ClientBase::connect(const ClientConfig& config) noexcept {
 Status ClientBase::prepare(const ClientConfig& config) noexcept {
   problem_ = validate(config);
   if (!problem_.found()) problem_ = misfit(config);
+  if (!problem_.found() && config.acks != 0 && acker_ == nullptr)
+    problem_ = {"acks", "the client needs an Acks object for it"};
   if (problem_.found()) return Status::invalid_argument;
   if (const Status status = open_sources(); status != Status::ok) return status;
   if (forked()) start_anew_in_child();
@@ -61,7 +65,8 @@ Status ClientBase::prepare(const ClientConfig& config) noexcept {
   settings_ = {.request_timeout = config.request_timeout,
                // The pause before an attempt is part of its time, and the resolver's is not.
                .connect_timeout = dialer_.named() ? Duration::max() : config.connect_timeout,
-               .max_poll = config.max_poll};
+               .max_poll = config.max_poll,
+               .acks_wait = acks_wait_of(config)};
   now_ = now();
   return Status::ok;
 }
@@ -74,8 +79,8 @@ Status ClientBase::open_sources() noexcept {
   return status;
 }
 
-bool ClientBase::LookUp::ask(NameQuestion& self, const char* host, std::uint16_t port) noexcept {
-  ClientBase& client = *static_cast<LookUp&>(self).client;
+bool ClientBase::look_up_name(NameQuestion& self, const char* host, std::uint16_t port) noexcept {
+  auto& client = static_cast<ClientBase&>(self);
   SocketAddress found[addresses_max];
   const std::uint8_t count = look_up(host, port, found);
   client.now_ = now();
@@ -86,6 +91,7 @@ bool ClientBase::LookUp::ask(NameQuestion& self, const char* host, std::uint16_t
 void ClientBase::close() noexcept {
   (void)listen(true);
   push_.close(Subscription::State::closed);
+  if (acker_ != nullptr) acker_->table().close(*acker_, false);
   if (stream_.is_open()) {
     now_ = now();
     look_and_transmit();
@@ -129,6 +135,7 @@ void ClientBase::start_anew_in_child() noexcept {
   forget();
   wake_.close();
   push_.close(Subscription::State::inherited);
+  if (acker_ != nullptr) acker_->table().close(*acker_, true);
   keeper_ = nullptr;
   task_ = nullptr;
   ear_ = nullptr;

@@ -52,6 +52,10 @@ ConfigProblem validate(const ClientConfig& config) noexcept {
   if (out_of_range(config.stall_timeout)) return {"stall_timeout", "it must be 1 ms to 1 h"};
   if (config.spin < spin_off || config.spin > spin_max) return {"spin", "it must be at most 10 ms"};
   if (config.max_poll < poll_min || config.max_poll > poll_max) return {"max_poll", "it must be 10 ms to 1 h"};
+  if (config.acks > acks_max) return {"acks", "it must be 0 to 15"};
+  if (out_of_range(config.acks_timeout)) return {"acks_timeout", "it must be 1 ms to 1 h"};
+  if (config.acks != 0 && config.acks_timeout >= config.stall_timeout)
+    return {"acks_timeout", "it must be shorter than stall_timeout"};
   return {};
 }
 

@@ -59,11 +59,16 @@ bool HoldRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_ri
     (void)NodeTask::pay(machine_, *client_, this);
     if (client_->stream_.is_open()) client_->transmit();  // Nothing can be asked before it has gone.
   }
-  for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event())
+  for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event()) {
+    const bool told = !unconfirmed();  // Nobody knows of such a hold.
     switch (event) {
-      case LockEvent::at_risk: keeping_.note(Keeping::News::at_risk); break;
+      case LockEvent::at_risk:
+        if (told) keeping_.note(Keeping::News::at_risk);
+        break;
       case LockEvent::renewed: keeping_.doubt_is_over(); break;
-      case LockEvent::lost: keeping_.note(Keeping::News::lost); break;
+      case LockEvent::lost:
+        if (told) keeping_.note(Keeping::News::lost);
+        break;
       case LockEvent::protocol_doubt:
         client_->session_.fail(Status::protocol_error, "a reply of another shape than asked for");
         break;
@@ -73,6 +78,7 @@ bool HoldRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_ri
       case LockEvent::unclear:
       case LockEvent::released: break;
     }
+  }
   publish();
 }
 
@@ -156,9 +162,17 @@ HOLDFAST_FLAT Status HoldRecord::run(NodeTask& task, Ear* ear) noexcept {
         if (life.stage() == TaskStage::answer) client_->pump(this);
         break;
       case TaskAct::listen: plan(task); break;
-      case TaskAct::keep: life.handle_kept(start_keeping()); break;
+      case TaskAct::confirm: client_->acker_->table().enter(*client_->acker_, task); break;
+      case TaskAct::keep:
+        life.handle_kept(start_keeping());
+        if (client_->acker_ != nullptr) [[unlikely]]
+          publish();  // It counts from here on.
+        break;
       case TaskAct::give_up: give_up(task); break;
-      case TaskAct::let_go: (void)post_release(); break;
+      case TaskAct::let_go:
+        if (task.pending()) client_->acker_->table().leave(*client_->acker_, task);
+        (void)post_release();
+        break;
       case TaskAct::over:
         client_->task_ = outer_task;
         client_->ear_ = outer_ear;
@@ -190,17 +204,21 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
 }
 
 [[gnu::noinline]] void HoldRecord::rest(const NodeTask& task, bool& looked) noexcept {
+  Acker* const acker = task.life().stage() == TaskStage::confirm ? client_->acker_ : nullptr;
   if (looked) {
     const bool listens = client_->ear_ != nullptr && client_->ear_->listening();
     Instant until = task.life().poll_timeout(client_->ear_ != nullptr && client_->ear_->woken(), confirmed());
     until = earlier(until, client_->next_timeout());
-    if (listens)
+    if (acker != nullptr)
+      acker->table().sleep(*acker, until);
+    else if (listens)
       client_->ear_->sleep(until);
     else
       client_->wait_until(until);
   }
   looked = true;
   client_->work();
+  if (acker != nullptr) acker->table().work(*acker);
   if (client_->ear_ != nullptr && client_->ear_->listening()) client_->ear_->work(*client_->task_);
   catch_up();
 }

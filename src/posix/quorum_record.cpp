@@ -162,6 +162,7 @@ Status QuorumRecord::run(QuorumEar* ear) noexcept {
         break;
       case TaskAct::ask: ask(); break;
       case TaskAct::listen: plan(ear); break;
+      case TaskAct::confirm: break;  // Of one node whose replicas are counted.
       case TaskAct::keep: life.handle_kept(take_grant()); break;
       case TaskAct::give_up: give_up(); break;
       case TaskAct::let_go:

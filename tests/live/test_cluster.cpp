@@ -146,6 +146,29 @@ TEST_ON_CLUSTER(test_locks_of_every_kind_should_exclude_each_other_in_a_cluster)
   }
 }
 
+TEST_ON_CLUSTER(test_replicas_of_the_slot_should_be_counted) {
+  Guided guided(cluster.url("orders"));
+  guided.config.acks = 1;
+  guided.config.acks_timeout = 2s;
+  Client client;
+  Acks acks(client);
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  Owner owner(client);
+  Mutex mutex(client, "{orders}:mutex");
+  FencedLock fenced(owner, "{orders}:fenced");
+  FairLock fair(owner, "{orders}:fair");
+  for (BlockingLock* const lock :
+       {static_cast<BlockingLock*>(&mutex), static_cast<BlockingLock*>(&fenced), static_cast<BlockingLock*>(&fair)}) {
+    TEST_ASSERT_EQUAL(Status::ok, lock->acquire(20s));
+    TEST_ASSERT_EQUAL(Status::ok, lock->release());
+  }
+  guided.config.acks = 2;  // The master has one.
+  guided.config.acks_timeout = 50ms;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  TEST_ASSERT_EQUAL(Status::too_few_replicas, fenced.try_acquire());
+  TEST_ASSERT_FALSE(fenced.held());
+}
+
 TEST_ON_CLUSTER(test_a_name_of_another_slot_should_be_refused_before_anything_is_sent) {
   Member member(cluster.host(0), "{k}");
   Mutex same(member.client, "{k}:1");

@@ -151,6 +151,33 @@ TEST_ON_SERVER(test_waiting_by_push_should_not_allocate) {
 }
 
 // The trap is set on the watchdog's thread by one callback, and read by another.
+TEST_ON_SERVER(test_counting_replicas_should_not_allocate) {
+  ClientConfig config = config_for(server.unix_url());
+  config.acks = 1;
+  config.acks_timeout = 20ms;
+  Hands hands([&](int) { server.command("CLIENT KILL TYPE normal SKIPME yes"); });
+  std::uint64_t allocations = 0;
+  Status outcomes[4] = {};
+  {
+    HeapTrap trap;
+    Client client;
+    Acks acks(client);
+    outcomes[0] = client.connect(config);
+    Mutex lock(client, "k", {.lease = 20s});
+    outcomes[1] = lock.try_acquire();  // There is no replica.
+    hands.perform(1);
+    outcomes[2] = lock.acquire(100ms);  // Both connections are made anew.
+    config.acks = 0;
+    outcomes[3] = client.connect(config);
+    allocations = trap.count();
+  }
+  TEST_ASSERT_EQUAL(0U, allocations);
+  TEST_ASSERT_EQUAL(Status::ok, outcomes[0]);
+  TEST_ASSERT_EQUAL(Status::too_few_replicas, outcomes[1]);
+  TEST_ASSERT_EQUAL(Status::too_few_replicas, outcomes[2]);
+  TEST_ASSERT_EQUAL(Status::ok, outcomes[3]);
+}
+
 TEST_ON_SERVER(test_watchdog_should_not_allocate) {
   struct Trap {
     alignas(HeapTrap) unsigned char place[sizeof(HeapTrap)];

@@ -207,6 +207,28 @@ TEST_ON_SETUP(test_a_hold_that_the_new_master_does_not_know_should_be_lost_and_t
   TEST_ASSERT_EQUAL("1", count_on(after, theirs));
 }
 
+// What every replica has confirmed, whichever is promoted has. Nobody waits for replication here.
+TEST_ON_SETUP(test_a_grant_with_acks_should_be_known_to_the_new_master) {
+  Guided guided(setup.url());
+  guided.config.acks = 2;
+  guided.config.acks_timeout = 2s;
+  Client client;
+  Acks acks(client);
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  Owner owner(client);
+  FencedLock lock(owner, "k", {.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  const std::uint64_t fence = lock.fence();
+  RedisServer& after = setup.fail_over();
+  TEST_ASSERT_EQUAL("1", count_on(after, lock));
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  // The connection for acks follows the master, and the old one is a replica again.
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  TEST_ASSERT_TRUE(lock.fence() > fence);
+  TEST_ASSERT_EQUAL("1", count_on(after, lock));
+}
+
 // A waiter's subscription goes where the master is, too.
 TEST_ON_SETUP(test_a_waiter_should_be_woken_on_the_new_master) {
   Guided guided(setup.url());

@@ -275,6 +275,7 @@ class Program {
           break;
         }
         case TaskAct::listen: task_->plan(now_, 0, random()); break;
+        case TaskAct::confirm: break;  // Of one node whose replicas are counted.
         case TaskAct::keep: life.handle_kept(Status::ok); break;
         case TaskAct::give_up:
           node_.session().give_up(this, life.why_given_up(), now_);

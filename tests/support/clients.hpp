@@ -4,6 +4,7 @@
 // blocking client and once, with HOLDFAST_TEST_ASIO, over the Asio client behind a blocking face.
 #pragma once
 
+#include "holdfast/acks.hpp"
 #include "live_fixture.hpp"
 
 #ifdef HOLDFAST_TEST_ASIO
@@ -48,6 +49,15 @@ using holdfast::Status;
 using holdfast::token_text_size;
 using holdfast::wait_forever;
 using namespace std::chrono_literals;  // NOLINT(google-global-names-in-headers): as limits.hpp has them.
+
+// What a blocking client needs for a configuration with acks. The Asio client has it in itself.
+#ifdef HOLDFAST_TEST_ASIO
+struct Acks {
+  explicit Acks(Client&) {}
+};
+#else
+using holdfast::Acks;
+#endif
 
 // A client is connected to the server where it is first named: `Owner owner(connected(client, server))`.
 inline Client& connected(Client& client, const RedisServer& server) {

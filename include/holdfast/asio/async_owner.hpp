@@ -31,7 +31,7 @@ class AsyncHoldOwner {
 
  protected:
   using Place = HoldPlace<AsyncRecord>;
-  static_assert(sizeof(Place) <= 952, "promised: a hold in its owner's storage");
+  static_assert(sizeof(Place) <= 968, "promised: a hold in its owner's storage");
 
   AsyncHoldOwner(AsyncClient& client, Place* places, std::size_t count) noexcept
       : core_(client.core_), places_(places, count) {}

@@ -70,10 +70,13 @@ class AsyncRecord final : public AsyncHold {
   void handle_reply(const Reply& reply);
   void settle();
   void post_due();
-  void publish() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
+  void publish() noexcept {
+    keeping_.publish(task_.unconfirmed() ? Instant() : machine_.valid_until(), machine_.risky_from());
+  }
   void lose();
   void doubt();
   Status post_release_now();
+  Status let_go();
   // Of a hold that may stay where it is used.
   [[nodiscard]] bool idle() const noexcept { return linger_ != nullptr && linger_->idle(); }
   void begin_lingering();
@@ -118,6 +121,6 @@ class AsyncRecord final : public AsyncHold {
   Duration* remaining_out_ = nullptr;  // Of a question.
   std::unique_ptr<Linger> linger_;     // Of one that may stay where it is used: few do.
 };
-static_assert(sizeof(AsyncRecord) <= 944, "promised: a hold of an Asio client");
+static_assert(sizeof(AsyncRecord) <= 960, "promised: a hold of an Asio client");
 
 }  // namespace holdfast

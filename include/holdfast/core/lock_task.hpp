@@ -5,10 +5,11 @@
 // reads no clock and draws no random bytes, and it does not know whether the lock is on one node or on several.
 //
 //     attempt -> link -> room -> asking -> answer -> over
-//        ^        ^                          |
-//        |        '--- asked in vain --------|
-//        '-------- retry <-------------------|
-//                     compensation <---------'  of a release whose connection went away
+//        ^        ^                         |^|
+//        |        '--- asked in vain -------|||
+//        '-------- retry <------------------|||
+//                     compensation <--------'||  of a release whose connection went away
+//                          confirm <--------->'  of a grant that replicas must have
 //
 // src/core/task_transitions.hpp has the table. wait_plan.hpp says which outcomes a waiting acquire lives through.
 //
@@ -38,6 +39,7 @@ enum class TaskStage : std::uint8_t {
   room,          // It needs a place for its request and for the compensation of it.
   asking,        // The driver asks the machine.
   answer,        // The machine's answer is to come.
+  confirm,       // It was granted, and replicas are asked whether they have that.
   retry,         // The lock is another's, or the server is not fit: time or a message brings the next attempt.
   compensation,  // Of a release whose connection went away: the server's word may still come.
 };
@@ -47,9 +49,10 @@ enum class TaskAct : std::uint8_t {
   attempt,  // An attempt begins: what was said of releases so far is settled by it.
   ask,      // Give the machine its command, and tell what it said: handle_asked().
   listen,   // Hear of the release of what is in the way, where the kind says so; then plan().
+  confirm,  // It is granted: have the replicas asked.
   keep,     // It is granted: see that it is kept alive, and tell: handle_kept().
   give_up,  // The answer is not wanted any more, for want of time or by a cancel: why_given_up(). What has arrived comes first.
-  let_go,  // What was granted, or is to be released, is let go of without waiting for it.
+  let_go,  // What was granted, or is to be released, is let go of without waiting for it. Replicas are asked no more.
   over,    // The call is over: status().
 };
 
@@ -68,14 +71,15 @@ struct TaskFacts {
   Status link_failure = Status::ok;
   bool room = true;            // There is a place, and it is this call's turn.
   bool held = false;           // The machine's hold is valid.
-  bool waiting = false;        // The machine's answer, or that to the question, is to come.
+  bool waiting = false;        // The machine's answer, or that to the question, is to come; or the replicas'.
   bool cancelled = false;      // The call is to end.
   bool listening = false;      // Releases of the lock are listened for:
   bool woken = false;          // a message came since the last attempt began,
   bool released = false;       // The machine counts no acquisition any more.
   bool kept = false;           // A grant needs nobody to keep it alive.
+  bool unconfirmed = false;    // It counts only when replicas have it.
   ListenSet confirmed = 0;     // and none is missed from now on.
-  Status answer = Status::ok;  // The machine's, or that to the question.
+  Status answer = Status::ok;  // The machine's, or that to the question, or the replicas'.
   Instant valid_until;         // Of the machine's hold.
 };
 
@@ -84,11 +88,13 @@ struct TaskSettings {
   Duration connect_timeout = Duration::max();  // An attempt waits no longer for a connection, if it is known.
   Duration max_poll = max_poll_default;
   Duration unknown_poll = Duration::max();  // As WaitPlan::Settings.
-  WaitSpread spread = WaitSpread::upper_half;
   // Who waited so long for room asks all the same, and does without those who have none.
   Duration room_timeout = Duration::max();
+  // Replicas are asked so long for their confirmation of a grant; zero: they are not asked.
+  Duration acks_wait = Duration::zero();
   // A request may be asked once more, and the compensation of a release may be waited for.
   bool one_node = true;
+  WaitSpread spread = WaitSpread::upper_half;
 };
 
 class LockTask {
@@ -106,7 +112,7 @@ class LockTask {
   // Of the last call, once it is over.
   [[nodiscard]] Status status() const noexcept { return status_; }
   [[nodiscard]] Instant deadline() const noexcept { return deadline_; }
-  // When an acquire is over, whatever the servers do.
+  // When an acquire is over, whatever the servers do; but for acks_wait.
   [[nodiscard]] Instant end() const noexcept { return end_; }
   // By when a request that is asked now is to be answered.
   [[nodiscard]] Instant request_deadline(Instant now) const noexcept {
@@ -116,6 +122,10 @@ class LockTask {
     return call_ == Call::acquire ? earlier(deadline, end_) : deadline;
   }
   [[nodiscard]] Status why_given_up() const noexcept { return outcome_; }
+  // A grant of this call does not count yet.
+  [[nodiscard]] bool confirms() const noexcept {
+    return !over() && call_ == Call::acquire && settings_->acks_wait != Duration::zero() && !confirmed_;
+  }
   // The present attempt comes of a wake-up.
   [[nodiscard]] bool was_woken() const noexcept { return woken_; }
   // The last attempt found another's hold.
@@ -166,6 +176,7 @@ class LockTask {
   [[nodiscard]] TaskInput read_link(const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput read_room(const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput read_answer(const TaskFacts& facts) noexcept;
+  [[nodiscard]] TaskInput read_confirm(const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput conclude(Status status, const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput cancel() noexcept;
   [[nodiscard]] TaskInput end(Status status) noexcept;
@@ -185,14 +196,14 @@ class LockTask {
   bool last_ = false;            // The present attempt is the last one.
   bool asked_again_ = false;
   bool woken_ = false;
-  bool refused_ = false;  // handle_asked() or handle_kept() said why not: outcome_.
-  bool kept_ = false;     // handle_kept() was called.
+  bool refused_ = false;    // handle_asked(), handle_kept() or the replicas said why not: outcome_.
+  bool confirmed_ = false;  // The replicas have said so.
+  bool kept_ = false;       // handle_kept() was called.
   bool given_up_ = false;
   bool busy_ = false;  // The last attempt met another's hold.
   bool planned_ = false;
-  bool compensated_ = false;
+  enum class Compensated : std::uint8_t { no, answered, deleted } compensated_ = Compensated::no;
   std::uint8_t vain_ = 0;  // Wake-ups that brought another's hold.
-  bool deleted_ = false;
   Instant deadline_;
   Instant end_;
   Instant until_;       // Of the present stage; the epoch: it has not been waited yet.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "holdfast/core/ack_lane.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/lock_task.hpp"
 #include "holdfast/core/node.hpp"
@@ -28,7 +29,7 @@ struct Question {
   bool (*asks_on)(Question& self, Status& outcome) noexcept;
 };
 
-class NodeTask {
+class NodeTask : public AckRequest {
  public:
   // The machine's replies, and those to this call's questions, have this requester.
   NodeTask(LockMachine& machine, Node& node, void* requester) noexcept
@@ -51,6 +52,10 @@ class NodeTask {
     if (life_.stage() == TaskStage::answer) {  // Nobody else asks for it.
       facts.waiting = waiting();
       facts.answer = life_.call() == Call::question ? question_outcome_ : machine_.status();
+      facts.unconfirmed = unconfirmed();
+    } else if (life_.stage() == TaskStage::confirm) [[unlikely]] {
+      facts.waiting = pending();
+      facts.answer = outcome();
     }
     return facts;
   }
@@ -62,7 +67,11 @@ class NodeTask {
   [[nodiscard]] bool wants_token(Instant now) const noexcept {
     return life_.call() == Call::acquire && !(machine_.kind().reentrant && machine_.held(now));
   }
-  [[nodiscard]] const void* requester() const noexcept { return requester_; }
+  [[nodiscard]] void* requester() const noexcept { return requester_; }
+  [[nodiscard]] const LockMachine& machine() const noexcept { return machine_; }
+  // What the machine holds does not count yet: replicas must confirm it, after TaskAct::confirm by an AckLane. A hold that is
+  // acquired once more was confirmed before.
+  [[nodiscard]] bool unconfirmed() const noexcept { return life_.confirms() && outermost_; }
   // Of the question, once it is over with ok.
   [[nodiscard]] Duration remaining() const noexcept { return remaining_of(remaining_); }
 
@@ -126,6 +135,7 @@ class NodeTask {
   std::int64_t remaining_ = remaining_unknown;  // Of the hold in the way, or what the question was answered.
   std::uint32_t question_ = 1;  // The question's number: an odd one, as an attempt's own question has an even one.
   bool question_waits_ = false;
+  bool outermost_ = false;  // Of an acquire: the hold is of this call.
   Status question_outcome_ = Status::ok;
   LockTask life_;
 };

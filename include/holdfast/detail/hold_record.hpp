@@ -122,7 +122,13 @@ class HoldRecord {
   void settle() noexcept;
   void note_post_outcome(const Reply& reply) noexcept;
   void publish() noexcept;
-  void publish_unkept() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
+  void publish_unkept() noexcept {
+    keeping_.publish(unconfirmed() ? Instant() : machine_.valid_until(), machine_.risky_from());
+  }
+  // What the machine holds does not count yet.
+  [[nodiscard]] bool unconfirmed() const noexcept {
+    return client_->acker_ != nullptr && calls() && client_->task_->unconfirmed();
+  }
 
   // Keeping: by the watchdog or by the client's own tend().
   void choose_keeping() noexcept;

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+//
+// Whether replicas have a grant: what is asked on the connection that is for that alone, and whom each answer is for.
+#include "holdfast/core/ack_lane.hpp"
+
+#include <string>
+#include <vector>
+
+#include "holdfast/core/mutex_kind.hpp"
+#include "holdfast/core/node_task.hpp"
+#include "node_desk.hpp"
+#include "printers.hpp"
+#include "unity_style.hpp"
+
+using namespace holdfast;
+using namespace holdfast::testing;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+struct Holder {
+  Holder(Node& node, const std::string& key) : task(machine, node, this) {
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key(ByteView(key)), {.lease = 10s}));
+    TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), start, start + 500ms));
+  }
+  LockMachine machine{mutex_kind};
+  NodeTask task;
+};
+
+struct LaneDesk : NodeDesk {
+  LaneDesk() {
+    const SocketAddress address = address_of('1');
+    ClientConfig config = config_of("127.0.0.1");
+    config.acks = 2;
+    config.acks_timeout = 150ms;
+    node->configure(config, &address);
+  }
+  void come_up() {
+    connect();
+    transmit();
+    sent.clear();
+  }
+  void work() {
+    lane.work(*node, now);
+    TEST_ASSERT_TRUE(lane.invariants());
+    transmit();
+  }
+  // What it says is taken, and what was answered leaves.
+  [[nodiscard]] bool answer(std::string_view bytes) {
+    receive(bytes);
+    return take();
+  }
+  [[nodiscard]] bool take() {
+    bool taken = true;
+    for (const Reply& reply : heard) taken = lane.handle_reply(reply, node->config()) && taken;
+    heard.clear();
+    TEST_ASSERT_TRUE(lane.invariants());
+    told.clear();
+    while (const NodeTask* const task = lane.poll_told()) told.push_back(task->requester());
+    return taken;
+  }
+  int count(const std::string& word) const {
+    int found = 0;
+    for (std::size_t at = 0; (at = sent.find(word, at)) != std::string::npos; ++at) ++found;
+    return found;
+  }
+
+  AckLane lane;
+  Holder one{*node, "one"};
+  Holder two{*node, "two"};
+  Holder three{*node, "three"};
+  std::vector<void*> told;
+};
+
+const std::string wait_for_two = "*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$3\r\n150\r\n";
+
+}  // namespace
+
+TEST(test_a_renewal_and_its_wait_should_leave_in_one_send) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  TEST_ASSERT_TRUE(desk.one.task.pending());
+  desk.work();
+  // A millisecond more than the lease: the same lease would write nothing, and then nothing would be waited for.
+  TEST_ASSERT_TRUE(desk.sent.find("*6\r\n$4\r\nEVAL\r\n") == 0);
+  TEST_ASSERT_TRUE(desk.sent.find("$5\r\n10001\r\n" + wait_for_two) == desk.sent.size() - 11 - wait_for_two.size());
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n"));
+  TEST_ASSERT_TRUE(desk.one.task.pending());
+  TEST_ASSERT_TRUE(desk.answer(":2\r\n"));
+  TEST_ASSERT_EQUAL(1, desk.told.size());
+  TEST_ASSERT_TRUE(desk.told[0] == &desk.one);
+  TEST_ASSERT_EQUAL(Status::ok, desk.one.task.outcome());
+  TEST_ASSERT_TRUE(desk.lane.empty());
+}
+
+TEST(test_fewer_replicas_than_were_asked_for_should_be_too_few) {
+  for (const char* const count : {":1\r\n", ":0\r\n"}) {
+    LaneDesk desk;
+    desk.come_up();
+    desk.lane.enter(desk.one.task);
+    desk.work();
+    TEST_ASSERT_TRUE(desk.answer(":1\r\n" + std::string(count)));
+    TEST_ASSERT_EQUAL(Status::too_few_replicas, desk.one.task.outcome());
+  }
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.work();
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:3\r\n"));
+  TEST_ASSERT_EQUAL(Status::ok, desk.one.task.outcome());
+}
+
+TEST(test_one_wait_should_answer_for_all_that_were_renewed_before_it) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.lane.enter(desk.two.task);
+  desk.work();
+  TEST_ASSERT_EQUAL(2, desk.count("EVAL\r\n"));
+  TEST_ASSERT_EQUAL(1, desk.count("WAIT\r\n"));
+  // Who comes later goes with the next one.
+  desk.sent.clear();
+  desk.lane.enter(desk.three.task);
+  desk.work();
+  TEST_ASSERT_EQUAL("", desk.sent);
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:0\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(Status::ok, desk.one.task.outcome());
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.two.task.outcome());  // The server does not have it.
+  TEST_ASSERT_TRUE(desk.three.task.pending());
+  desk.work();
+  TEST_ASSERT_EQUAL(1, desk.count("EVAL\r\n"));
+  TEST_ASSERT_EQUAL(1, desk.count("WAIT\r\n"));
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(Status::ok, desk.three.task.outcome());
+}
+
+TEST(test_who_leaves_should_be_told_nothing_and_leave_the_others_theirs) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.lane.enter(desk.two.task);
+  desk.work();
+  desk.lane.leave(desk.one.task);
+  TEST_ASSERT_FALSE(desk.one.task.pending());
+  // The first renewal's answer is none of the second's.
+  TEST_ASSERT_TRUE(desk.answer(":0\r\n:1\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(1, desk.told.size());
+  TEST_ASSERT_TRUE(desk.told[0] == &desk.two);
+  TEST_ASSERT_EQUAL(Status::ok, desk.two.task.outcome());
+
+  // Of a wait that nobody wants any more, the answer is none for who comes next.
+  desk.lane.enter(desk.one.task);
+  desk.work();
+  desk.lane.leave(desk.one.task);
+  desk.lane.enter(desk.one.task);
+  desk.work();
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:2\r\n"));
+  TEST_ASSERT_TRUE(desk.one.task.pending());
+  desk.work();
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(Status::ok, desk.one.task.outcome());
+}
+
+TEST(test_a_lost_connection_should_confirm_nothing) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.lane.enter(desk.two.task);
+  desk.work();
+  // One renewal was answered. A WAIT on the next connection would speak of what was written there: of nothing.
+  (void)desk.answer(":1\r\n");
+  desk.close();
+  TEST_ASSERT_TRUE(desk.take());
+  TEST_ASSERT_EQUAL(2, desk.told.size());
+  TEST_ASSERT_EQUAL(Status::transport_closed, desk.one.task.outcome());
+  TEST_ASSERT_EQUAL(Status::transport_closed, desk.two.task.outcome());
+}
+
+TEST(test_what_had_not_left_should_be_asked_on_the_next_connection) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.lane.work(*desk.node, desk.now);
+  desk.close();
+  TEST_ASSERT_TRUE(desk.take());
+  TEST_ASSERT_EQUAL(0, desk.told.size());
+  TEST_ASSERT_TRUE(desk.one.task.pending());
+  desk.now = desk.now + 10s;
+  desk.come_up();
+  desk.work();
+  TEST_ASSERT_EQUAL(1, desk.count("EVAL\r\n"));
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(Status::ok, desk.one.task.outcome());
+}
+
+TEST(test_without_a_connection_the_reason_should_be_told) {
+  LaneDesk desk;
+  desk.lane.enter(desk.one.task);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.work();
+  TEST_ASSERT_TRUE(desk.one.task.pending());  // It is being made.
+  desk.node->dialer().handle_dial_failed(Status::connect_failed, desk.now, least);
+  desk.work();
+  TEST_ASSERT_TRUE(desk.take());
+  TEST_ASSERT_EQUAL(Status::connect_failed, desk.one.task.outcome());
+}
+
+TEST(test_answers_in_time_should_be_waited_for_no_longer_than_that) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.work();
+  desk.now = desk.now + 649ms;
+  desk.node->session().handle_timeout(desk.now);
+  desk.poll_replies();
+  TEST_ASSERT_TRUE(desk.take());
+  TEST_ASSERT_TRUE(desk.one.task.pending());
+  desk.now = desk.now + 1ms;
+  desk.node->session().handle_timeout(desk.now);
+  desk.poll_replies();
+  TEST_ASSERT_TRUE(desk.take());
+  TEST_ASSERT_EQUAL(Status::timed_out, desk.one.task.outcome());
+}
+
+TEST(test_refusals_should_be_told_in_the_servers_words) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.work();
+  TEST_ASSERT_TRUE(desk.answer("-NOPERM no\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(Status::no_permission, desk.one.task.outcome());
+  desk.lane.enter(desk.one.task);
+  desk.work();
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n-NOPERM no\r\n"));
+  TEST_ASSERT_EQUAL(Status::no_permission, desk.one.task.outcome());
+}
+
+TEST(test_replies_of_another_shape_should_be_no_confirmation) {
+  for (const char* const count : {"+OK\r\n", "$1\r\n2\r\n", ":-1\r\n", "$-1\r\n", "*1\r\n:2\r\n"}) {
+    LaneDesk desk;
+    desk.come_up();
+    desk.lane.enter(desk.one.task);
+    desk.work();
+    TEST_ASSERT_FALSE(desk.answer(":1\r\n" + std::string(count)));
+    TEST_ASSERT_EQUAL(Status::protocol_error, desk.one.task.outcome());
+  }
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.work();
+  TEST_ASSERT_FALSE(desk.answer("+OK\r\n"));
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.one.task.outcome());
+}
+
+TEST(test_more_requests_than_there_is_room_for_should_wait_for_theirs) {
+  LaneDesk desk;
+  desk.come_up();
+  std::vector<std::unique_ptr<Holder>> holders;
+  for (std::size_t index = 0; index < 2 * in_flight_max; ++index) {
+    holders.push_back(std::make_unique<Holder>(*desk.node, "k" + std::to_string(index)));
+    desk.lane.enter(holders.back()->task);
+  }
+  std::size_t told = 0;
+  for (int round = 0; told < holders.size(); ++round) {
+    TEST_ASSERT_TRUE(round < 100);
+    desk.sent.clear();
+    desk.work();
+    const int renewals = desk.count("EVAL\r\n");
+    TEST_ASSERT_TRUE(renewals > 0);
+    TEST_ASSERT_EQUAL(1, desk.count("WAIT\r\n"));
+    std::string answers;
+    for (int index = 0; index < renewals; ++index) answers += ":1\r\n";
+    TEST_ASSERT_TRUE(desk.answer(answers + ":2\r\n"));
+    told += desk.told.size();
+  }
+  for (const auto& holder : holders) TEST_ASSERT_EQUAL(Status::ok, holder->task.outcome());
+}
