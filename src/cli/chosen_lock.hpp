@@ -10,6 +10,7 @@
 #include <string>
 #include <variant>
 
+#include "holdfast/acks.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/fair_lock.hpp"
 #include "holdfast/fenced_lock.hpp"
@@ -78,6 +79,7 @@ class ChosenLock {
  private:
   struct OneServer {
     Client client;
+    Acks acks{client};
     OwnerOf<2> owner{client};  // Before the lock, which must go first; a read/write lock takes two places.
     std::variant<std::monostate, Mutex, ReentrantLock, FencedLock, FairLock, ReadWriteLock, Semaphore> place;
   };

@@ -72,6 +72,8 @@ struct Texts {
   std::optional<std::string> exit_code;
   std::optional<std::string> grace;
   std::optional<std::string> max_lease;
+  std::optional<std::string> acks;
+  std::optional<std::string> acks_timeout;
   std::optional<std::string> password_file;
   std::optional<std::string> token;
   std::optional<std::string> token_file;
@@ -130,6 +132,8 @@ void declare_acquisition(CLI::App& app, Texts& texts) {
   keep_in(app, "-E,--busy-exit-code", texts.exit_code);
   keep_in(app, "--max-lease", texts.max_lease);
   app.add_flag("--no-restart-guard", texts.no_restart_guard);
+  keep_in(app, "--acks", texts.acks);
+  keep_in(app, "--acks-timeout", texts.acks_timeout);
   app.add_flag("-n,--no-wait", texts.no_wait);
   app.add_flag("-v,--verbose", texts.verbose);
 }
@@ -460,6 +464,31 @@ void read_quorum(QuorumConfig& quorum, const Texts& texts, std::size_t server_co
                      "quorum"};
 }
 
+// Replicas that must have a grant. Those of a quorum's servers are not counted.
+void read_acks(Servers& servers, const Texts& texts, Duration lease) {
+  if (!texts.acks) {
+    if (texts.acks_timeout) throw UsageError{"--acks-timeout is of --acks, and there is none"};
+    return;
+  }
+  std::uint64_t acks = 0;
+  if (!read_decimal(ByteView(std::string_view(*texts.acks)), acks_max, acks) || acks == 0)
+    throw UsageError{"--acks: '" + escaped(*texts.acks) + "' is no number of replicas; it takes one from 1 to " +
+                     std::to_string(acks_max)};
+  if (servers.size() > 1)
+    throw UsageError{"--acks is of one server with its replicas: a quorum counts its servers, and there are " +
+                     std::to_string(servers.size())};
+  ClientConfig& server = servers.front();
+  server.acks = static_cast<std::uint8_t>(acks);
+  // What is confirmed late is worth little.
+  server.acks_timeout = std::max<Duration>(std::min<Duration>(acks_timeout_default, lease / 8), timeout_min);
+  if (texts.acks_timeout) server.acks_timeout = seconds_of("--acks-timeout", *texts.acks_timeout);
+  if (server.acks_timeout < timeout_min || server.acks_timeout > lease / 4)
+    throw UsageError{"--acks-timeout: it is from " + seconds_text(timeout_min) +
+                     " seconds to a quarter of the lease, " + seconds_text(lease / 4)};
+  if (const ConfigProblem problem = validate(server); problem.found())
+    throw UsageError{std::string("--acks-timeout: ") + problem.reason};
+}
+
 void check_name(const std::string& name) {
   if (name.empty()) throw UsageError{"NAME is empty"};
   if (name.size() > key_size_max)
@@ -509,6 +538,7 @@ void read_acquisition(AcquisitionOptions& options, const Texts& texts, SplitArgu
     server.request_timeout = request_timeout_for(options.lease);
     server.max_poll = max_poll_of(options.choice.kind);
   }
+  read_acks(options.servers, texts, options.lease);
   if (texts.verbose && texts.quiet) throw UsageError{"-q and -v exclude each other"};
   options.verbose = texts.verbose;
   options.quiet = texts.quiet;

@@ -66,3 +66,38 @@ TEST(test_what_is_wrong_with_a_url_should_be_said_without_its_passwords) {
   TEST_ASSERT_TRUE(contains(told.text, "sentinel_user=USER and sentinel_password=PASSWORD"));
   TEST_ASSERT_FALSE(contains(told.text, "hidden"));
 }
+
+TEST(test_run_should_count_replicas) {
+  SentinelSetup setup(server_binaries().at(0));
+  const std::string replica = setup.servers[1]->socket_path();
+  TEST_ASSERT_EQUAL(0, outcome_of(setup.url(), {"run", "--acks", "2", "lock", "--", "true"}).code);
+  setup.servers[2]->pause();
+  const Outcome few =
+      outcome_of(setup.url(), {"run", "-n", "--acks", "2", "--acks-timeout", "0.2", "lock", "--", "true"});
+  TEST_ASSERT_EQUAL(exit_no_server, few.code);
+  TEST_ASSERT_TRUE(contains(few.text, "Too few replicas"));
+  TEST_ASSERT_TRUE(comes([&] { return setup.servers[0]->command("EXISTS lock") == "0"; }));
+  const Outcome enough = outcome_of(setup.url(), {"acquire", "-l", "30", "--acks", "1", "lock"});
+  TEST_ASSERT_EQUAL(0, enough.code);
+  TEST_ASSERT_EQUAL("1", RawConnection(replica).command("EXISTS lock"));
+  setup.servers[2]->resume();
+}
+
+TEST(test_run_should_refuse_acks_that_cannot_be) {
+  for (const auto& [words, text] :
+       {std::pair<Words, std::string>{{"--acks", "0"}, "from 1 to 15"},
+        {{"--acks", "16"}, "from 1 to 15"},
+        {{"--acks", "x"}, "from 1 to 15"},
+        {{"--acks", "-1"}, "from 1 to 15"},
+        {{"--acks-timeout", "1"}, "there is none"},
+        {{"--acks", "1", "--acks-timeout", "0"}, "a quarter of the lease"},
+        {{"--acks", "1", "-l", "2", "--acks-timeout", "0.6"}, "a quarter of the lease"},
+        {{"--acks", "1", "--url", "redis://a", "--url", "redis://b"}, "counts its servers"}}) {
+    Words run = {"run"};
+    run.insert(run.end(), words.begin(), words.end());
+    run.insert(run.end(), {"lock", "--", "true"});
+    const Outcome told = outcome_of("redis://127.0.0.1:1", run);
+    TEST_ASSERT_EQUAL(exit_usage, told.code);
+    TEST_ASSERT_TRUE(contains(told.text, text));
+  }
+}

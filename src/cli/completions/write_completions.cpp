@@ -44,6 +44,8 @@ constexpr Words words[] = {
     {"--lease", "how many seconds the lock lasts without a renewal", Value::other},
     {"--busy-exit-code", "the exit code when the lock was not acquired", Value::other},
     {"--max-lease", "the longest lease of all who use a quorum, in seconds", Value::other},
+    {"--acks", "how many replicas must have the grant", Value::other},
+    {"--acks-timeout", "how many seconds replicas are asked for that", Value::other},
     {"--no-restart-guard", "servers that were restarted vote at once"},
     {"--no-wait", "do not wait for the lock"},
     {"--verbose", "say what happens"},
