@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Small worlds with a cluster: some clients want one lock, while its slot is moved key by key, its masters fail over, connections
-// end at any byte, and nodes know late where the slot is. The nodes, tasks and machines are those that ship, and so are the scripts;
+// end at any byte, and nodes know late where the slot is. In others its masters die and lose what their replicas have not read, and
+// a grant counts only when a replica has confirmed it. The nodes, tasks and machines are those that ship, and so are the scripts;
 // the servers are models (ModelRedis) behind a cluster's rules. No sockets: time and bytes are the world's.
 //
 // HOLDFAST_CLUSTER_WORLDS: how many worlds (default 300). HOLDFAST_CLUSTER_SEED: the first one's seed.
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "holdfast/cluster.hpp"
+#include "holdfast/core/ack_lane.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/node.hpp"
 #include "holdfast/core/node_task.hpp"
@@ -56,6 +58,7 @@ class Slot {
     for (std::size_t index = 0; index < servers; ++index)
       models.push_back(std::make_unique<ModelRedis>(
           ModelRedis::Settings{.run_id = std::string(40, static_cast<char>('a' + index)), .now = wall_start}));
+    for (Copy& copy : copies) copy.data = models[owner]->copy_data();
   }
   void set_now(Instant now) {
     for (const auto& model : models) model->set_now(wall_start + (now - start).count() / 1000);
@@ -86,11 +89,35 @@ class Slot {
     }
     models[server]->receive(connection, request);
     std::string reply = models[server]->take_output(connection);
+    if (words[0] != "PTTL")
+      written[connection] = ++offset;  // As servers before 7.2 count: also what has written nothing.
     // A model is in no cluster.
     const std::string alone = bulk("-1standalonemaster");
     if (const std::size_t at = reply.find(alone); at != std::string::npos)
       reply.replace(at, alone.size(), bulk("-1clustermaster"));
     return reply;
+  }
+  // WAIT: its reply, or nothing while its connection is held up.
+  std::optional<std::string> answer_wait(std::size_t server, ModelRedis::ConnectionId connection,
+                                         const std::vector<std::string_view>& words, bool over) {
+    if (server != owner) return "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n";
+    const auto have = std::count_if(std::begin(copies), std::end(copies),
+                                    [&](const Copy& copy) { return copy.offset >= written[connection]; });
+    if (have < std::atoi(std::string(words[1]).c_str()) && !over) return std::nullopt;
+    return ":" + std::to_string(have) + "\r\n";
+  }
+  // A replica has read all that there is.
+  void replicate(std::size_t replica) { copies[replica] = {models[owner]->copy_data(), offset}; }
+  // The master is gone, and what no replica has read with it. The one that has read most takes its place.
+  void die(std::size_t after) {
+    const Copy heir = copies[0].offset >= copies[1].offset ? copies[0] : copies[1];
+    models[after]->load_data(heir.data);
+    models[owner]->flush();
+    ++deaths[owner];
+    known_owner[owner] = known_owner[after] = after;
+    owner = after;
+    for (Copy& copy : copies) copy = {heir.data, offset};
+    ++moves;
   }
   [[nodiscard]] bool has(std::size_t server, const std::string& key) const {
     return models[server]->find(key) != nullptr;
@@ -137,44 +164,78 @@ class Slot {
   std::size_t owner = 0;
   std::optional<std::size_t> target;
   std::size_t known_owner[servers] = {};
+  // What a replica has read, and how much that is.
+  struct Copy {
+    Databases data;
+    std::uint64_t offset = 0;
+  };
+  Copy copies[2];
+  int deaths[servers] = {};  // Each ends the connections to that server.
+  std::uint64_t offset = 0;
+  std::map<ModelRedis::ConnectionId, std::uint64_t> written;  // By whom, up to where.
   int moves = 0;
   int asks = 0;
   bool loses_data = false;  // A canary: what is moved does not arrive.
 };
 
-// One program: acquires, keeps for a while with renewals, releases, and again.
-class Program {
+// One connection of a program, with its node.
+class Wire {
  public:
-  Program(Slot& slot, std::size_t index, const LockKind& kind, sim::Random& random)
-      : slot_(slot), index_(index), random_(random), machine_(kind) {
-    cluster_.configure({.hosts = "10.0.0.1:7000,10.0.0.1:7001,10.0.0.1:7002", .name = name});
-    ClientConfig config;
-    config.topology = &cluster_;
-    config.client_name = "";
-    config.request_timeout = 300ms;
-    config.connect_timeout = 500ms;
-    TEST_ASSERT_FALSE(validate(config).found());
-    node_.configure(config, nullptr);
-    settings_ = {.request_timeout = 300ms, .connect_timeout = 500ms, .max_poll = 200ms};
-    TEST_ASSERT_EQUAL(Status::ok, machine_.configure(Key(name), {.lease = lease}));
+  // Has the replies of the node taken.
+  struct Host {
+    virtual void take_replies(Wire& wire) = 0;
+
+   protected:
+    ~Host() = default;
+  };
+  Wire(Slot& slot, Host& host, sim::Random& random, const ClientConfig& config)
+      : slot_(slot), host_(host), random_(random) {
+    node.configure(config, nullptr);
   }
 
-  // What has arrived, then time, then the call, then what leaves.
-  void turn(Instant now) {
+  void dial(Instant now) {
     now_ = now;
-    dial();
+    for (;;) switch (node.poll_dial(now_, number())) {
+        case DialAction::none: return;
+        case DialAction::resolve: node.handle_addresses(nullptr, 0, now_, number()); break;  // All are literal.
+        case DialAction::hang_up: break;
+        case DialAction::dial: {
+          const std::size_t server = node.config().port - port_base;
+          if (server >= servers || random_.below(20) == 0) {
+            node.dialer().handle_dial_failed(Status::connect_failed, now_, number());
+            break;
+          }
+          server_ = server;
+          connection_ = slot_.models[server]->accept();
+          connected_ = true;
+          deaths_ = slot_.deaths[server];
+          node.handle_connected(now_);
+          return;
+        }
+      }
+  }
+  // What has arrived, and then what is late.
+  void receive(Instant now) {
+    now_ = now;
     take(random_.below(4) == 0 ? random_.below(40) : SIZE_MAX);
-    node_.session().handle_timeout(now_);
-    poll_replies();
-    machine_.handle_timeout(now_);
-    settle();
-    (void)node_.handle_ready(now_);
-    if (node_.session().state() == SessionState::failed) close();
-    if (!task_ && machine_.held(now_) && machine_.renewal_due() <= now_ &&
-        node_.session().has_room(false, request_size_max) && machine_.renew(now_, now_ + 300ms) == Status::ok)
-      settle();
-    work();
-    leave();
+    node.session().handle_timeout(now_);
+    host_.take_replies(*this);
+  }
+  // What lies in the socket came before what leaves now.
+  void leave() {
+    while (connected_ && node.open()) {
+      if (node.session().wants_look()) {
+        take(SIZE_MAX);
+        if (!connected_ || node.session().state() == SessionState::failed) break;
+        node.session().handle_drained();
+      }
+      std::size_t limit = SIZE_MAX;
+      if (!transmit_piece(node.session(), now_, up_, limit)) break;
+    }
+    drop_failed();
+  }
+  void drop_failed() {
+    if (node.session().state() == SessionState::failed) drop();
   }
   // The connection ends: some of what was on its way to the server is read by it, and no reply comes.
   void cut() {
@@ -185,6 +246,7 @@ class Program {
   }
   // What the server has in its socket.
   void serve() {
+    if (connected_ && slot_.deaths[server_] != deaths_) return drop();
     while (connected_ && !up_.empty()) {
       std::vector<std::string_view> words;
       std::size_t size = 0;
@@ -192,76 +254,176 @@ class Program {
       if (read_request(up_, true, words, size, refusal) != RequestOutcome::request) return;
       const std::string request = up_.substr(0, size);
       (void)read_request(request, true, words, size, refusal);
-      down_ += slot_.answer(server_, connection_, request, words);
+      if (words[0] == "WAIT") {
+        if (waits_until_ == Instant())
+          waits_until_ = now_ + std::chrono::milliseconds(std::atoi(std::string(words[2]).c_str()));
+        const std::optional<std::string> reply = slot_.answer_wait(server_, connection_, words, now_ >= waits_until_);
+        if (!reply) return;
+        down_ += *reply;
+        waits_until_ = Instant();
+      } else {
+        down_ += slot_.answer(server_, connection_, request, words);
+      }
       up_.erase(0, size);
     }
   }
 
-  [[nodiscard]] bool held(Instant now) const { return machine_.held(now); }
+ private:
+  void take(std::size_t most) {
+    std::string_view bytes = std::string_view(down_).substr(0, most);
+    const std::size_t whole = bytes.size();
+    while (connected_ && receive_piece(node.session(), now_, bytes)) {
+      node.handle_used(now_);
+      host_.take_replies(*this);
+    }
+    if (connected_) down_.erase(0, whole - bytes.size());
+  }
+  void drop() {
+    if (connected_) slot_.models[server_]->receive_end(connection_);
+    connected_ = false;
+    waits_until_ = Instant();
+    up_.clear();
+    down_.clear();
+    if (node.open()) {
+      node.handle_closed(now_, number());
+      host_.take_replies(*this);
+    }
+  }
+  std::uint16_t number() { return static_cast<std::uint16_t>(random_.below(UINT16_MAX + 1)); }
+
+  Slot& slot_;
+  Host& host_;
+  sim::Random& random_;
+  std::unique_ptr<NodeBuffers> buffers_ = std::make_unique<NodeBuffers>();
+  Instant now_ = start;
+  Instant waits_until_;  // The connection is held up; the epoch: it is not.
+  std::size_t server_ = 0;
+  ModelRedis::ConnectionId connection_ = 0;
+  bool connected_ = false;
+  int deaths_ = 0;
+  std::string up_;
+  std::string down_;
+
+ public:
+  Node node{buffers_->storage()};
+};
+
+// What a world is about.
+struct Matter {
+  bool acks = false;  // A grant counts when a replica has it. The slot stays, and its masters die.
+  bool loses_data = false;
+  bool ignores_acks = false;  // A canary: a grant counts at once.
+};
+
+// One program: acquires, keeps for a while with renewals, releases, and again.
+class Program final : public Wire::Host {
+ public:
+  Program(Slot& slot, std::size_t index, const LockKind& kind, sim::Random& random, const Matter& matter)
+      : index_(index), random_(random), acks_(matter.acks), machine_(kind) {
+    cluster_.configure({.hosts = "10.0.0.1:7000,10.0.0.1:7001,10.0.0.1:7002", .name = name});
+    ClientConfig config;
+    config.topology = &cluster_;
+    config.client_name = "";
+    config.request_timeout = 300ms;
+    config.connect_timeout = 500ms;
+    config.acks = 1;
+    config.acks_timeout = 40ms;
+    TEST_ASSERT_FALSE(validate(config).found());
+    main_.emplace(slot, *this, random, config);
+    if (acks_) lane_.emplace(slot, *this, random, config);
+    settings_ = {.request_timeout = 300ms, .connect_timeout = 500ms, .max_poll = 200ms};
+    if (acks_ && !matter.ignores_acks) settings_.acks_wait = acks_wait_of(config);
+    TEST_ASSERT_EQUAL(Status::ok, machine_.configure(Key(name), {.lease = lease}));
+  }
+
+  // What has arrived, then time, then the call, then what leaves.
+  void turn(Instant now) {
+    now_ = now;
+    Node& node = main_->node;
+    main_->dial(now);
+    main_->receive(now);
+    machine_.handle_timeout(now_);
+    settle();
+    (void)node.handle_ready(now_);
+    main_->drop_failed();
+    // A renewal is confirmed by nobody, so a master that dies may have lost it: proto/topology.md.
+    if (!acks_ && !task_ && machine_.held(now_) && machine_.renewal_due() <= now_ &&
+        node.session().has_room(false, request_size_max) && machine_.renew(now_, now_ + 300ms) == Status::ok)
+      settle();
+    if (lane_) move_lane();
+    work();
+    main_->leave();
+    if (lane_) {
+      requests_.work(lane_->node, now_);
+      lane_->leave();
+    }
+  }
+  void cut() {
+    if (lane_ && random_.below(2) == 0) return lane_->cut();
+    main_->cut();
+  }
+  void serve() {
+    main_->serve();
+    if (lane_) lane_->serve();
+  }
+
+  // It was told so.
+  [[nodiscard]] bool held(Instant now) const { return machine_.held(now) && !(task_ && task_->unconfirmed()); }
   [[nodiscard]] std::string token() const { return std::string(machine_.token().bytes().string_view()); }
   [[nodiscard]] bool settled() const {
-    return !task_ && !machine_.held(now_) && !machine_.waiting() && node_.session().compensations_pending() == 0;
+    // A posted release that was repeated is the session's.
+    const bool waits = machine_.waiting() && machine_.state() != LockState::releasing;
+    return !task_ && !machine_.held(now_) && !waits && main_->node.session().compensations_pending() == 0;
   }
 
   bool rests = false;  // It begins nothing new.
   int grants = 0;
   int losses = 0;
+  int refusals = 0;  // By replicas.
 
  private:
-  void dial() {
-    for (;;) switch (node_.poll_dial(now_, random())) {
-        case DialAction::none: return;
-        case DialAction::resolve: node_.handle_addresses(nullptr, 0, now_, random()); break;  // All are literal.
-        case DialAction::hang_up: break;
-        case DialAction::dial: {
-          const std::size_t server = node_.config().port - port_base;
-          if (server >= servers || random_.below(20) == 0) {
-            node_.dialer().handle_dial_failed(Status::connect_failed, now_, random());
-            break;
-          }
-          server_ = server;
-          connection_ = slot_.models[server]->accept();
-          connected_ = true;
-          node_.handle_connected(now_);
-          return;
-        }
-      }
-  }
-  void take(std::size_t most) {
-    std::string_view bytes = std::string_view(down_).substr(0, most);
-    const std::size_t whole = bytes.size();
-    while (connected_ && receive_piece(node_.session(), now_, bytes)) {
-      node_.handle_used(now_);
-      poll_replies();
-    }
-    if (connected_) down_.erase(0, whole - bytes.size());
-  }
-  void poll_replies() {
+  void take_replies(Wire& wire) override {
     Reply reply;
-    while (node_.session().poll_reply(reply, now_)) {
+    while (wire.node.session().poll_reply(reply, now_)) {
+      if (lane_ && &wire == &*lane_) {
+        if (!requests_.handle_reply(reply, wire.node.config()))
+          wire.node.session().fail(Status::protocol_error, "a reply of another shape than asked for");
+        continue;
+      }
       if (task_) (void)task_->note(reply);
       if (reply.tag.operation != Operation::query && reply.tag.operation != Operation::compensate)
         machine_.handle_reply(reply, now_);
       settle();
     }
   }
+  void move_lane() {
+    lane_->dial(now_);
+    lane_->receive(now_);
+    (void)lane_->node.handle_ready(now_);
+    lane_->drop_failed();
+    requests_.work(lane_->node, now_);
+    TEST_ASSERT_TRUE(requests_.invariants());
+    while (requests_.poll_told() != nullptr) {}
+  }
   void settle() {
+    Node& node = main_->node;
     while (machine_.has_output()) {
-      if (machine_.wants_request()) node_.submit(machine_, this, now_);
-      const bool paid = NodeTask::pay(machine_, node_, this);
+      if (machine_.wants_request()) node.submit(machine_, this, now_);
+      const bool paid = NodeTask::pay(machine_, node, this);
       for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event()) {
         if (event == LockEvent::lost) ++losses;
         if (event == LockEvent::protocol_doubt)
-          node_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
+          node.session().fail(Status::protocol_error, "a reply of another shape than asked for");
       }
       if (!paid) return;
     }
   }
   void work() {
     if (!task_) begin();
+    Session& session = main_->node.session();
     while (task_) {
       TaskFacts facts = task_->facts(now_);
-      facts.room = node_.session().has_room(true, request_size_max) && node_.session().may_compensate();
+      facts.room = session.has_room(true, request_size_max) && session.may_compensate();
       facts.kept = true;
       LockTask& life = task_->life();
       switch (life.step(facts)) {
@@ -274,14 +436,20 @@ class Program {
           settle();
           break;
         }
-        case TaskAct::listen: task_->plan(now_, 0, random()); break;
-        case TaskAct::confirm: break;  // Of one node whose replicas are counted.
+        case TaskAct::listen: task_->plan(now_, 0, static_cast<std::uint16_t>(random_.below(UINT16_MAX + 1))); break;
+        case TaskAct::confirm: requests_.enter(*task_); break;
         case TaskAct::keep: life.handle_kept(Status::ok); break;
         case TaskAct::give_up:
-          node_.session().give_up(this, life.why_given_up(), now_);
-          poll_replies();
+          session.give_up(this, life.why_given_up(), now_);
+          take_replies(*main_);
           break;
-        case TaskAct::let_go: break;
+        case TaskAct::let_go:
+          ++refusals;
+          requests_.leave(*task_);
+          (void)machine_.release(session.identity().native_delete, true, now_, now_ + 300ms);
+          (void)machine_.forget_loss();
+          settle();
+          break;
         case TaskAct::over:
           if (life.call() == Call::acquire && life.status() == Status::ok) {
             ++grants;
@@ -296,11 +464,11 @@ class Program {
     if (machine_.state() == LockState::lost) (void)machine_.forget_loss();
     if (machine_.state() == LockState::idle) {
       if (rests) return;
-      task_.emplace(machine_, node_, this);
+      task_.emplace(machine_, main_->node, this);
       const Instant deadline = now_ + std::chrono::milliseconds(random_.below(3) == 0 ? 0 : random_.between(0, 4999));
       task_->begin_acquire(now_, deadline, deadline + 800ms, settings_);
     } else if (!machine_.held(now_) || now_ >= until_ || rests) {
-      task_.emplace(machine_, node_, this);
+      task_.emplace(machine_, main_->node, this);
       task_->begin(Call::release, now_ + 300ms, settings_);
     }
   }
@@ -313,49 +481,20 @@ class Program {
     }
     return Token(ByteView(text));
   }
-  // What lies in the socket came before what leaves now.
-  void leave() {
-    while (connected_ && node_.open()) {
-      if (node_.session().wants_look()) {
-        take(SIZE_MAX);
-        if (!connected_ || node_.session().state() == SessionState::failed) break;
-        node_.session().handle_drained();
-      }
-      std::size_t limit = SIZE_MAX;
-      if (!transmit_piece(node_.session(), now_, up_, limit)) break;
-    }
-    if (node_.session().state() == SessionState::failed) close();
-  }
-  void drop() {
-    if (connected_) slot_.models[server_]->receive_end(connection_);
-    connected_ = false;
-    up_.clear();
-    down_.clear();
-    if (node_.open()) {
-      node_.handle_closed(now_, random());
-      poll_replies();
-    }
-  }
-  void close() { drop(); }
-  std::uint16_t random() { return static_cast<std::uint16_t>(random_.below(UINT16_MAX + 1)); }
 
-  Slot& slot_;
   std::size_t index_;
   sim::Random& random_;
+  bool acks_;
   Cluster cluster_;
-  std::unique_ptr<NodeBuffers> buffers_ = std::make_unique<NodeBuffers>();
-  Node node_{buffers_->storage()};
+  std::optional<Wire> main_;
+  std::optional<Wire> lane_;  // Where replicas are asked.
   LockMachine machine_;
   std::optional<NodeTask> task_;
+  AckLane requests_;
   TaskSettings settings_;
   Instant now_ = start;
   Instant until_;
   std::uint64_t ordinal_ = 0;
-  std::size_t server_ = 0;
-  ModelRedis::ConnectionId connection_ = 0;
-  bool connected_ = false;
-  std::string up_;
-  std::string down_;
 };
 
 struct Sum {
@@ -363,6 +502,7 @@ struct Sum {
   int losses = 0;
   int moves = 0;
   int asks = 0;
+  int refusals = 0;
 };
 
 bool holds(const Entry* entry, const std::string& token) {
@@ -373,14 +513,15 @@ bool holds(const Entry* entry, const std::string& token) {
 }
 
 // False: somebody was told that it has the lock, and has not, or another has it, too.
-bool run_world(std::uint64_t seed, Sum& sum, bool loses_data = false) {
+bool run_world(std::uint64_t seed, Sum& sum, const Matter& matter = {}) {
   sim::Random random(seed);
   const LockKind& kind = random.below(2) == 0 ? mutex_kind : fenced_kind;
   Slot slot;
-  slot.loses_data = loses_data;
+  slot.loses_data = matter.loses_data;
   std::vector<std::unique_ptr<Program>> programs;
   for (std::size_t index = 0; index < clients; ++index)
-    programs.push_back(std::make_unique<Program>(slot, index, kind, random));
+    programs.push_back(std::make_unique<Program>(slot, index, kind, random, matter));
+  const std::uint64_t lag = matter.acks ? 2 + random.below(60) : 1;
   Instant now = start;
   constexpr int turns = 4000;
   constexpr int quiet_turns = 1500;
@@ -389,9 +530,15 @@ bool run_world(std::uint64_t seed, Sum& sum, bool loses_data = false) {
     slot.set_now(now);
     const bool quiet = turn >= turns;
     const auto other = [&] { return (slot.owner + 1 + random.below(servers - 1)) % servers; };
+    if (matter.acks)
+      for (std::size_t replica = 0; replica < std::size(slot.copies); ++replica)
+        if (random.below(lag) == 0) slot.replicate(replica);
     if (!quiet) switch (random.below(150)) {
         case 0:
-          if (!slot.target) slot.target = other();
+          if (matter.acks)
+            slot.die(other());
+          else if (!slot.target)
+            slot.target = other();
           break;
         case 1: slot.move_key(lock_keys[random.below(lock_keys.size())]); break;
         case 2:
@@ -399,7 +546,7 @@ bool run_world(std::uint64_t seed, Sum& sum, bool loses_data = false) {
           break;
         case 3:
           // A new master does not know of a move under way: what was moved already would be lost.
-          if (!slot.target && random.below(2) == 0) slot.fail_over(other());
+          if (!matter.acks && !slot.target && random.below(2) == 0) slot.fail_over(other());
           break;
         case 4: programs[random.below(clients)]->cut(); break;
         case 5:
@@ -425,6 +572,7 @@ bool run_world(std::uint64_t seed, Sum& sum, bool loses_data = false) {
     TEST_ASSERT_TRUE(program->settled());
     sum.grants += program->grants;
     sum.losses += program->losses;
+    sum.refusals += program->refusals;
   }
   for (const auto& model : slot.models) TEST_ASSERT_TRUE(model->find(name) == nullptr);
   sum.moves += slot.moves;
@@ -458,6 +606,29 @@ TEST(test_a_slot_that_moves_should_give_its_lock_to_one_at_a_time) {
 TEST(test_a_move_that_loses_data_should_be_seen_by_the_checker) {
   Sum sum;
   int seen = 0;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) seen += run_world(seed, sum, true) ? 0 : 1;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) seen += run_world(seed, sum, {.loses_data = true}) ? 0 : 1;
+  TEST_ASSERT_TRUE(seen > 10);
+}
+
+TEST(test_a_confirmed_grant_should_outlive_masters_that_die) {
+  const std::uint64_t first = number_from("HOLDFAST_CLUSTER_SEED", 1);
+  const std::uint64_t worlds = number_from("HOLDFAST_CLUSTER_WORLDS", 300);
+  Sum sum;
+  for (std::uint64_t seed = first; seed != first + worlds; ++seed) {
+    TEST_MESSAGE("seed " << seed);
+    TEST_ASSERT_TRUE(run_world(seed, sum, {.acks = true}));
+  }
+  std::printf("%llu worlds: %d grants, %d losses, %d dead masters, %d grants that were not confirmed\n",
+              static_cast<unsigned long long>(worlds), sum.grants, sum.losses, sum.moves, sum.refusals);
+  TEST_ASSERT_TRUE(sum.grants > static_cast<int>(worlds) * 5);
+  TEST_ASSERT_TRUE(sum.moves > static_cast<int>(worlds) * 5);
+  TEST_ASSERT_TRUE(sum.refusals > static_cast<int>(worlds));
+}
+
+TEST(test_grants_that_count_at_once_should_be_seen_by_the_checker) {
+  Sum sum;
+  int seen = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    seen += run_world(seed, sum, {.acks = true, .ignores_acks = true}) ? 0 : 1;
   TEST_ASSERT_TRUE(seen > 10);
 }
