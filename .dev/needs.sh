@@ -19,6 +19,8 @@ declare -rA package_of=(
   [dpkg-buildpackage]=dpkg-dev [dh]=debhelper [lintian]=lintian [debootstrap]=debootstrap [zsh]=zsh [fish]=fish
   [unshare]=util-linux [readelf]=binutils
   [openssl/ssl.h]=libssl-dev [sqlite3.h]=libsqlite3-dev [lua5.1/lua.h]=liblua5.1-0-dev [python-clang]=python3-clang
+  [doxygen]=doxygen [dot]=graphviz [linkchecker]=linkchecker
+  [python-markdown-it]=python3-markdown-it [python-pygments]=python3-pygments
 )
 
 # What each verb needs. One list stands on another, so they stand together.
@@ -47,6 +49,7 @@ readonly needs_package=("${needs_build[@]}" CLI/CLI.hpp asio.hpp openssl/ssl.h r
 readonly needs_firmware=("${needs_quick[@]}" "${needs_arm[@]}" qemu-system-arm)
 readonly needs_lint=("${needs_build[@]}" clang++ ld.lld doctest/doctest.h CLI/CLI.hpp clang-tidy)
 readonly needs_bench=("${needs_quick[@]}" benchmark/benchmark.h hiredis/hiredis.h openssl/ssl.h)
+readonly needs_docs=(python3 doxygen dot linkchecker python-markdown-it python-pygments)
 readonly needs_check=("${needs_build[@]}" clang++ ld.lld)
 readonly needs_size=("${needs_check[@]}" doctest/doctest.h "${needs_arm[@]}")
 
@@ -55,6 +58,8 @@ have() {  # have NEED
     *.h | *.hpp) [[ -e /usr/include/$1 || -e /usr/local/include/$1 ]] ;;
     clang-runtime) have clang++ && compgen -G "$(clang++ -print-resource-dir)/lib/*/libclang_rt.fuzzer*" >/dev/null ;;
     python-clang) /usr/bin/python3 -c 'import clang.cindex' 2>/dev/null ;;
+    python-markdown-it) /usr/bin/python3 -c 'import markdown_it' 2>/dev/null ;;
+    python-pygments) /usr/bin/python3 -c 'import pygments' 2>/dev/null ;;
     python-venv) python3 -c 'import ensurepip' 2>/dev/null ;;
     arm-libc) have_arm_archive libc.a ;;
     arm-libstdc++) have_arm_archive libstdc++.a ;;

@@ -101,10 +101,10 @@ as_package() {
   echo "ok: installed without Asio"
 }
 
-program_of_readme() {  # program_of_readme LANGUAGE: the block of README.md that is a whole program
+program_of_guide() {  # program_of_guide LANGUAGE PAGE: the block of a page that is a whole program
   awk -v begin="^\`\`\`$1\$" '$0 ~ begin { inside = 1; text = ""; next }
     /^```$/ && inside { inside = 0; if (text ~ /int main/) printf "%s", text; next }
-    inside { text = text $0 "\n" }' "$source_root/README.md"
+    inside { text = text $0 "\n" }' "$source_root/proto/guide/$2.md"
 }
 
 # What a project for another machine sees of this package. A number that no machine has is enough.
@@ -124,8 +124,8 @@ CMAKE
 # By each compiler for C, which links nothing of C++. That they work is seen by the test of the examples.
 as_package_in_c() {
   local flags compiler program
-  program_of_readme c >"$work/readme.c"
-  grep -q 'int main' "$work/readme.c" || fail "README.md has no program in C"
+  program_of_guide c c >"$work/readme.c"
+  grep -q 'int main' "$work/readme.c" || fail "the guide has no program in C"
   read -ra flags <<<"$(pkg-config --cflags --libs holdfast)"
   for compiler in gcc clang; do
     if ! command -v "$compiler" >/dev/null; then echo "skipped: C by $compiler, which is not here"; continue; fi
@@ -173,9 +173,9 @@ as_package_with_asio() {
     lock_with "$work/coroutine-$compiler"
     echo "ok: installed with Asio, a coroutine by $compiler"
   done
-  program_of_readme cpp >"$work/readme.cpp"
+  program_of_guide cpp asio_loop >"$work/readme.cpp"
   quietly g++ -std=c++20 -Wall -Wextra -Werror "$work/readme.cpp" "${flags[@]}" -o "$work/readme"
-  echo "ok: the program in README.md compiles"
+  echo "ok: the program in the guide compiles"
   ! g++ -std=c++20 "${flags[@]}" -UHOLDFAST_ASIO_VERSION -DHOLDFAST_ASIO_VERSION=101000 -fsyntax-only "$here/coroutine.cpp" \
     2>"$work/log" || fail "another Asio than the library's was taken"
   grep -q 'another version of Asio' "$work/log" || { cat "$work/log" >&2; fail "no word about another Asio"; }

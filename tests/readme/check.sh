@@ -3,7 +3,7 @@
 #
 # usage: check.sh SOURCE-ROOT
 #
-# What extract.py promises: it takes README.md as it is, and refuses one with something in it that no test runs.
+# What extract.py promises: it takes README.md and the guide as they are, and refuses what no test runs.
 set -euo pipefail
 
 source_root=$(readlink -f "${1:?usage: check.sh SOURCE-ROOT}")
@@ -11,21 +11,29 @@ extract=$source_root/tests/readme/extract.py
 work=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-readme.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/out"
-ln -s "$source_root/.dev" "$work/.dev"
+ln -s "$source_root/.dev" "$source_root/examples" "$work"
 
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 
-refused() {  # refused WORDS: README.md in the work folder is refused, with these words
-  ! "$extract" "$work/README.md" "$work/out" 2>"$work/err" || fail "not refused: $1"
+refused() {  # refused WORDS: the pages in the work folder are refused, with these words
+  ! "$extract" "$work" "$work/out" 2>"$work/err" || fail "not refused: $1"
   grep -qF "$1" "$work/err" || fail "no word of '$1': $(cat "$work/err")"
 }
 
-with() { { cat "$source_root/README.md"; printf '%s\n' "$@"; } >"$work/README.md"; }
+as_they_are() {
+  mkdir -p "$work/proto/guide"
+  cp "$source_root/README.md" "$work"
+  cp "$source_root"/proto/guide/*.md "$work/proto/guide"
+}
 
-without() { sed "s|$1|$2|" "$source_root/README.md" >"$work/README.md"; }
+with() { as_they_are; printf '%s\n' "$@" >>"$work/README.md"; }
 
-with
-"$extract" "$work/README.md" "$work/out" || fail "README.md is refused"
+in_guide() { as_they_are; printf '%s\n' "$@" >>"$work/proto/guide/tutorial.md"; }
+
+without() { as_they_are; sed -i "s|$1|$2|" "$work/README.md" "$work"/proto/guide/*.md; }
+
+as_they_are
+"$extract" "$work" "$work/out" || fail "the pages are refused"
 
 with '```cpp' 'holdfast::Unheard lock(client);' '```'
 refused 'no test knows how to run this block'
@@ -51,3 +59,14 @@ without '// \.\.\. co_await' '// ... and'
 refused 'none that is known how to fill'
 without 'redis://10.0.0.3' 'redis://localhost'
 refused 'none that is known how to fill'
+
+in_guide '```cpp' '  std::printf("acquired\n");' '```'
+"$extract" "$work" "$work/out" || fail "a part of a program of the guide is refused"
+in_guide '```cpp' '  std::printf("acquired later\n");' '```'
+refused 'no test knows how to run this block'
+with '```cpp' '  std::printf("acquired\n");' '```'
+refused 'no test knows how to run this block'
+with '```console' '$ holdfast info report' '```'
+refused 'no test knows what to do with this block'
+in_guide '```rust' 'lock()' '```'
+refused 'no test knows what to do with this block'

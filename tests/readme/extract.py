@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 #
-# usage: extract.py README FOLDER
+# usage: extract.py SOURCE-ROOT FOLDER
 #
-# Takes the examples out of README.md, so that they are compiled and run: of each C++ block the files <example>_head.inc
-# and <example>.inc, which tests/readme/<example>.cpp includes, and of the shell's blocks command.sh, the lines that call
-# the holdfast command. A block that is not known here is an error, and so is an example that README.md does not have:
-# nothing is left out in silence.
+# Takes the examples out of README.md and of the guide (proto/guide), so that they are compiled and run: of each C++ block the
+# files <example>_head.inc and <example>.inc, which tests/readme/<example>.cpp includes, and of the shell's blocks command.sh, the
+# lines that call the holdfast command. A block of the guide may also be a part of a program in examples/guide, line by line: it
+# is compiled and run there. What a page has typed on a console is run by tests/guide. A block that is not known here is an
+# error, and so is an example that no page has: nothing is left out in silence.
 #
 # What is changed in an example, and nothing else:
 #   - Its first lines, #include and `using namespace`, go into <example>_head.inc: the rest may have to stand in a function.
@@ -29,11 +30,12 @@ MARKS = {
 KEPT = {"fenced", "asio"}
 KEPT_WORDS = re.compile(r"automatic lease|\bkept\b|\bkeeps\b|renew")
 
-# No C++ and no command: how another project names us by Meson and CMake, and a program in C (tests/consumer does all three), and the
-# tree of our folders.
-OTHER_BLOCKS = {"meson": "dependency('holdfast'", "c": "#include <holdfast.h>",
-                "cmake": "holdfast::holdfast",
-                "ini": "[provide]", "": "include/holdfast/"}
+# No C++ and no command: how another project names us by Meson and CMake, and a program in C. tests/consumer does all three.
+OTHER_BLOCKS = {"meson": "dependency('holdfast'", "c": "#include <holdfast.h>", "cmake": "holdfast::holdfast",
+                "ini": "[provide]"}
+# In the guide: what .dev/site/pictures.py draws, and the code of those from whom one comes.
+GUIDE_BLOCKS = {"states": "src/core/", "dot": "->", "chain": "lanes:", "console": "$ ", "c++": "sw::redis::", "java": "redisson.",
+                "go": "redsync."}
 
 URL = r"redis://(\d+(?:\.\d+){3})"
 
@@ -78,8 +80,14 @@ def name_of(number, lines):
     return names[0]
 
 
-def parts_of(number, lines):
-    """The head and the rest of a C++ block; the compiler names the lines of README.md."""
+def quotes(lines, programs):
+    """Whether a block is a part of a program of the guide."""
+    text = "\n".join(lines) + "\n"
+    return any("\n" + text in program for program in programs)
+
+
+def parts_of(page, number, lines):
+    """The head and the rest of a C++ block; the compiler names the lines of the page."""
     size = 0
     while size < len(lines) and re.match(r"#include |using namespace |$", lines[size]):
         size += 1
@@ -89,7 +97,7 @@ def parts_of(number, lines):
     if "redis://" in rest or "// ..." in rest:
         raise Refused(f"line {number}: a URL or a gap in this block is none that is known how to fill")
     head = "\n".join(lines[:size])
-    return [f'#line {first} "README.md"\n{text}\n' for first, text in ((number, head), (number + size, rest))]
+    return [f'#line {first} "{page}"\n{text}\n' for first, text in ((number, head), (number + size, rest))]
 
 
 def command_of(number, line, verbs):
@@ -102,22 +110,34 @@ def command_of(number, line, verbs):
     return re.sub(URL, lambda match: f'"${variable_of(match)}"', line)
 
 
-def extract(readme):
+def extract(root):
     """The files and their texts."""
     files = {}
     commands = []
-    for language, number, lines in blocks_of(readme.read_text(encoding="utf-8")):
-        if language == "cpp":
-            name = name_of(number, lines)
-            if f"{name}.inc" in files:
-                raise Refused(f"line {number}: a second block of the example {name}")
-            files[f"{name}_head.inc"], files[f"{name}.inc"] = parts_of(number, lines)
-        elif language == "sh":
-            for index, line in enumerate(lines):
-                command = command_of(number + index, line, readme.parent / ".dev")
-                commands += [command] if command else []
-        elif language not in OTHER_BLOCKS or OTHER_BLOCKS[language] not in "\n".join(lines):
-            raise Refused(f"line {number}: no test knows what to do with this block")
+    programs = [path.read_text(encoding="utf-8") for path in sorted((root / "examples" / "guide").glob("*.cpp"))]
+    guide = sorted((root / "proto" / "guide").glob("*.md"))
+    if not programs or not guide:
+        raise Refused("there is no guide")
+    for path in [root / "README.md", *guide]:
+        page = str(path.relative_to(root))
+        known = {**OTHER_BLOCKS, **(GUIDE_BLOCKS if path in guide else {})}
+        try:
+            for language, number, lines in blocks_of(path.read_text(encoding="utf-8")):
+                if language == "cpp" and path in guide and quotes(lines, programs):
+                    continue
+                if language == "cpp":
+                    name = name_of(number, lines)
+                    if f"{name}.inc" in files:
+                        raise Refused(f"line {number}: a second block of the example {name}")
+                    files[f"{name}_head.inc"], files[f"{name}.inc"] = parts_of(page, number, lines)
+                elif language == "sh":
+                    for index, line in enumerate(lines):
+                        command = command_of(number + index, line, root / ".dev")
+                        commands += [command] if command else []
+                elif language not in known or known[language] not in "\n".join(lines):
+                    raise Refused(f"line {number}: no test knows what to do with this block")
+        except Refused as refused:
+            raise Refused(f"{page}, {refused}") from None
     missing = [name for name in MARKS if f"{name}.inc" not in files]
     if missing or not commands:
         raise Refused(f"these examples are gone: {' '.join(missing or ['holdfast run'])}")
@@ -126,11 +146,11 @@ def extract(readme):
 
 
 def main():
-    readme, folder = map(pathlib.Path, sys.argv[1:3])
+    root, folder = map(pathlib.Path, sys.argv[1:3])
     try:
-        files = extract(readme)
+        files = extract(root)
     except Refused as refused:
-        sys.exit(f"{readme}: {refused}")
+        sys.exit(f"{root}: {refused}")
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
 
