@@ -83,6 +83,11 @@ def marked(lines):
     comment = ["///" + escaped(line) for line in text]
     trailing = None  # The column of the comment that the line before ended with.
     for at, line in enumerate(lines):
+        # Nobody derives from our classes but we.
+        if line.strip() == "protected:":
+            scopes.read(line)
+            yield line.replace("protected", "private")
+            continue
         # Doxygen 1.9.4 knows no scope for a specialisation of another's template.
         if re.match(r"struct std::\w+<.*\{\};$", line):
             yield "struct holdfast_no_name;"

@@ -3,7 +3,7 @@
 #
 # usage: look.py BROWSER PAGE WIDTH light|dark PICTURE
 #
-# Takes a picture of the first 4,200 lines of pixels of a page, as wide as a telephone's or a laptop's screen. A headless Chromium
+# Takes a picture of the first 2,400 lines of pixels of a page, as wide as a telephone's or a laptop's screen. A headless Chromium
 # has no window that is narrower than 500 pixels, so the page stands in a frame of the width.
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 browser, page, width, scheme, picture = sys.argv[1:6]
-height = 4200
+height = 2400
 with tempfile.TemporaryDirectory() as folder:
     frame = pathlib.Path(folder) / "frame.html"
     frame.write_text(f'<meta name="color-scheme" content="light dark"><body style="margin:0"><iframe src="file://{page}" '

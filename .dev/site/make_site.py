@@ -175,20 +175,34 @@ class Site:
         for token in tokens:
             if token.type == "fence" and token.info.strip() in PICTURES:
                 picture = picture_of(token.info.strip(), token.content, self.root)
-                pieces.append((token, f'<figure class="picture">{picture}</figure>\n'))
+                hint = "<figcaption>The picture is wider than the page: it moves.</figcaption>" if "large" in picture[:60] else ""
+                pieces.append((token, f'<figure class="picture">{picture}{hint}</figure>\n'))
             elif token.type == "fence":
                 pieces.append((token, self.code(token.info.strip(), token.content)))
         for token, made in pieces:
             token.type, token.content = "html_block", made
-        # Two blocks of code that follow each other are shown side by side.
+        # Two blocks of code that follow each other are shown side by side: theirs and ours.
         for one, other in zip(tokens, tokens[1:]):
-            if one.content.startswith('<div class="code">') and other.content.startswith('<div class="code">'):
+            if one.info != "cpp" and one.content.startswith('<div class="code">') and other.content.startswith('<div class="code">'):
                 one.content, other.content = '<div class="beside">' + one.content, other.content + "</div>\n"
         body = self.markdown.renderer.render(tokens, self.markdown.options, {})
-        body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+        body = re.sub(r"<table>.*?</table>", lambda match: self.table(match.group()), body, flags=re.DOTALL)
         contents = f'<nav class="contents"><b>On this page</b>{"".join(toc)}</nav>\n' if len(toc) > 2 else ""
         self.write(source, f"{title}: holdfast" if title != "holdfast" else title, body, contents)
         return title
+
+    @staticmethod
+    def table(text):
+        """A table that can be moved; of three columns and more a narrow page shows each row as a card, with the columns' names."""
+        names = [re.sub(r"<.*?>", "", name) for name in re.findall(r"<th[^>]*>(.*?)</th>", text, re.DOTALL)]
+        if len(names) < 3:
+            return f'<div class="wide">{text}</div>'
+
+        def labelled(row):
+            cells = iter(names)
+            return re.sub(r"<td([^>]*)>", lambda cell: f'<td{cell.group(1)} data-name="{next(cells)}">', row.group())
+
+        return f'<div class="wide cards">{re.sub(r"<tr>.*?</tr>", labelled, text, flags=re.DOTALL)}</div>'
 
     def link_names(self, source, tokens):
         """`Mutex` leads to its page of the API, outside of headings and of links."""
@@ -244,10 +258,10 @@ class Site:
             parts[folder].append((header, self.api.headers[header], sentence))
         body = ["<h1>The API</h1>\n<p>From the comments of the headers, which are the contract.</p>\n"]
         for folder, title in groups.items():
-            body.append(f"<h2>{title}</h2>\n<div class=\"wide\"><table>\n")
-            body += [f'<tr><td><a href="{page}"><code>{header}</code></a></td><td>{html.escape(sentence)}</td></tr>\n'
+            body.append(f"<h2>{title}</h2>\n<dl class=\"headers\">\n")
+            body += [f'<dt><a href="{page}"><code>{header}</code></a></dt><dd>{html.escape(sentence.replace("`", ""))}</dd>\n'
                      for header, page, sentence in parts[folder]]
-            body.append("</table></div>\n")
+            body.append("</dl>\n")
         self.write("api/README.md", "The API: holdfast", "".join(body))
 
     def make(self):

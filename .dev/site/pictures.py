@@ -31,7 +31,8 @@ def drawn_by_graphviz(source):
     svg = svg.replace('fill="lightgrey"', "").replace('stroke="transparent"', 'stroke="none"')
     svg = re.sub(r'font-family="[^"]*"', "", svg)
     width, height = re.search(r'width="(\d+)pt" height="(\d+)pt"', svg).groups()
-    return re.sub(r'width="\d+pt" height="\d+pt"', f'class="graph" width="{width}" height="{height}" role="img"', svg, count=1)
+    size = "graph large" if int(width) > 540 else "graph"
+    return re.sub(r'width="\d+pt" height="\d+pt"', f'class="{size}" width="{width}" height="{height}" role="img"', svg, count=1)
 
 
 LINE_BREAK = r'\n'
@@ -148,7 +149,7 @@ class Chain:
         spans = "".join(f'<tspan x="{x:.0f}" dy="{0 if at == 0 else self.LINE}">{html.escape(line)}</tspan>'
                         for at, line in enumerate(lines))
         weight = ' font-weight="600"' if bold else ""
-        return len(lines), f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" class="halo"{weight}>{spans}</text>'
+        return len(lines), f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}"{weight}>{spans}</text>'
 
     def beside(self, lane, y, words, gap):
         """Words on the side of a lane that has room: outside, or right of one in the middle."""
@@ -193,8 +194,12 @@ class Chain:
             out.append(f'<path d="M{x - 5:.0f},{y - 5:.0f} l10,10 m0,-10 l-10,10" class="cross"/>')
         room = abs(self.x(to) - self.x(lane)) - 24
         lines = len(textwrap.wrap(words, max(8, int(room / 6.4))))
-        middle = (self.x(lane) + self.x(to)) / 2
-        out.append(self.text(middle, min(begin[1], aim[1]) - 5 - (lines - 1) * self.LINE, words, "middle", room)[1])
+        # On the line, which the words interrupt.
+        x, y = (begin[0] + aim[0]) / 2, (begin[1] + aim[1]) / 2
+        width = max(len(line) for line in textwrap.wrap(words, max(8, int(room / 6.4)))) * 7 + 4
+        out.append(f'<rect x="{x - width / 2:.0f}" y="{y - lines * self.LINE / 2:.0f}" width="{width}"'
+                   f' height="{lines * self.LINE}" class="back"/>')
+        out.append(self.text(x, y + 4 - (lines - 1) * self.LINE / 2, words, "middle", room)[1])
         return out
 
     def lost(self, at, end, lane, to, words):
