@@ -65,10 +65,10 @@ def head_of(lines):
 
 
 def described(lines, text):
-    """The line of the class that the head of the file is about, if it has no comment of its own."""
+    """The line of the class or name that the head of the file is about, if it has no comment of its own."""
     for name in re.findall(r"\b[A-Z][A-Za-z0-9]+\b", " ".join(text))[:1]:
         for at, line in enumerate(lines):
-            if re.match(rf"(?:class|struct|enum class)\s+{name}\b[^;]*$", line):
+            if re.match(rf"(?:class|struct|enum class)\s+{name}\b[^;]*$|using {name} = ", line):
                 first = at
                 while lines[first - 1].startswith("template"):
                     first -= 1
@@ -132,6 +132,11 @@ def starred(lines):
             start, rest = re.match(r"(\s*/\*|\s*\*?)(.*)", line).groups()
             line = start + re.sub(r"[@#]|<(?=\w)", lambda match: "\\" + match.group(), rest)
         following = lines[at + 1] if at + 1 < len(lines) else ""
+        if re.match(r"/\* ---- .* ---+$", line):
+            # The heading of a section, whose sentences are about what follows them directly.
+            end = next(end for end in range(at, len(lines)) if lines[end].endswith("*/"))
+            yield "/**" if lines[end + 1].strip() else line
+            continue
         section = re.match(r"/\* ----", line) or (line.endswith("*/") and not following.strip())
         if re.match(r"\s*/\*[^*]", line) and not section:
             line = line.replace("/*", "/**", 1)
