@@ -10,7 +10,9 @@ readonly site_widths=(390 1280)  # A telephone's and a laptop's.
 make_documents() {
   rm -rf build/docs build/docs-api.tags
   mkdir -p build/docs/api
-  doxygen .dev/site/Doxyfile && "$site_python" .dev/site/make_site.py . build/docs build/docs-api.tags
+  doxygen .dev/site/Doxyfile && "$site_python" .dev/site/make_site.py . build/docs build/docs-api.tags || return 1
+  # Of Doxygen's own pages; ours ask for none of them, or a link would be broken.
+  rm -f build/docs/api/*.png build/docs/api/*.svg build/docs/api/*.js
 }
 
 # linkchecker gives up root's rights, so it reads a copy that everybody may read.
