@@ -124,8 +124,9 @@ TEST(test_findings_should_come_in_order_of_danger) {
   server.info["uptime_in_seconds"] = "1";
   server.info["maxclients"] = "100";
   server.info["connected_clients"] = "99";
+  server.appendfsync = "everysec";
   const std::vector<Finding> findings = findings_of(server);
-  TEST_ASSERT_EQUAL(4U, findings.size());
+  TEST_ASSERT_EQUAL(5U, findings.size());
   TEST_ASSERT_TRUE(has(findings, Severity::danger, "eviction"));
   TEST_ASSERT_TRUE(has(findings, Severity::warning, "old-version"));
   TEST_ASSERT_TRUE(has(findings, Severity::warning, "clients"));

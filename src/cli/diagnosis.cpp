@@ -9,6 +9,7 @@
 #include "holdfast/limits.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
+#include "set_up_diagnosis.hpp"
 
 namespace holdfast::cli {
 
@@ -48,18 +49,37 @@ std::int64_t offset_of(const TimePair& pair) {
   return pair.server_microseconds - std::chrono::duration_cast<std::chrono::microseconds>(middle).count();
 }
 
-class Findings {
- public:
-  explicit Findings(std::vector<Finding>& all) : all_(all) {}
-  void of(const std::string& server) { server_ = server; }
-  void add(Severity severity, const char* code, std::string what, std::string advice) {
-    all_.push_back({severity, server_, code, std::move(what), std::move(advice)});
+void judge_no_connection(Findings& findings, const ServerFacts& server) {
+  switch (server.connection) {
+    case Status::loading:
+      findings.add(Severity::danger, "loading", server.no_connection,
+                   "wait until it has; a long load is a reason for smaller data");
+      break;
+    case Status::busy_script:
+      findings.add(Severity::danger, "busy", server.no_connection,
+                   "SCRIPT KILL, or FUNCTION KILL; see which program sends such scripts");
+      break;
+    case Status::too_many_clients:
+      findings.add(Severity::danger, "clients", server.no_connection,
+                   "raise maxclients, or find out who holds the connections");
+      break;
+    case Status::cluster_down:
+      findings.add(Severity::danger, "cluster-down", server.no_connection,
+                   "CLUSTER INFO and CLUSTER NODES say which slots and masters are missing");
+      break;
+    case Status::read_only:
+      findings.add(Severity::danger, "replica", server.no_connection, "see why the sentinels name a replica");
+      break;
+    case Status::no_permission:
+      findings.add(Severity::danger, "rights", server.no_connection,
+                   "who is found by others must say what it is: ACL SETUSER USER +eval +info" +
+                       std::string(server.set_up.kind == SetUp::cluster ? " ~" + escaped(server.set_up.name) : ""));
+      break;
+    default:
+      findings.add(Severity::danger, "no-connection", server.no_connection,
+                   "see that the server runs, and that the URL is right");
   }
-
- private:
-  std::vector<Finding>& all_;
-  std::string server_;
-};
+}
 
 // ---- What one server is ----------------------------------------------------------------------------------------------
 
@@ -77,34 +97,76 @@ void judge_memory(Findings& findings, const ServerFacts& server) {
   else if (evicts)
     findings.add(Severity::information, "eviction-later",
                  "the policy is " + policy + ", and would evict locks if maxmemory were ever set", advice);
-  if (!evicts && nearly_all(server.number("used_memory"), limit))
+  if (server.refusal == Status::out_of_memory)
+    findings.add(Severity::danger, "memory-full",
+                 "the server has reached maxmemory and refuses writes: no lock can be acquired (" +
+                     escaped(server.refusal_words) + ")",
+                 "raise maxmemory, or find out what fills the server");
+  else if (!evicts && nearly_all(server.number("used_memory"), limit))
     findings.add(Severity::warning, "memory-full",
                  "more than nine tenths of maxmemory are used: soon no lock can be acquired",
                  "raise maxmemory, or find out what fills the server");
 }
 
-void judge_persistence(Findings& findings, const ServerFacts& server, bool quorum) {
+// What it refuses whoever asks, beside what is found elsewhere.
+void judge_refusal(Findings& findings, const ServerFacts& server) {
+  const std::string words = " (" + escaped(server.refusal_words) + ")";
+  if (server.refusal == Status::too_few_replicas)
+    findings.add(
+        Severity::danger, "few-replicas",
+        "fewer replicas are well than min-replicas-to-write wants: no lock can be acquired or released" + words,
+        "see why they are away or lag; or a smaller min-replicas-to-write");
+  if (server.refusal == Status::busy_script)
+    findings.add(Severity::danger, "busy",
+                 "a script of another client blocks the server: no lock can be acquired, renewed or released" + words,
+                 "SCRIPT KILL, or FUNCTION KILL; see which program sends such scripts");
+  if (server.refusal == Status::loading)
+    findings.add(Severity::danger, "loading", "the server is loading its data, and serves nothing meanwhile" + words,
+                 "wait until it has; a long load is a reason for smaller data");
+  if (server.refusal == Status::cluster_down)
+    findings.add(Severity::danger, "cluster-down", "the server refuses requests: its cluster is down" + words,
+                 "CLUSTER INFO and CLUSTER NODES say which slots and masters are missing");
+}
+
+void judge_persistence(Findings& findings, const ServerFacts& server, Kind kind, bool quorum) {
+  if (server.refusal == Status::disk_error)
+    findings.add(
+        Severity::danger, "disk",
+        "the server refuses writes, since it could not write to its disk: no lock can be acquired or released (" +
+            escaped(server.refusal_words) + ")",
+        "see the server's log; free the disk or repair it");
   if (server.info.empty()) return;
-  if (server.field("aof_last_write_status") == "err" || server.field("rdb_last_bgsave_status") == "err")
-    findings.add(Severity::danger, "disk", "the server could not write to its disk: it refuses writes, or soon will",
+  if (server.refusal != Status::disk_error &&
+      (server.field("aof_last_write_status") == "err" || server.field("rdb_last_bgsave_status") == "err"))
+    findings.add(Severity::danger, "disk",
+                 "the server could not write to its disk: what it has granted may be forgotten by a restart",
                  "see the server's log; free the disk or repair it");
   const Severity forgets = quorum ? Severity::information : Severity::warning;
   const char* const guard = quorum ? "Of a quorum the restart guard makes up for that; " : "";
   const std::string advice =
       std::string(guard) + "CONFIG SET appendonly yes, with appendfsync always where no grant may be forgotten";
+  const char* const fences = kind == Kind::fenced ? "; fences go on growing only if its clock is not set back" : "";
   if (server.field("aof_enabled") == "1") {
-    if (server.appendfsync && *server.appendfsync != "always")
+    if (server.appendfsync && *server.appendfsync == "no")
+      findings.add(
+          forgets, "fsync",
+          "appendfsync is no: a crash of the machine forgets the grants of about half a minute" + std::string(fences),
+          std::string(guard) + "appendfsync always, or everysec");
+    else if (server.appendfsync && *server.appendfsync != "always")
       findings.add(Severity::information, "fsync",
                    "appendfsync is " + escaped(*server.appendfsync) +
-                       ": a crash of the machine forgets the grants of about a second",
+                       ": a crash of the machine forgets the grants of about a second" + fences,
                    "appendfsync always, or a fence, where that matters");
   } else if (!server.save) {
-    findings.add(forgets, "no-aof", "there is no append-only file: a restart forgets grants", advice);
+    findings.add(forgets, "no-aof", std::string("there is no append-only file: a restart forgets grants") + fences,
+                 advice);
   } else if (server.save->empty()) {
-    findings.add(forgets, "no-persistence", "nothing is kept on disk: a restart forgets every lock, and lets others in",
+    findings.add(forgets, "no-persistence",
+                 std::string("nothing is kept on disk: a restart forgets every lock, and lets others in") + fences,
                  advice);
   } else {
-    findings.add(forgets, "snapshots", "only snapshots are kept: a restart forgets the grants since the last one",
+    findings.add(forgets, "snapshots",
+                 std::string("only snapshots are kept: a restart forgets the grants since the last one") + fences,
                  advice);
   }
 }
@@ -125,35 +187,33 @@ void judge_replication(Findings& findings, const ServerFacts& server) {
                  "give the address of the master");
     return;
   }
-  const std::uint64_t replicas = server.number("connected_slaves");
-  if (replicas == 0) return;
-  std::string count = std::to_string(replicas) + " replicas";
-  if (replicas > replicas_max) count += ", of which " + std::to_string(replicas - replicas_max) + " were not looked at";
-  findings.add(Severity::information, "replicas", count + ": a fail-over to one loses what had not reached it",
-               "a fence, or a quorum of independent servers, where that matters");
-  for (std::uint64_t index = 0; index < std::min(replicas, replicas_max); ++index) {
-    const std::string line = server.field("slave" + std::to_string(index));
-    if (line.empty()) continue;
-    const std::string who = escaped(value_in(line, "ip")) + ":" + escaped(value_in(line, "port"));
-    const std::uint64_t offset = number_of(value_in(line, "offset"));
-    const std::uint64_t end = server.number("master_repl_offset");
-    // It may have got on between the two numbers.
-    const std::uint64_t behind = end > offset ? end - offset : 0;
-    const std::uint64_t lag = number_of(value_in(line, "lag"));
-    if (value_in(line, "state") != "online")
+  const std::uint64_t count = server.number("connected_slaves");
+  if (count == 0) return;
+  std::string text = std::to_string(count) + (count == 1 ? " replica" : " replicas");
+  if (count > replicas_max) text += ", of which " + std::to_string(count - replicas_max) + " were not looked at";
+  const bool bounded = server.setting("min-replicas-to-write").value_or(0) > 0;
+  if (!bounded || count > replicas_max)
+    findings.add(Severity::information, "replicas", text + ": a fail-over to one loses what had not reached it",
+                 bounded
+                     ? "a fence, or a quorum of independent servers, where that matters"
+                     : "min-replicas-to-write bounds for how long a master that is cut off goes on granting; a fence, "
+                       "or a quorum of independent servers, where more matters");
+  for (const Replica& replica : server.replicas()) {
+    const std::string who = escaped(replica.address);
+    if (replica.state != "online")
       findings.add(Severity::warning, "replica-away",
-                   "the replica " + who + " is not online: " + escaped(value_in(line, "state")),
+                   "the replica " + who + " is not online: " + escaped(replica.state),
                    "see its log; no fail-over to it before that");
-    else if (lag > lag_usual || behind > behind_usual)
+    else if (replica.lag_seconds > lag_usual || replica.behind_bytes > behind_usual)
       findings.add(Severity::warning, "replica-lag",
-                   "the replica " + who + " lags by " + std::to_string(lag) + " seconds and " + std::to_string(behind) +
-                       " bytes",
+                   "the replica " + who + " lags by " + std::to_string(replica.lag_seconds) + " seconds and " +
+                       std::to_string(replica.behind_bytes) + " bytes",
                    "a fail-over to it would lose grants; see its load and its network");
   }
 }
 
-void judge_service(Findings& findings, const ServerFacts& server) {
-  if (!server.no_info.empty() && !server.silent) {
+void judge_service(Findings& findings, const ServerFacts& server, Duration lease) {
+  if (!server.no_info.empty() && !server.silent && !is_standstill(server.refusal)) {
     findings.add(Severity::information, "no-info",
                  server.info_refused
                      ? "this user may not ask what the server is: much is not checked"
@@ -162,6 +222,18 @@ void judge_service(Findings& findings, const ServerFacts& server) {
                      ? "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +info +eval"
                      : "EVAL and INFO are needed for that");
   }
+  // Whoever keeps a lock says something at each third of its lease.
+  const std::uint64_t idle = server.setting("timeout").value_or(0);
+  if (idle != 0 && static_cast<double>(idle) <= seconds_in(lease / renewal_divisor))
+    findings.add(Severity::warning, "idle-timeout",
+                 "the server closes a connection that says nothing for " + std::to_string(idle) +
+                     " seconds: with a lease of " + seconds_text(lease) +
+                     " seconds each renewal has to connect anew, and a connection that is refused then costs the lock",
+                 "CONFIG SET timeout 0, or more than a third of the lease");
+  if (server.setting("tcp-keepalive") == 0)
+    findings.add(Severity::information, "keepalive",
+                 "tcp-keepalive is 0: connections of clients that vanished stay, until maxclients are there",
+                 "CONFIG SET tcp-keepalive 300");
   if (server.info.empty()) return;
   const Version version = server.version();
   if (version.major > 0 && version.major < 6)
@@ -171,8 +243,11 @@ void judge_service(Findings& findings, const ServerFacts& server) {
   if (nearly_all(server.number("connected_clients"), server.number("maxclients")))
     findings.add(Severity::warning, "clients", "more than nine tenths of maxclients are connected",
                  "raise maxclients, or find out who holds the connections");
-  if (server.number("uptime_in_seconds") < young_uptime)
-    findings.add(Severity::information, "young", "the server was started less than a minute ago",
+  // One that keeps each write has forgotten nothing.
+  const bool keeps = server.field("aof_enabled") == "1" && server.appendfsync == "always";
+  if (server.number("uptime_in_seconds") < young_uptime && !keeps)
+    findings.add(Severity::information, "young",
+                 "the server was started less than a minute ago, and may have forgotten locks",
                  "if that was no plan of yours, see its log");
 }
 
@@ -222,7 +297,7 @@ void judge_rights(Findings& findings, const ServerFacts& server, const Examinati
     if (const std::string rules = list_of(server.missing, kind, false); !rules.empty())
       findings.add(Severity::information, "optional-rights", less, set_user + rules);
   }
-  if (!server.unchecked.empty() && !server.silent)
+  if (!server.unchecked.empty() && !server.silent && !is_standstill(server.refusal))
     findings.add(Severity::information, "unchecked-rights",
                  "not to be asked for without harm:" + list_of(server.unchecked),
                  set_user + " +acl|whoami +acl|dryrun, for who runs holdfast doctor");
@@ -235,7 +310,7 @@ void judge_time(Findings& findings, const ServerFacts& server, const Examination
   if (server.time_refused)
     findings.add(Severity::information, "no-time", "this user may not ask what time it is: the clock is not checked",
                  "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +time");
-  else if (server.silent || server.times.empty())
+  else if (server.silent || (server.times.empty() && !is_standstill(server.refusal)))
     findings.add(Severity::danger, "no-answer",
                  server.silent ? "the server did not answer in time: it was asked nothing more, and much is not checked"
                                : "the server did not say what time it is",
@@ -324,6 +399,26 @@ std::string ServerFacts::field(const std::string& name) const {
   return found == info.end() ? "" : found->second;
 }
 
+std::optional<std::uint64_t> ServerFacts::setting(const std::string& name) const {
+  const auto found = settings.find(name);
+  if (found == settings.end()) return std::nullopt;
+  return number_of(found->second);
+}
+
+std::vector<Replica> ServerFacts::replicas() const {
+  std::vector<Replica> all;
+  const std::uint64_t end = number("master_repl_offset");
+  for (std::uint64_t index = 0; index < std::min(number("connected_slaves"), replicas_max); ++index) {
+    const std::string line = field("slave" + std::to_string(index));
+    if (line.empty()) continue;
+    const std::uint64_t offset = number_of(value_in(line, "offset"));
+    // It may have got on between the two numbers.
+    all.push_back({value_in(line, "ip") + ":" + value_in(line, "port"), value_in(line, "state"),
+                   number_of(value_in(line, "lag")), end > offset ? end - offset : 0});
+  }
+  return all;
+}
+
 std::uint64_t ServerFacts::number(const std::string& name) const { return number_of(field(name)); }
 
 Version ServerFacts::version() const {
@@ -393,14 +488,16 @@ std::vector<Finding> diagnose(const Examination& examination) {
   for (const ServerFacts& server : examination.servers) {
     findings.of(server.address);
     if (!server.no_connection.empty()) {
-      findings.add(Severity::danger, "no-connection", server.no_connection,
-                   "see that the server runs, and that the URL is right");
+      judge_no_connection(findings, server);
+      judge_set_up(findings, server, examination.lease);
       continue;
     }
+    judge_set_up(findings, server, examination.lease);
+    judge_refusal(findings, server);
     judge_replication(findings, server);
     judge_memory(findings, server);
-    judge_persistence(findings, server, quorum);
-    judge_service(findings, server);
+    judge_persistence(findings, server, examination.kind, quorum);
+    judge_service(findings, server, examination.lease);
     judge_rights(findings, server, examination);
     judge_time(findings, server, examination);
   }

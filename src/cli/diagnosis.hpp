@@ -10,21 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "findings.hpp"
 #include "holdfast/instant.hpp"
+#include "holdfast/status.hpp"
 #include "lock_choice.hpp"
+#include "set_up_facts.hpp"
 
 namespace holdfast::cli {
-
-enum class Severity : std::uint8_t { information, warning, danger };
-[[nodiscard]] const char* to_string(Severity severity) noexcept;
-
-struct Finding {
-  Severity severity = Severity::information;
-  std::string server;  // Its address; empty: of all together.
-  std::string code;    // A word, the same from release to release: for scripts.
-  std::string what;
-  std::string advice;
-};
 
 // One question for the time: ours before and after, and the server's in between.
 struct TimePair {
@@ -70,16 +62,36 @@ struct Version {
   unsigned long minor = 0;
 };
 
+// The server answers everything with this: a script of somebody's runs, or its data are being loaded.
+[[nodiscard]] constexpr bool is_standstill(Status status) noexcept {
+  return status == Status::busy_script || status == Status::loading;
+}
+
+// One that a master knows of.
+struct Replica {
+  std::string address;
+  std::string state;  // "online", or another word of the server's.
+  std::uint64_t lag_seconds = 0;
+  std::uint64_t behind_bytes = 0;
+};
+
 struct ServerFacts {
   std::string address;
   std::optional<std::string> host;          // Empty: a socket of this machine; nothing: sentinels say which one it is.
+  SetUpFacts set_up;                        // How it is found.
   std::string no_connection;                // Why there is none; empty: there is one.
+  Status connection = Status::ok;           // What connecting ended with.
   bool silent = false;                      // A question had no answer; none was asked after it.
   std::map<std::string, std::string> info;  // Fields of INFO.
   std::string no_info;                      // Why there are none, or not all, in the server's words,
   bool info_refused = false;                // and whether they are not for this user.
   std::optional<std::string> save;          // CONFIG GET; nothing: not for this user.
   std::optional<std::string> appendfsync;
+  std::map<std::string, std::string> settings;  // More of them.
+  // Why it takes no writes of locks now, or nothing at all: out_of_memory, disk_error, too_few_replicas, busy_script, loading,
+  // cluster_down or stale_replica; and its words. ok: it does, as far as is known.
+  Status refusal = Status::ok;
+  std::string refusal_words;
   std::string user;                    // ACL WHOAMI.
   std::vector<Right> missing;          // Of all kinds: what the user may not do,
   std::vector<Right> absent;           // and what the server cannot do.
@@ -93,8 +105,12 @@ struct ServerFacts {
   [[nodiscard]] std::string field(const std::string& name) const;
   // The number that a field begins with, or 0.
   [[nodiscard]] std::uint64_t number(const std::string& name) const;
+  // The same of a setting; nothing: it is not for this user.
+  [[nodiscard]] std::optional<std::uint64_t> setting(const std::string& name) const;
   [[nodiscard]] Version version() const;
   [[nodiscard]] std::vector<Duration> sorted_round_trips() const;
+  // Those of the first replicas_max that the server told of. Not escaped.
+  [[nodiscard]] std::vector<Replica> replicas() const;
 };
 
 struct Examination {

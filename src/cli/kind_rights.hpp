@@ -44,6 +44,13 @@ inline constexpr KindRights kind_rights[] = {
      "+client|setname +client|kill"},
 };
 
+// Of every kind in a cluster, where releases are announced over channels of the slot; optional, as those of the other channels.
+inline constexpr char cluster_rights[] = "+spublish +ssubscribe +sunsubscribe";
+// Whom sentinels or a cluster's nodes have named must say what it is: there it is needed.
+inline constexpr char identity_right[] = "+info";
+// The channel that is of a client, not of a lock.
+inline constexpr char fair_pattern[] = "&holdfast_fair:*";
+
 // The rules of such a list.
 [[nodiscard]] std::vector<std::string> rules_of(const char* list);
 

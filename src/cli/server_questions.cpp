@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "asker.hpp"
 #include "exit_codes.hpp"
-#include "holdfast/core/node_task.hpp"
+#include "holdfast/core/topology.hpp"
 #include "holdfast/proto/decimal.hpp"
 #include "kind_rights.hpp"
 
@@ -14,77 +15,14 @@ namespace holdfast::cli {
 
 namespace {
 
-using Words = std::vector<std::string>;
+using Words = QuestionWords;
 
-struct Answer {
-  Status status = Status::ok;
-  std::string error;               // The server's words.
-  std::vector<std::string> texts;  // Of a reply, or of each of its elements.
-
-  [[nodiscard]] bool is_text() const noexcept { return status == Status::ok && texts.size() == 1; }
-};
-
-class PlainQuestion : public Question {
- public:
-  explicit PlainQuestion(const Words& words) : Question{put, take_reply, conclude} {
-    for (const std::string& word : words) arguments_.emplace_back(ByteView(std::string_view(word)));
-  }
-  std::vector<std::string> texts;
-
- private:
-  static Status put(Question& self, Node& node, const ReplyTag& tag, Instant now) noexcept {
-    const auto& arguments = static_cast<PlainQuestion&>(self).arguments_;
-    return node.ask(Arguments(arguments.data(), arguments.size()), tag, now);
-  }
-  static std::string text_of(const RespValue& value) {
-    if (value.is(RespKind::integer)) return std::to_string(value.integer());
-    return value.is(RespKind::bulk) || value.is(RespKind::simple) ? std::string(value.text().string_view()) : "";
-  }
-  static bool take_reply(Question& self, const RespValue& reply) noexcept {
-    auto& texts = static_cast<PlainQuestion&>(self).texts;
-    texts.clear();
-    if (!reply.is(RespKind::array)) texts.push_back(text_of(reply));
-    for (std::uint32_t index = 0; reply.is(RespKind::array) && index < reply.count(); ++index)
-      texts.push_back(text_of(reply.at(index)));
-    return true;
-  }
-  static bool conclude(Question&, Status&) noexcept { return false; }
-
-  std::vector<Argument> arguments_;
-};
-
-// Who asks one server. Once an answer did not come, or the time is over, nothing more is asked: the server has a fault that comes
-// before all others, and each question more would cost its timeout.
-class Asker {
- public:
-  Asker(Client& client, bool& silent, Instant until) : client_(client), silent_(silent), until_(until) {}
-
-  Answer operator()(const Words& words) {
-    Answer answer;
-    if (Client::now() >= until_) silent_ = true;
-    answer.status = Status::timed_out;
-    if (silent_) return answer;
-    PlainQuestion question(words);
-    answer.status = client_.put(question);
-    silent_ = is_absence(answer.status);
-    if (answer.status != Status::ok) answer.error = std::string(client_.error_text().string_view());
-    answer.texts = std::move(question.texts);
-    return answer;
-  }
-
- private:
-  Client& client_;
-  bool& silent_;
-  Instant until_;
-};
-
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
-// By the words of Redis and Valkey, of all versions with an ACL. That a key or a channel is refused is no matter of the command.
-bool refuses_command(const std::string& words) { return contains(words, "permissions to run"); }
 bool refuses_channel(const std::string& words) {
   return contains(words, "permissions to access") && contains(words, "channel");
 }
+
+// Which key is asked for where no lock is named.
+constexpr char probe_key[] = "holdfast_doctor";
 
 // ---- INFO ------------------------------------------------------------------------------------------------------------
 
@@ -123,9 +61,11 @@ bool read_info(Asker& ask, const Words& fields, ServerFacts& facts) {
     const Answer answer = ask(words);
     if (!answer.is_text()) {
       facts.no_info = answer.error.empty() ? to_string(answer.status) : answer.error;
-      // A script says in other words, and as another error, what it may not call.
-      facts.info_refused = answer.status == Status::no_permission || contains(answer.error, "ACL failure") ||
-                           contains(answer.error, "can't run this command");
+      facts.info_refused = is_refusal(answer);
+      if (is_standstill(answer.status)) {
+        facts.refusal = answer.status;
+        facts.refusal_words = answer.error;
+      }
       return false;
     }
     const std::string& lines = answer.texts[0];
@@ -151,6 +91,36 @@ std::optional<std::string> setting(Asker& ask, const char* name) {
   const Answer answer = ask({"CONFIG", "GET", name});
   if (answer.status != Status::ok || answer.texts.size() != 2) return std::nullopt;
   return answer.texts[1];
+}
+
+// What matters to locks, beside what INFO has.
+constexpr const char* setting_names[] = {"timeout", "tcp-keepalive", "min-replicas-to-write", "cluster-node-timeout",
+                                         "cluster-require-full-coverage"};
+
+void read_settings(Asker& ask, ServerFacts& facts) {
+  facts.save = setting(ask, "save");
+  facts.appendfsync = setting(ask, "appendfsync");
+  for (const char* const name : setting_names)
+    if (const std::optional<std::string> value = setting(ask, name)) facts.settings[name] = *value;
+}
+
+// Whether the server would take a write of a lock now: one whose arguments it refuses after everything else.
+void read_readiness(Asker& ask, const std::string& key, ServerFacts& facts) {
+  Answer answer = ask({"SET", key, "x", "NX", "XX"});
+  if (is_refusal(answer)) answer = ask({"HSET", key, "f", "v", "f"});
+  switch (answer.status) {
+    case Status::out_of_memory:
+    case Status::disk_error:
+    case Status::too_few_replicas:
+    case Status::busy_script:
+    case Status::loading:
+    case Status::cluster_down:
+    case Status::stale_replica:
+      facts.refusal = answer.status;
+      facts.refusal_words = answer.error;
+      break;
+    default: break;  // It would; or something else is found elsewhere.
+  }
 }
 
 // ---- Rights ----------------------------------------------------------------------------------------------------------
@@ -195,12 +165,20 @@ constexpr Probe probes[] = {
     {"+publish", {"PUBLISH", "redisson_lock__channel:{<key>}", "x"}},
     {"+subscribe", {"SUBSCRIBE", "redisson_lock__channel:{<key>}"}, true},
     {"+unsubscribe", {"UNSUBSCRIBE", "redisson_lock__channel:{<key>}"}, true},
+    {"+spublish", {"SPUBLISH", "redisson_lock__channel:{<key>}", "x"}, false, true},
+    {"+ssubscribe", {"SSUBSCRIBE", "redisson_lock__channel:{<key>}"}, true, true},
+    {"+sunsubscribe", {"SUNSUBSCRIBE", "redisson_lock__channel:{<key>}"}, true, true},
     {"+ping", {"PING"}},
     {"+info", {"INFO", "nothing"}},
     {"+client|id", {"CLIENT", "ID"}},
     {"+client|setname", {"CLIENT", "SETNAME", "no name has spaces"}},
     {"+client|kill", {"CLIENT", "KILL", "ID", "1"}, true},
 };
+
+bool is_in(const char* list, const std::string& rule) {
+  const Words rules = rules_of(list);
+  return std::find(rules.begin(), rules.end(), rule) != rules.end();
+}
 
 Words words_of(const Probe& probe, const std::string& key) {
   Words words;
@@ -219,7 +197,8 @@ enum class Verdict : std::uint8_t { allowed, refused, absent, unknown };
 Verdict verdict_on(const Answer& answer) {
   if (refuses_command(answer.error)) return Verdict::refused;
   if (answer.status == Status::unknown_command) return Verdict::absent;
-  if (is_absence(answer.status) || answer.status == Status::protocol_error) return Verdict::unknown;
+  if (is_absence(answer.status) || answer.status == Status::protocol_error || is_standstill(answer.status))
+    return Verdict::unknown;
   return Verdict::allowed;
 }
 // And the answer to ACL DRYRUN.
@@ -244,7 +223,11 @@ void read_patterns(Asker& ask, const Lock& lock, bool dry, ServerFacts& facts) {
     for (const std::string& pattern : rules_of(rights.optional)) {
       if (pattern.front() != '&' || !dry) continue;
       const NamedPattern channel = named(pattern, lock.name);
-      const Answer answer = ask({"ACL", "DRYRUN", facts.user, "PUBLISH", channel.example, "x"});
+      // A fair lock's own is of a client, and of all nodes; the others are the slot's.
+      const bool of_slot = facts.set_up.kind == SetUp::cluster && pattern != fair_pattern;
+      Answer answer = ask({"ACL", "DRYRUN", facts.user, of_slot ? "SPUBLISH" : "PUBLISH", channel.example, "x"});
+      if (of_slot && dry_verdict_on(answer) != Verdict::allowed)  // Of no use, or an old version.
+        answer = ask({"ACL", "DRYRUN", facts.user, "PUBLISH", channel.example, "x"});
       if (answer.is_text() && refuses_channel(answer.texts[0])) facts.channels_refused.push_back(channel.rule);
     }
   }
@@ -259,10 +242,11 @@ void read_rights(Asker& ask, const Lock& lock, ServerFacts& facts) {
   };
   const bool dry = !facts.user.empty() && dry_run({"PING"}).status == Status::ok;
 
-  const std::string key = lock.name.empty() ? "holdfast_doctor" : lock.name;
+  const std::string key = lock.name.empty() ? probe_key : lock.name;
   const std::string own = "holdfast_doctor:" + std::to_string(Client::now().nanoseconds());
   std::map<std::string, Verdict> verdicts;
   for (const Probe& probe : probes) {
+    if (facts.set_up.kind != SetUp::cluster && is_in(cluster_rights, probe.rule)) continue;
     Verdict verdict = Verdict::unknown;
     if (dry)
       verdict = dry_verdict_on(dry_run(words_of(probe, key)));
@@ -272,28 +256,38 @@ void read_rights(Asker& ask, const Lock& lock, ServerFacts& facts) {
     if (verdict == Verdict::unknown) facts.unchecked.emplace_back(probe.rule);
     verdicts[probe.rule] = verdict;
   }
-  for (const KindRights& rights : kind_rights)
-    for (const bool needed : {true, false})
-      for (const std::string& rule : rules_of(needed ? rights.needed : rights.optional)) {
-        const auto found = verdicts.find(rule);
-        if (found == verdicts.end()) continue;  // A pattern.
-        if (found->second == Verdict::refused) facts.missing.push_back({rule, needed, rights.kind});
-        if (found->second == Verdict::absent) facts.absent.push_back({rule, needed, rights.kind});
-      }
+  const auto judge = [&](const std::string& rule, bool needed, Kind kind) {
+    const auto found = verdicts.find(rule);
+    if (found == verdicts.end()) return;  // A pattern.
+    if (found->second == Verdict::refused) facts.missing.push_back({rule, needed, kind});
+    if (found->second == Verdict::absent) facts.absent.push_back({rule, needed, kind});
+  };
+  for (const KindRights& rights : kind_rights) {
+    for (const std::string& rule : rules_of(rights.needed)) judge(rule, true, rights.kind);
+    // Who is found by others is asked who it is.
+    const bool found_by_others = facts.set_up.kind != SetUp::alone;
+    for (const std::string& rule : rules_of(rights.optional))
+      judge(rule, found_by_others && rule == identity_right, rights.kind);
+    if (facts.set_up.kind == SetUp::cluster)
+      for (const std::string& rule : rules_of(cluster_rights)) judge(rule, false, rights.kind);
+  }
   if (!lock.name.empty()) read_patterns(ask, lock, dry, facts);
 }
 
 }  // namespace
 
-void ask_facts(Client& client, const Lock& lock, ServerFacts& facts) {
+void ask_facts(ClientBase& client, const Lock& lock, ServerFacts& facts) {
   Asker ask(client, facts.silent, Client::now() + questions_time_max);
   read_info(ask, facts);
-  facts.save = setting(ask, "save");
-  facts.appendfsync = setting(ask, "appendfsync");
+  // It refuses whatever is asked.
+  if (is_standstill(facts.refusal)) return;
+  read_settings(ask, facts);
+  read_readiness(ask, lock.name.empty() ? probe_key : lock.name, facts);
+  if (is_standstill(facts.refusal)) return;
   read_rights(ask, lock, facts);
 }
 
-void ask_time(Client& client, ServerFacts& facts) {
+void ask_time(ClientBase& client, ServerFacts& facts) {
   // Its microseconds, and ours beside them, are numbers of 63 bits; nanoseconds, too.
   constexpr std::uint64_t seconds_max = 9'000'000'000;
   constexpr std::uint64_t microseconds_max = 999'999;
@@ -303,6 +297,10 @@ void ask_time(Client& client, ServerFacts& facts) {
   const Answer answer = Asker(client, facts.silent, Instant::max())({"TIME"});
   pair.received = Client::now();
   facts.time_refused = answer.status == Status::no_permission;
+  if (is_standstill(answer.status)) {
+    facts.refusal = answer.status;
+    facts.refusal_words = answer.error;
+  }
   std::uint64_t seconds = 0;
   std::uint64_t microseconds = 0;
   if (answer.status != Status::ok || answer.texts.size() != 2 ||

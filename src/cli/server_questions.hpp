@@ -22,9 +22,9 @@ struct Lock {
 };
 
 // All but the time. After a question without an answer nothing more is asked, and facts.silent is set.
-void ask_facts(Client& client, const Lock& lock, ServerFacts& facts);
+void ask_facts(ClientBase& client, const Lock& lock, ServerFacts& facts);
 
 // For the time, once; as above.
-void ask_time(Client& client, ServerFacts& facts);
+void ask_time(ClientBase& client, ServerFacts& facts);
 
 }  // namespace holdfast::cli

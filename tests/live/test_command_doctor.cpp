@@ -80,9 +80,15 @@ TEST_ON_SERVER(test_eviction_should_be_a_danger_also_of_keys_that_expire) {
   }
 }
 
-TEST_ON_SERVER(test_a_full_memory_should_be_a_warning) {
+TEST_ON_SERVER(test_a_full_memory_should_be_a_danger_and_one_that_is_nearly_full_a_warning) {
   heal(server);
   server.command("CONFIG SET maxmemory 1000000");
+  expect(examine(server.unix_url()), "danger", "memory-full");
+  // More than nine tenths of it, and with the buffers of two connections less than all.
+  server.command("SET ballast " + std::string(40'000'000, 'x'));
+  const std::string info = server.command("INFO memory");
+  const long used = std::atol(info.c_str() + info.find("used_memory:") + std::string("used_memory:").size());
+  server.command("CONFIG SET maxmemory " + std::to_string(used + used / 20));
   expect(examine(server.unix_url()), "warning", "memory-full");
 }
 
