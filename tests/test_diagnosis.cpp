@@ -98,6 +98,10 @@ TEST(test_a_clock_that_runs_otherwise_than_the_drift_allows_should_be_a_danger) 
   ServerFacts server = healthy();
   server.times = pairs_of(0.02, std::chrono::microseconds(200));
   TEST_ASSERT_TRUE(has(findings_of(server), Severity::danger, "clock-rate"));
+  // Not for one that is set again and again.
+  server.times = pairs_of(0.25, std::chrono::microseconds(200));
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::danger, "clock-rate"));
+  TEST_ASSERT_FALSE(has(findings_of(server), Severity::danger, "clock-step"));
   server.times = pairs_of(-0.003, std::chrono::microseconds(200));
   TEST_ASSERT_TRUE(has(findings_of(server), Severity::warning, "clock-rate"));
   server.times = pairs_of(0, std::chrono::milliseconds(90));

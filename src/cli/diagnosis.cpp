@@ -21,6 +21,9 @@ constexpr double rate_max = million / drift_divisor;
 constexpr double rate_usual = rate_max / 10;
 // Beside what round trips and rates explain of two readings of a clock, in microseconds: it was set.
 constexpr double step_min = 1000;
+// A clock that is so far off by its rate and goes evenly, over so many readings, was not set.
+constexpr double even_rate_max = 0.5;
+constexpr std::size_t even_pairs_min = 5;
 // Of two readings in whole microseconds.
 constexpr double reading_error = 2;
 // Where round trips take all of the time between two readings, nothing is known; and no division is by zero.
@@ -47,6 +50,26 @@ std::uint64_t number_of(const std::string& text) { return std::strtoull(text.c_s
 std::int64_t offset_of(const TimePair& pair) {
   const Duration middle = (pair.sent - Instant()) + pair.round_trip() / 2;
   return pair.server_microseconds - std::chrono::duration_cast<std::chrono::microseconds>(middle).count();
+}
+
+// Times that a clock did not go on as one of this rate beside ours, which is known up to so much: both as parts of one. More than
+// round trips and the worst rate that is allowed explain.
+void count_steps(const std::vector<TimePair>& pairs, double rate, double unsure, ClockRate& found) {
+  found.steps = 0;
+  found.largest_step = Duration::zero();
+  const TimePair* before = &pairs.front();
+  for (const TimePair& pair : pairs) {
+    const double between =
+        seconds_in(pair.sent - before->sent + (pair.round_trip() - before->round_trip()) / 2) * million;
+    const double slack = seconds_in(before->round_trip() + pair.round_trip()) / 2 * million * (1 + std::abs(rate)) +
+                         between * (1.0 / drift_divisor + unsure) + step_min;
+    const double moved = std::abs(static_cast<double>(offset_of(pair) - offset_of(*before)) - between * rate);
+    if (moved > slack) {
+      ++found.steps;
+      found.largest_step = std::max(found.largest_step, Duration(static_cast<std::int64_t>(moved) * 1000));
+    }
+    before = &pair;
+  }
 }
 
 void judge_no_connection(Findings& findings, const ServerFacts& server) {
@@ -461,17 +484,13 @@ std::optional<ClockRate> clock_rate_of(const std::vector<TimePair>& pairs) {
   const double unsure = (seconds_in(first.round_trip() + last.round_trip()) / 2 * million + reading_error) / span;
   const double sure = std::max(1 - unsure, sure_min);
   rate.uncertainty = unsure / sure * (million + std::abs(rate.parts_per_million));
-  // A step is more than round trips and the worst rate that is allowed explain, and stays.
-  const TimePair* before = &pairs.front();
-  for (const TimePair& pair : pairs) {
-    const double slack = seconds_in(before->round_trip() + pair.round_trip()) / 2 * million +
-                         seconds_in(pair.sent - before->sent) * million / drift_divisor + step_min;
-    const auto moved = static_cast<double>(std::abs(offset_of(pair) - offset_of(*before)));
-    if (moved > slack) {
-      ++rate.steps;
-      rate.largest_step = std::max(rate.largest_step, Duration(static_cast<std::int64_t>(moved) * 1000));
-    }
-    before = &pair;
+  count_steps(pairs, 0, 0, rate);
+  // One that runs evenly, if much too fast, was not set again and again.
+  const double even = rate.parts_per_million / million;
+  if (rate.steps > 1 && pairs.size() >= even_pairs_min && std::abs(even) <= even_rate_max) {
+    ClockRate other = rate;
+    count_steps(pairs, even, rate.uncertainty / million, other);
+    if (other.steps == 0) rate = other;
   }
   return rate;
 }

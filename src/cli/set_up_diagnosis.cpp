@@ -16,6 +16,8 @@ namespace {
 
 // With fewer, none may be lost.
 constexpr std::size_t voters_min = 3;
+// Of what a host may say of how many others there are.
+constexpr std::uint64_t told_max = 1'000'000;
 
 std::string numbered(std::uint64_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
@@ -79,38 +81,38 @@ void judge_hosts(Findings& findings, const SetUpFacts& set_up, const std::string
 
 // ---- Sentinels -------------------------------------------------------------------------------------------------------
 
-// The master that most of them name, the first of the URL where they are as many.
-std::string master_named(const SetUpFacts& set_up) {
-  std::string best;
+// They name one server, if by two of its names.
+bool agree(const HostFacts& one, const HostFacts& other) {
+  return one.master == other.master || (!one.field("runid").empty() && one.field("runid") == other.field("runid"));
+}
+
+// Who names the master that most of them name, the first of the URL where they are as many; nullptr: nobody names one.
+const HostFacts* speaker_of(const SetUpFacts& set_up) {
+  const HostFacts* best = nullptr;
   std::ptrdiff_t most = 0;
   for (const HostFacts& host : set_up.hosts) {
     const auto count = std::count_if(set_up.hosts.begin(), set_up.hosts.end(),
-                                     [&](const HostFacts& other) { return other.master == host.master; });
+                                     [&](const HostFacts& other) { return agree(other, host); });
     if (host.master.empty() || count <= most) continue;
-    best = host.master;
+    best = &host;
     most = count;
   }
   return best;
 }
 
-void judge_sentinel(Findings& findings, const HostFacts& host, const std::string& master) {
+void judge_sentinel(Findings& findings, const HostFacts& host, const HostFacts* speaker) {
   findings.of(host.address);
   if (host.unknown) {
     findings.add(Severity::warning, "sentinel-unknown-service", "this sentinel does not know the service",
                  "see its name in the URL, and SENTINEL MONITOR");
     return;
   }
-  if (!host.master.empty() && host.master != master)
+  if (!host.master.empty() && speaker != nullptr && !agree(host, *speaker))
     findings.add(Severity::danger, "sentinel-disagrees",
-                 "this sentinel names the master " + escaped(host.master) + ", and others name " + escaped(master) +
-                     ": clients may get one lock from both",
+                 "this sentinel names the master " + escaped(host.master) + ", and others name " +
+                     escaped(speaker->master) + ": clients may get one lock from both",
                  "see which of the two is the master, and why this sentinel does not hear of it: its network, its log, "
                  "SENTINEL RESET");
-  if (!host.no_quorum.empty())
-    findings.add(Severity::danger, "sentinel-quorum",
-                 "the sentinels cannot fail over: nobody takes the place of a master that dies (" +
-                     escaped(host.no_quorum) + ")",
-                 "start the sentinels that are missing, and see that they reach each other");
   const std::string flags = host.field("flags");
   if (has_flag(flags, "o_down"))
     findings.add(Severity::danger, "sentinel-master-down", "the sentinels agree that the master is down",
@@ -123,9 +125,9 @@ void judge_sentinel(Findings& findings, const HostFacts& host, const std::string
 }
 
 void judge_sentinels(Findings& findings, const SetUpFacts& set_up, Duration lease) {
-  const std::string master = master_named(set_up);
+  const HostFacts* const speaker = speaker_of(set_up);
   for (const HostFacts& host : set_up.hosts)
-    if (host.answers()) judge_sentinel(findings, host, master);
+    if (host.answers()) judge_sentinel(findings, host, speaker);
 
   findings.of("");
   const std::string service = escaped(set_up.name);
@@ -138,13 +140,24 @@ void judge_sentinels(Findings& findings, const SetUpFacts& set_up, Duration leas
   for (const HostFacts& host : set_up.hosts) {
     if (!host.answers() || host.field("quorum").empty()) continue;
     ++described;
-    const std::uint64_t count = host.number("num-other-sentinels") + 1;
+    const std::uint64_t count = std::min(host.number("num-other-sentinels"), told_max) + 1;
     counts_differ = counts_differ || (known != 0 && known != count);
     known = std::max(known, count);
     noticed_after = std::max(noticed_after, host.number("down-after-milliseconds"));
-    if (host.number("num-slaves") == 0) ++lonely;
+    if (!host.field("num-slaves").empty() && host.number("num-slaves") == 0) ++lonely;
     if (std::find(quorums.begin(), quorums.end(), host.field("quorum")) == quorums.end())
       quorums.push_back(host.field("quorum"));
+  }
+  const auto unable = std::count_if(set_up.hosts.begin(), set_up.hosts.end(),
+                                    [](const HostFacts& host) { return !host.no_quorum.empty(); });
+  if (unable != 0) {
+    const auto first = std::find_if(set_up.hosts.begin(), set_up.hosts.end(),
+                                    [](const HostFacts& host) { return !host.no_quorum.empty(); });
+    findings.add(Severity::danger, "sentinel-quorum",
+                 std::to_string(unable) + " of " + std::to_string(set_up.hosts.size()) +
+                     " sentinels say that they cannot fail over: nobody takes the place of a master that dies (" +
+                     escaped(first->no_quorum) + ")",
+                 "start the sentinels that are missing, and see that they reach each other");
   }
   const std::size_t there = answering(set_up);
   const std::size_t listed = set_up.hosts.size();
@@ -201,7 +214,7 @@ std::string named_list(const HostFacts& view, const std::string& sort) {
 void judge_view(Findings& findings, const SetUpFacts& set_up, const HostFacts& view) {
   const std::string by = "redis-cli --cluster check";
   const std::uint64_t assigned = view.number("cluster_slots_assigned");
-  if (assigned < cluster_slots)
+  if (!view.field("cluster_slots_assigned").empty() && assigned < cluster_slots)
     findings.add(view.field("owner").empty() ? Severity::danger : Severity::warning, "cluster-slots-unassigned",
                  numbered(cluster_slots - assigned, "slot belongs", "slots belong") +
                      " to nobody: names in them have no lock" +
