@@ -161,7 +161,7 @@ void judge_sentinels(Findings& findings, const SetUpFacts& set_up, Duration leas
   }
   const std::size_t there = answering(set_up);
   const std::size_t listed = set_up.hosts.size();
-  if (there * 2 <= listed && listed > 1)
+  if (there * 2 <= listed)
     findings.add(Severity::danger, "sentinels-missing",
                  "of " + std::to_string(listed) + " sentinels " + std::to_string(there) +
                      " are reached: no majority of them, and without one nobody fails over",

@@ -248,6 +248,77 @@ TEST_ON_SERVER(test_what_a_hostile_server_says_should_reach_no_terminal_and_bend
   }
 }
 
+namespace {
+
+std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
+std::string array(const Words& texts) {
+  std::string reply = "*" + std::to_string(texts.size()) + "\r\n";
+  for (const std::string& text : texts) reply += bulk(text);
+  return reply;
+}
+
+// As a report that steers no terminal and as JSON that any reader takes.
+void expect_plain_words(const std::string& url) {
+  for (const Words& words :
+       {Words{"doctor", "--seconds", "0.1", "lock"}, Words{"doctor", "--json", "--seconds", "0.1", "lock"}}) {
+    const Outcome outcome = outcome_of(url, words);
+    TEST_MESSAGE(outcome.text);
+    TEST_ASSERT_EQUAL(exit_danger, outcome.code);
+    for (const char byte : outcome.text) TEST_ASSERT_TRUE(byte == '\n' || (byte >= ' ' && byte <= '~'));
+    TEST_ASSERT_TRUE(outcome.text.size() < 16'000);
+  }
+}
+
+}  // namespace
+
+TEST_ON_SERVER(test_what_a_hostile_sentinel_says_should_reach_no_terminal) {
+  heal(server);
+  const std::string escape = "\x1b[2J\r\n\x9b\",";
+  for (const std::string& described :
+       {array({"flags", "o_down," + escape, "quorum", escape, "num-other-sentinels", "18446744073709551615",
+               "num-slaves", escape, "down-after-milliseconds", "99999999999999999999", escape, escape}),
+        array({"quorum"}), std::string("*1000000\r\n"), std::string("$99999999999\r\n"), std::string("*-1\r\n"),
+        std::string("-ERR \x1b[2J\r\n"), std::string("+\x1b[2J\r\n"), std::string(":1\r\n")}) {
+    TEST_MESSAGE(described);
+    int asked = 0;
+    const AnsweringServer hostile("", [&](const Words& words) -> std::string {
+      if (words[0] != "SENTINEL") return "-ERR \x1b[2J\r\n";
+      if (words[1] == "CKQUORUM") return "-NOQUORUM \x1b[2J\r\n";
+      if (words[1] == "MASTER") return described;
+      // The first answer leads to a server, so that there is something to report.
+      return asked++ % 2 == 0 ? array({"127.0.0.1", std::to_string(server.port())}) : array({escape, escape});
+    });
+    expect_plain_words("redis-sentinel://" + hostile.host() + "/mymaster");
+  }
+}
+
+TEST(test_what_a_hostile_node_of_a_cluster_says_should_reach_no_terminal) {
+  const std::string id(40, 'a');
+  const std::string escape = "\x1b[2J\x9b\"";
+  const std::string lines =
+      "cluster_state:" + escape + "\ncluster_slots_assigned:-1\ncluster_slots_fail:99999999999999999999" + escape +
+      "\nfailed:18446744073709551615\nfailed1:" + escape + "\nlonely:1\nlonely1:" + escape + "\nowner:" + escape +
+      "\nowner_id:" + escape + "\nmasters:" + escape + "\n:\n" + escape + "\n";
+  for (const std::string& said : {bulk(lines), std::string("*1000000\r\n"), std::string("*-1\r\n"),
+                                  std::string("-ERR \x1b[2J\r\n"), bulk(std::string(1024, '\x1b')), bulk("")}) {
+    TEST_MESSAGE(said);
+    // One that has the slot, and one that leads to it: each serves one connection at a time.
+    const auto answer = [&](const Words& words) -> std::string {
+      if (words[0] == "EVAL" && contains(words[1], "'NODES'")) return said;
+      if (words[0] == "EVAL" && !contains(words[1], "ARGV"))
+        return array({id, "1", "7.0.15", "", id, "-1clustermaster"});
+      return words[0] == "TIME" ? time_reply : "-ERR \x1b[2J\r\n";
+    };
+    const AnsweringServer master("", answer);
+    const std::string moved = "-MOVED " + std::to_string(slot_of("lock")) + " " + master.host() + "\r\n";
+    const AnsweringServer listed("", [&](const Words& words) {
+      return words[0] == "EVAL" && !contains(words[1], "'NODES'") && !contains(words[1], "ARGV") ? moved
+                                                                                                 : answer(words);
+    });
+    expect_plain_words("redis-cluster://" + listed.host());
+  }
+}
+
 TEST_ON_SERVER(test_optional_rights_should_be_information) {
   heal(server);
   server.command("ACL SETUSER bob on >x ~* &* +@all -publish -subscribe");

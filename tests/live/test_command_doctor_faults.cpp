@@ -427,13 +427,14 @@ TEST(test_what_is_wrong_with_a_cluster_should_be_found) {
   // A master whose replica went to another one.
   const std::size_t partner = ClusterSetup::partner_of(other);
   const std::string our_id = cluster.servers[master]->command("CLUSTER MYID");
+  const std::string partner_id = cluster.servers[partner]->command("CLUSTER MYID");
   TEST_ASSERT_EQUAL("OK", cluster.servers[partner]->command("CLUSTER REPLICATE " + our_id));
   await([&] {
     return contains(cluster.servers[master]->command("INFO replication"), "min_slaves_good_slaves:2") &&
            std::all_of(cluster.servers.begin(), cluster.servers.end(), [&](const auto& server) {
              const std::string nodes = server->command("CLUSTER NODES");
-             return contains(nodes.substr(nodes.find(cluster.servers[partner]->command("CLUSTER MYID") + " ")),
-                             "slave " + our_id);
+             const std::size_t line = nodes.find(partner_id + " ");
+             return contains(nodes.substr(line, nodes.find('\n', line) - line), "slave " + our_id);
            });
   });
   expect(url, options,
