@@ -3,6 +3,7 @@
 // What holdfast doctor makes of what it has measured: clocks that no test can bend on a real server.
 #include "../src/cli/diagnosis.hpp"
 #include "../src/cli/kind_rights.hpp"
+#include "../src/cli/seconds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -138,6 +139,14 @@ TEST(test_findings_should_come_in_order_of_danger) {
   TEST_ASSERT_TRUE(std::is_sorted(findings.begin(), findings.end(), [](const Finding& one, const Finding& other) {
     return one.severity > other.severity;
   }));
+}
+
+TEST(test_seconds_should_be_as_short_as_they_are_exact_also_below_zero) {
+  TEST_ASSERT_EQUAL("30", seconds_text(std::chrono::seconds(30)));
+  TEST_ASSERT_EQUAL("0.25", seconds_text(std::chrono::milliseconds(250)));
+  TEST_ASSERT_EQUAL("-0.123", seconds_text(std::chrono::milliseconds(-123)));
+  TEST_ASSERT_EQUAL("-7.005", seconds_text(std::chrono::milliseconds(-7005)));
+  TEST_ASSERT_EQUAL("0", seconds_text(std::chrono::microseconds(-900)));
 }
 
 TEST(test_percentiles_should_be_values_that_occurred) {

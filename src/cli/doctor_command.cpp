@@ -205,8 +205,9 @@ std::string report_text(const Examination& examination, const std::vector<Findin
             milliseconds(trips.back()) + "\n" + chart(trips);
     const Duration margin = renewal_margin(examination.lease);
     text += "  watchdog: of a lease of " + seconds_text(examination.lease) + " seconds " + seconds_text(margin) +
-            " are left when a renewal is due, less the slowest round trip " + seconds_text(margin - trips.back()) +
-            "\n";
+            " are left when a renewal is due, ";
+    text += margin < trips.back() ? "which the slowest round trip takes longer than\n"
+                                  : "less the slowest round trip " + seconds_text(margin - trips.back()) + "\n";
   }
   return text;
 }

@@ -2,6 +2,7 @@
 #include "seconds.hpp"
 
 #include <cstdint>
+#include <cstdlib>
 
 namespace holdfast::cli {
 
@@ -44,8 +45,9 @@ std::optional<Duration> parse_seconds(std::string_view text) noexcept {
 }
 
 std::string seconds_text(Duration duration) {
-  const std::int64_t milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-  std::string text = std::to_string(milliseconds / 1000);
+  const std::int64_t signed_milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  const std::int64_t milliseconds = std::abs(signed_milliseconds);
+  std::string text = (signed_milliseconds < 0 ? "-" : "") + std::to_string(milliseconds / 1000);
   std::string fraction = std::to_string(milliseconds % 1000);
   fraction.insert(0, 3 - fraction.size(), '0');
   while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();

@@ -15,7 +15,7 @@ namespace holdfast::cli {
 // One to nine digits, and behind a dot one to nine more. Thirty years fit, and no sum overflows.
 [[nodiscard]] std::optional<Duration> parse_seconds(std::string_view text) noexcept;
 
-// "0.25", "30": as short as it is exact, at most milliseconds.
+// "0.25", "30", "-0.123": as short as it is exact, at most milliseconds.
 [[nodiscard]] std::string seconds_text(Duration duration);
 
 }  // namespace holdfast::cli

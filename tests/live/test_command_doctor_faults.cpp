@@ -350,7 +350,9 @@ TEST(test_round_trips_that_are_longer_than_a_watchdog_can_bear_should_be_found) 
   const RedisServer server(binary(), healthy);
   Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
   proxy.delay_replies(std::chrono::milliseconds(20));
-  expect(proxy.url(), {"-l", "0.03"}, {"danger", "round-trip", "a watchdog has no second attempt", "a nearer server"});
+  expect(proxy.url(), {"-l", "0.02"}, {"danger", "round-trip", "a watchdog has no second attempt", "a nearer server"});
+  TEST_ASSERT_TRUE(contains(output_of(proxy.url(), {"doctor", "--seconds", "0.2", "-l", "0.02"}, exit_danger),
+                            "which the slowest round trip takes longer than"));
   proxy.delay_replies(std::chrono::milliseconds(0));
 }
 
