@@ -183,6 +183,41 @@ TEST(test_servers_whose_hosts_sentinels_know_should_not_be_taken_for_one_host) {
   TEST_ASSERT_FALSE(one_host(std::nullopt, std::nullopt));
 }
 
+TEST(test_what_hosts_leave_out_or_exaggerate_should_be_no_finding) {
+  ServerFacts server = healthy();
+  server.set_up.kind = SetUp::cluster;
+  server.set_up.name = "lock";
+  server.set_up.server.fields = {{"cluster_state", "ok"}, {"owner", "a:1"}};
+  server.settings["cluster-node-timeout"] = "99999999999999999999";
+  TEST_ASSERT_TRUE(findings_of(server).empty());
+  server.set_up = {};
+  server.set_up.kind = SetUp::sentinels;
+  for (const char* const host : {"a", "b", "c"}) {
+    HostFacts sentinel;
+    sentinel.address = sentinel.host = host;
+    sentinel.master = "m:1";
+    sentinel.fields = {{"quorum", "2"}, {"num-other-sentinels", "99999999999999999999"}};
+    server.set_up.hosts.push_back(sentinel);
+  }
+  TEST_ASSERT_TRUE(findings_of(server).empty());
+}
+
+TEST(test_two_names_of_one_master_should_be_no_disagreement) {
+  ServerFacts server = healthy();
+  server.set_up.kind = SetUp::sentinels;
+  for (const char* const host : {"a", "b", "c"}) {
+    HostFacts sentinel;
+    sentinel.address = sentinel.host = host;
+    sentinel.master = std::string(host) == "b" ? "10.0.0.1:6379" : "db.internal:6379";
+    sentinel.fields = {{"quorum", "2"}, {"num-other-sentinels", "2"}, {"num-slaves", "1"}, {"runid", "r"}};
+    server.set_up.hosts.push_back(sentinel);
+  }
+  TEST_ASSERT_TRUE(findings_of(server).empty());
+  server.set_up.hosts[1].fields["runid"] = "other";
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::danger, "sentinel-disagrees"));
+  TEST_ASSERT_EQUAL("b", findings_of(server)[0].server);
+}
+
 TEST(test_silence_should_be_a_danger) {
   ServerFacts server = healthy();
   server.silent = true;
@@ -203,6 +238,7 @@ TEST(test_rights_of_a_kind_should_be_those_of_the_document) {
   std::ifstream document(std::string(root == nullptr ? "." : root) + "/proto/interop.md");
   std::map<std::string, Rules> needed;  // By the words of the second column; of optional rows by their first word.
   Rules optional;
+  Rules clustered;
   Rules optional_of[3];  // Channels of a ReadWriteLock, a Semaphore and a FairLock.
   bool in_table = false;
   int rows = 0;
@@ -225,7 +261,9 @@ TEST(test_rights_of_a_kind_should_be_those_of_the_document) {
     };
     const std::string what = line.substr(middle + 3);
     const Rules rules = rules_in(line.substr(0, middle));
-    if (what.find("ptional: without") == std::string::npos) {
+    if (what.rfind("in a cluster", 0) == 0)
+      clustered = rules;
+    else if (what.find("ptional: without") == std::string::npos) {
       needed[what.substr(0, what.rfind(" |"))].insert(rules.begin(), rules.end());
     } else {
       optional.insert(rules.begin(), rules.end());
@@ -236,6 +274,8 @@ TEST(test_rights_of_a_kind_should_be_those_of_the_document) {
     }
   }
   TEST_ASSERT_TRUE(rows > 12);
+  const std::vector<std::string> of_cluster = rules_of(cluster_rights);
+  TEST_ASSERT_TRUE(clustered == Rules(of_cluster.begin(), of_cluster.end()));
 
   const auto all_of = [](std::initializer_list<Rules> parts) {
     Rules all;

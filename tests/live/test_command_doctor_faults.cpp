@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// holdfast doctor: faults of the kinds that happen are planted on real servers, sentinels and clusters, one each. Each is named with
-// its severity, its words, what to do and an exit code, as text and as JSON, and nothing else is found beside it. Where all is well,
-// nothing is found.
+// holdfast doctor: faults of the kinds that happen are planted on real servers, sentinels and clusters, one each. Each is named
+// with its severity, its words, what to do and an exit code, as text and as JSON, and nothing else is found beside it. Where all is
+// well, nothing is found.
 #include <algorithm>
 #include <set>
 
