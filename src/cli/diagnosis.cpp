@@ -46,9 +46,12 @@ std::string milliseconds_text(Duration duration) {
 
 std::uint64_t number_of(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
 
+// Of its round trip.
+Instant middle_of(const TimePair& pair) { return pair.sent + pair.round_trip() / 2; }
+
 // The server's time less ours, at the middle of the round trip.
 std::int64_t offset_of(const TimePair& pair) {
-  const Duration middle = (pair.sent - Instant()) + pair.round_trip() / 2;
+  const Duration middle = middle_of(pair) - Instant();
   return pair.server_microseconds - std::chrono::duration_cast<std::chrono::microseconds>(middle).count();
 }
 
@@ -59,8 +62,7 @@ void count_steps(const std::vector<TimePair>& pairs, double rate, double unsure,
   found.largest_step = Duration::zero();
   const TimePair* before = &pairs.front();
   for (const TimePair& pair : pairs) {
-    const double between =
-        seconds_in(pair.sent - before->sent + (pair.round_trip() - before->round_trip()) / 2) * million;
+    const double between = seconds_in(middle_of(pair) - middle_of(*before)) * million;
     const double slack = seconds_in(before->round_trip() + pair.round_trip()) / 2 * million * (1 + std::abs(rate)) +
                          between * (1.0 / drift_divisor + unsure) + step_min;
     const double moved = std::abs(static_cast<double>(offset_of(pair) - offset_of(*before)) - between * rate);
@@ -476,7 +478,7 @@ std::optional<ClockRate> clock_rate_of(const std::vector<TimePair>& pairs) {
   const TimePair first = quickest(0, part);
   const TimePair last = quickest(pairs.size() - part, pairs.size());
   ClockRate rate;
-  rate.over = last.sent - first.sent;
+  rate.over = middle_of(last) - middle_of(first);
   if (rate.over <= Duration::zero()) return std::nullopt;
   const double span = seconds_in(rate.over) * million;
   rate.parts_per_million = static_cast<double>(offset_of(last) - offset_of(first)) / span * million;

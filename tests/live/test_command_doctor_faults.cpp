@@ -322,14 +322,15 @@ TEST(test_a_clock_that_misleads_should_be_found) {
     if (start == 0) start = now;
     return now + (now - start) / 4;
   });
-  expect(fast.url(), with(long_lease, {"--seconds", "0.5"}),
+  expect(fast.url(), with(long_lease, {"--seconds", "2"}),
          {"danger", "clock-rate", "runs at another rate than ours: ", "the drift allows a hundredth"});
 }
 
 TEST(test_a_clock_that_is_set_should_be_found) {
   const RedisServer server(binary(), healthy);
-  const BentClock set(server, [](std::int64_t now, int asked) { return now + asked / 5 * 1'000'000; });
-  expect(set.url(), long_lease, {"danger", "clock-step", "the server's clock was set", "slew the clock"});
+  const BentClock set(server, [](std::int64_t now, int asked) { return now + asked / 2 * 1'000'000; });
+  expect(set.url(), with(long_lease, {"--seconds", "1"}),
+         {"danger", "clock-step", "the server's clock was set", "slew the clock"});
 }
 
 // ---- Several servers -------------------------------------------------------------------------------------------------
