@@ -202,6 +202,15 @@ TEST(test_what_hosts_leave_out_or_exaggerate_should_be_no_finding) {
   TEST_ASSERT_TRUE(findings_of(server).empty());
 }
 
+TEST(test_slots_that_failed_should_be_a_warning_where_others_go_on) {
+  ServerFacts server = healthy();
+  server.set_up.kind = SetUp::cluster;
+  server.set_up.server.fields = {{"cluster_state", "ok"}, {"owner", "a:1"}, {"cluster_slots_fail", "5461"}};
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::warning, "cluster-slots-failed"));
+  server.set_up.server.fields["cluster_state"] = "fail";
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::danger, "cluster-slots-failed"));
+}
+
 TEST(test_two_names_of_one_master_should_be_no_disagreement) {
   ServerFacts server = healthy();
   server.set_up.kind = SetUp::sentinels;

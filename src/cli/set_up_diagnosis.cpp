@@ -221,7 +221,8 @@ void judge_view(Findings& findings, const SetUpFacts& set_up, const HostFacts& v
                      (view.field("owner").empty() ? ", that of " + escaped(set_up.name) + " among them" : ""),
                  by + ", then --cluster fix");
   if (const std::uint64_t failed = view.number("cluster_slots_fail"); failed != 0)
-    findings.add(Severity::danger, "cluster-slots-failed",
+    // Where not all slots are wanted, names in the others go on.
+    findings.add(view.field("cluster_state") == "ok" ? Severity::warning : Severity::danger, "cluster-slots-failed",
                  numbered(failed, "slot has", "slots have") + " a master that failed: names in them have no lock",
                  "bring the master back, or CLUSTER FAILOVER TAKEOVER on its replica");
   if (const std::uint64_t suspect = view.number("cluster_slots_pfail"); suspect != 0)
