@@ -128,6 +128,7 @@ std::string host_text(const HostFacts& host, SetUp kind) {
                                : "state " + escaped(host.field("cluster_state")) + ", the slot is on " +
                                      (host.field("owner").empty() ? "nobody" : escaped(host.field("owner")));
   if (host.unknown || host.master.empty()) return "names nobody";
+  if (host.field("quorum").empty()) return "names " + escaped(host.master);
   return "names " + escaped(host.master) + ", quorum " + std::to_string(host.number("quorum")) + ", knows " +
          std::to_string(host.number("num-other-sentinels")) + " others and " +
          std::to_string(host.number("num-slaves")) + " replicas";
@@ -226,11 +227,13 @@ std::string set_up_json(const SetUpFacts& set_up) {
     object.add("reached", host.answers());
     if (set_up.kind == SetUp::sentinels) {
       object.add("master", escaped(host.master));
-      object.add("flags", escaped(host.field("flags")));
-      object.add_number("quorum", std::to_string(host.number("quorum")));
-      object.add_number("other_sentinels", std::to_string(host.number("num-other-sentinels")));
-      object.add_number("replicas", std::to_string(host.number("num-slaves")));
-    } else {
+      if (!host.field("quorum").empty()) {
+        object.add("flags", escaped(host.field("flags")));
+        object.add_number("quorum", std::to_string(host.number("quorum")));
+        object.add_number("other_sentinels", std::to_string(host.number("num-other-sentinels")));
+        object.add_number("replicas", std::to_string(host.number("num-slaves")));
+      }
+    } else if (!host.fields.empty()) {
       object.add("state", escaped(host.field("cluster_state")));
       object.add("owner", escaped(host.field("owner")));
     }

@@ -75,7 +75,8 @@ void judge_hosts(Findings& findings, const SetUpFacts& set_up, const std::string
                    cluster ? "cluster-unchecked" : "sentinel-unchecked",
                    "this host does not say all: its view is not checked (" + escaped(host.unsaid) + ")",
                    cluster ? set_user(user) + cluster_rules
-                           : "ACL SETUSER USER +sentinel|get-master-addr-by-name +sentinel|master +sentinel|ckquorum");
+                           : set_user(set_up.user.empty() ? "default" : set_up.user) +
+                                 " +sentinel|get-master-addr-by-name +sentinel|master +sentinel|ckquorum");
   }
 }
 

@@ -47,6 +47,7 @@ struct HostFacts {
 struct SetUpFacts {
   SetUp kind = SetUp::alone;
   std::string name;              // Of the service; or of the lock whose slot is looked for.
+  std::string user;              // Who asks the hosts; empty: the default one.
   std::uint16_t slot = 0;        // Of a cluster.
   std::vector<HostFacts> hosts;  // In the order of the URL.
   HostFacts server;              // Of a cluster: what the master of the slot says; no address: there is none.

@@ -108,6 +108,10 @@ void ask_sentinel(Asker& ask, const SetUpFacts& set_up, HostFacts& facts) {
     facts.fields[described.texts[index]] = described.texts[index + 1];
   const Answer able = ask({"SENTINEL", "CKQUORUM", set_up.name});
   if (contains(able.error, "NOQUORUM")) facts.no_quorum = able.error;
+  if (is_refusal(able)) {
+    facts.refused = true;
+    facts.unsaid = able.error;
+  }
 }
 
 void ask_host(const ClientConfig& config, const SetUpFacts& set_up, HostFacts& facts) {
@@ -132,6 +136,9 @@ SetUpFacts set_up_of(const ClientConfig& config) {
   const Topology& topology = *config.topology;
   set_up.kind = is_cluster(topology) ? SetUp::cluster : SetUp::sentinels;
   set_up.name = std::string(topology.name().string_view());
+  const auto& asker =
+      set_up.kind == SetUp::cluster ? config.user : static_cast<const Sentinels&>(topology).config().user;
+  set_up.user = std::string(asker.view().string_view());
   if (set_up.kind == SetUp::cluster) set_up.slot = static_cast<const Cluster&>(topology).slot();
   const HostList hosts = hosts_of(topology);
   for (std::size_t index = 0; index < hosts.count(); ++index) {

@@ -367,6 +367,14 @@ TEST(test_sentinels_that_cannot_fail_over_should_be_found) {
   expect(here, with(long_lease, {"lock"}),
          {"warning", "one-host", "all sentinels are on one host", "a machine for each"});
 
+  for (const auto& sentinel : setup.sentinels)
+    sentinel->command("ACL SETUSER bob on >x -@all +auth +client +sentinel|get-master-addr-by-name +sentinel|master");
+  expect(here + "?sentinel_user=bob&sentinel_password=x", with(long_lease, {"lock"}),
+         {"warning", "one-host", "all sentinels are on one host", "a machine for each"});
+  TEST_ASSERT_TRUE(
+      contains(output_of(here + "?sentinel_user=bob&sentinel_password=x", {"doctor", "--seconds", "0.1"}, 1),
+               "ACL SETUSER bob +sentinel|get-master-addr-by-name +sentinel|master +sentinel|ckquorum"));
+
   for (const auto& sentinel : setup.sentinels) sentinel->command("SENTINEL SET mymaster quorum 4");
   expect(here, with(long_lease, {"lock"}),
          {"danger", "sentinel-quorum", "NOQUORUM", "start the sentinels that are missing", {"one-host"}});
