@@ -30,8 +30,8 @@ struct HostFacts {
   std::string no_quorum;  // Why the sentinels could not fail over, in its words; empty: they could, or it is not known.
   bool refused = false;   // The user may not ask,
   std::string unsaid;     // or why there are no fields.
-  std::map<std::string, std::string>
-      fields;  // Of SENTINEL MASTER; or what the script has made of CLUSTER INFO and NODES.
+  // Of SENTINEL MASTER; or what the script has made of CLUSTER INFO and NODES.
+  std::map<std::string, std::string> fields;
 
   [[nodiscard]] std::string field(const std::string& name) const {
     const auto found = fields.find(name);
@@ -50,7 +50,7 @@ struct SetUpFacts {
   std::string user;              // Who asks the hosts; empty: the default one.
   std::uint16_t slot = 0;        // Of a cluster.
   std::vector<HostFacts> hosts;  // In the order of the URL.
-  HostFacts server;              // Of a cluster: what the master of the slot says; no address: there is none.
+  HostFacts server;              // Of a cluster: what the master of the slot says; no fields: it says nothing.
 };
 
 }  // namespace holdfast::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// ConnectionServer listens on a Unix socket, or without a path on a port of the loopback interface, and hands one connection after the other to a function of the test's: what all
-// peers that are no real server have in common.
+// ConnectionServer listens on a Unix socket, or without a path on a port of the loopback interface, and hands one connection after
+// the other to a function of the test's: what all peers that are no real server have in common.
 #pragma once
 
 #include <arpa/inet.h>
