@@ -37,6 +37,18 @@ const LockKind& kind_of(KindOfLock kind) noexcept {
   return mutex_kind;
 }
 
+ByteView view_of(const std::string& text) noexcept { return {text.data(), text.size()}; }
+
+// When everybody wants the same lock at the end, each is behind all others: who waits by push may sleep its longest
+// poll each time that a release is not announced to it.
+constexpr SimTime turn = 15 * second;
+
+// What a bound leaves for scheduling, and for clocks that run at the bound of the drift.
+constexpr SimTime slack = 100 * millisecond;
+constexpr SimTime late(SimTime local) noexcept { return local * 51 / 50; }
+
+}  // namespace
+
 const LockKind& quorum_kind_of(KindOfLock kind) noexcept {
   switch (kind) {
     case KindOfLock::fenced_mutex: return quorum_fenced_mutex_kind;
@@ -53,18 +65,6 @@ const LockKind& quorum_kind_of(KindOfLock kind) noexcept {
   }
   return kind_of(kind);
 }
-
-ByteView view_of(const std::string& text) noexcept { return {text.data(), text.size()}; }
-
-// When everybody wants the same lock at the end, each is behind all others: who waits by push may sleep its longest
-// poll each time that a release is not announced to it.
-constexpr SimTime turn = 15 * second;
-
-// What a bound leaves for scheduling, and for clocks that run at the bound of the drift.
-constexpr SimTime slack = 100 * millisecond;
-constexpr SimTime late(SimTime local) noexcept { return local * 51 / 50; }
-
-}  // namespace
 
 // As long as it lives, a thread is in a call of holdfast, which it may be cancelled in.
 class Application::Call {
@@ -132,8 +132,9 @@ Application::Application(World& world, Process& process)
     const ConnectionPlan& connection = process.plan->connections[slot.plan->connection];
     slot.worker = &workers_[connection.thread];
     slot.node = connection.node;
-    slot.domain = process.plan->quorum ? world.checkers().quorum_domain_of(slot.name)
-                                       : world.checkers().domain_of(slot.node, slot.name);
+    slot.of_quorum = process.plan->quorum;
+    slot.domain = slot.of_quorum ? world.checkers().quorum_domain_of(slot.name)
+                                 : world.checkers().domain_of(slot.node, slot.name);
     slot.application = this;
     workers_[connection.thread].slots.push_back(&slot);
   }
@@ -156,7 +157,7 @@ void* Application::body_of_worker(void* worker) {
 // ---- Life --------------------------------------------------------------------------------------------------------
 
 bool Application::may_ask(const Slot& slot) const noexcept {
-  if (slot.redlock != nullptr) return false;
+  if (slot.of_quorum) return false;
   if (program_ != nullptr) return program_->may_ask(slot);
   const Client& client = *connections_[slot.plan->connection].client;
   return client.connected() && client.compensations_pending() < compensations_max;
@@ -224,17 +225,25 @@ ClientConfig Application::config_of(std::size_t index, std::size_t node) const {
 void Application::connect_quorum() {
   quorum_places_.push_back(std::make_unique_for_overwrite<QuorumPlace>());
   quorum_ = new (quorum_places_.back()->bytes) Quorum<quorum_nodes_max>;
-  std::vector<ClientConfig>& configs = configs_;  // A member: a killed process unwinds no stack.
-  configs.clear();
-  connections_[0].timeouts = timeouts_of_connection(0);
-  for (std::size_t node = 0; node < world_.nodes().size(); ++node) configs.push_back(config_of(0, node));
-  drop_nodes_as_canary(sin_of(world_), process_.random, configs);
-  max_lease_ = std::max(Duration(world_.plan().lease_max), lease_min);
+  configure_quorum();
   connect_quorum_now();
 }
 
+void Application::configure_quorum() {
+  configs_.clear();
+  connections_[0].timeouts = timeouts_of_connection(0);
+  for (std::size_t node = 0; node < world_.nodes().size(); ++node) configs_.push_back(config_of(0, node));
+  drop_nodes_as_canary(sin_of(world_), process_.random, configs_);
+  max_lease_ = std::max(Duration(world_.plan().lease_max), lease_min);
+}
+
+QuorumConfig Application::quorum_config() const noexcept {
+  return {.max_lease = max_lease_,
+          .restart_guard = world_.plan().restart_guard && sin_of(world_) != Sin::guard_ignored};
+}
+
 // In another order; where its world says so, also with the other max_lease.
-void Application::connect_quorum_anew() {
+void Application::configure_quorum_anew() {
   world_.checkers().after_run(process_);  // What was granted until now was granted under the max_lease of before.
   bool other_order = false;
   for (std::size_t index = configs_.size(); index > 1; --index) {
@@ -254,6 +263,10 @@ void Application::connect_quorum_anew() {
     max_lease_ = large;
   else if (small != Duration::zero() && anew_random_.chance(700'000))
     max_lease_ = max_lease_ == large ? small : large;
+}
+
+void Application::connect_quorum_anew() {
+  configure_quorum_anew();
   if (sin_of(world_) != Sin::forgets_on_connect) return connect_quorum_now();
   // As another quorum does, which knows of nothing. What is held stays with the one before.
   quorum_places_.push_back(std::make_unique_for_overwrite<QuorumPlace>());
@@ -294,14 +307,10 @@ void Application::post_all(const Worker& worker) {
 }
 
 void Application::connect_quorum_now() {
-  const std::vector<ClientConfig>& configs = configs_;
-  const Sin sin = sin_of(world_);
-  const QuorumConfig config = {.max_lease = max_lease_,
-                               .restart_guard = world_.plan().restart_guard && sin != Sin::guard_ignored};
   const Started started = start();
   world_.pace().note_connect_call(process_);
   Call call(*this, 0, "connect");
-  const Status status = quorum_->connect(configs.data(), configs.size(), config);
+  const Status status = quorum_->connect(configs_.data(), configs_.size(), quorum_config());
   call.end(Cancels::asked, status, bound_of_cancel(0));
   world_.trace().add(world_.now(), "quorum", process_.index, static_cast<std::uint64_t>(status), to_string(status));
   check_bound("connect", started, late(process_.plan->connect_timeout) + slack);
@@ -480,18 +489,26 @@ ByteView Application::write_name(const Slot& slot) noexcept {
   return name;
 }
 
-void Application::make_redlock(Slot& slot) {
+QuorumTiming Application::quorum_timing_of(Slot& slot) const noexcept {
   const SlotPlan& plan = *slot.plan;
-  const ByteView key = write_name(slot);
   QuorumTiming timing = {.lease = Duration(plan.lease), .min_validity = Duration(plan.min_validity)};
   if (plan.node_timeout != 0) timing.node_timeout = Duration(plan.node_timeout);
   if (!timing.valid()) timing = {.lease = Duration(plan.lease)};
-  const LockKind& kind = quorum_kind_as_canary(sin_of(world_), quorum_kind_of(plan.kind));
   slot.redlock_timeout = timing.effective_node_timeout().count();
+  return timing;
+}
+
+void Application::judge_configuration(Status status, Duration lease) const {
+  if (status != Status::ok && lease <= max_lease_) world_.fail("configuration", "a lock of the plan was refused");
+}
+
+void Application::make_redlock(Slot& slot) {
+  const ByteView key = write_name(slot);
+  const QuorumTiming timing = quorum_timing_of(slot);
+  const LockKind& kind = quorum_kind_as_canary(sin_of(world_), quorum_kind_of(slot.plan->kind));
   if (slot.redlock_place == nullptr) slot.redlock_place = std::make_unique_for_overwrite<Slot::RedlockPlace>();
   slot.redlock = new (slot.redlock_place->bytes) SimRedlock(*quorum_, kind, key, timing);
-  if (slot.redlock->configuration() != Status::ok && timing.lock().effective_lease() <= max_lease_)
-    world_.fail("configuration", "a lock of the plan was refused");
+  judge_configuration(slot.redlock->configuration(), Duration(slot.plan->lease));
 }
 
 void Application::make_lock(Slot& slot) {
@@ -512,7 +529,7 @@ void Application::make_lock(Slot& slot) {
     ways = ways_as_canary(sin);
     slot.mutex = new (slot.place) SimMutex(client_of(slot), kind, key, timing, ways, plan.permits);
   }
-  if (slot.lock()->configuration() != Status::ok) world_.fail("configuration", "a lock of the plan was refused");
+  judge_configuration(slot.lock()->configuration());
 }
 
 // Both sides, since they are one object.
@@ -625,7 +642,9 @@ Application::Started Application::start() const noexcept {
 SimTime Application::bound_of_span(SimTime span) noexcept { return late(span) + slack; }
 
 SimTime Application::longest_turn() const noexcept {
-  return world_.plan().lease_max + 70 * second + turn * world_.threads_in_all();
+  // A restarted node has no vote for a while.
+  const SimTime guarded = process_.plan->quorum ? world_.plan().lease_max * 51 / 50 + 2 * second : 0;
+  return world_.plan().lease_max + 70 * second + turn * world_.threads_in_all() + guarded;
 }
 
 // A wait that may end in one request, however the server and the way to it are.
@@ -792,10 +811,16 @@ void Application::acquire(Slot& slot) {
   if (status == Status::ok) granted(slot);
   if (status == Status::ok && idle && sin_of(world_) == Sin::idle_hold_not_renewed)
     slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease);
-  if (sin_of(world_) == Sin::no_quorum_is_yes && slot.redlock != nullptr && status == Status::no_quorum)
-    slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease) / 2;
+  believe_as_canary(slot, status);
+}
+
+// What nobody has granted.
+void Application::believe_as_canary(Slot& slot, Status status) const {
+  const Instant now = Instant::from_nanoseconds(world_.local_time(process_));
+  if (sin_of(world_) == Sin::no_quorum_is_yes && slot.of_quorum && status == Status::no_quorum)
+    slot.own_belief = now + Duration(slot.plan->lease) / 2;
   if (sin_of(world_) == Sin::unknown_is_yes && (status == Status::timed_out || status == Status::transport_closed))
-    slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease);
+    slot.own_belief = now + Duration(slot.plan->lease);
 }
 
 // Its thread does nothing else from here on, and its client keeps what is to be kept meanwhile.
@@ -847,7 +872,7 @@ void Application::renew(Slot& slot) {
 }
 
 void Application::granted(Slot& slot) {
-  if (slot.redlock == nullptr) slot.unclear = Token();
+  if (!slot.of_quorum) slot.unclear = Token();
   ++slot.depth;
   slot.told_lost = false;
   slot.watched = connections_[slot.plan->connection].watched;
@@ -855,9 +880,8 @@ void Application::granted(Slot& slot) {
   const Instant now = Instant::from_nanoseconds(world_.local_time(process_));
   const Duration lease{slot.plan->lease};
   const Sin sin = sin_of(world_);
-  if (slot.redlock != nullptr && sin == Sin::fence_of_one_node) slot.own_fence = fence_as_canary(process_.index);
-  if (slot.redlock != nullptr && sin == Sin::quorum_validity_from_reply)
-    slot.own_belief = now + (lease - drift_of(lease));
+  if (slot.of_quorum && sin == Sin::fence_of_one_node) slot.own_fence = fence_as_canary(process_.index);
+  if (slot.of_quorum && sin == Sin::quorum_validity_from_reply) slot.own_belief = now + (lease - drift_of(lease));
   const bool from_turn = sin == Sin::validity_from_turn && slot.on_loop();
   if (sin == Sin::validity_from_reply || from_turn) slot.own_belief = now + (lease - drift_of(lease));
   if (sin == Sin::drift_added) slot.own_belief = slot.valid_until() + drift_of(lease) * 2;
@@ -897,10 +921,7 @@ void Application::release(Slot& slot, bool posted) {
   check_bound("release", started,
               slot.redlock == nullptr ? bound_of_release(slot.plan->connection) : bound_of_request());
   if (slot.redlock != nullptr) {
-    if (last) world_.checkers().after_quorum_release(process_, slot, token, status, posted);
-    if (slot.moved) slot.unclear = Token();
-    if (slot.depth == 0) slot.moved = false;
-    return;
+    return note_quorum_released(slot, token, status, last, posted);
   }
   // What may stay is told to the server later, or not at all.
   const bool stays = slot.plan->linger != 0 && connections_[slot.plan->connection].lingering->idle() != 0;
@@ -908,6 +929,13 @@ void Application::release(Slot& slot, bool posted) {
   if (!posted && !stays) world_.checkers().after_release(process_, number, status, last);
   if (posted && last && !stays) world_.checkers().after_post(process_, slot, token, status);
   settle_in(slot);
+}
+
+// Its depth is less by one already.
+void Application::note_quorum_released(Slot& slot, const Token& token, Status status, bool last, bool posted) {
+  if (last) world_.checkers().after_quorum_release(process_, slot, token, status, posted);
+  if (slot.moved) slot.unclear = Token();
+  if (slot.depth == 0) slot.moved = false;
 }
 
 // Checks, and then writes: what comes between the two is what the fence is for.
@@ -1038,11 +1066,14 @@ void Application::keep_crowd(Worker& worker) {
   }
 }
 
+// In which all that is on its way has come.
+SimTime Application::longest_lull() const noexcept { return 1100 * millisecond + 10 * world_.plan().latency_max; }
+
 // What is over, and what was not granted, is gone everywhere when all went well for a while: twice, since a script that
 // is not known is sent with its text.
 void Application::settle(Slot& slot) {
   if (slot.unclear.empty() || slot.redlock == nullptr) return;
-  const SimTime lull = 1100 * millisecond + 10 * world_.plan().latency_max;
+  const SimTime lull = longest_lull();
   for (int round = 0; round < 2; ++round) {
     if (world_.phase() != Phase::faults) return;
     world_.sleep(lull);
@@ -1070,9 +1101,7 @@ void Application::wind_down(Worker& worker) {
   slot.queued = slot.queues();
   const SimTime since = world_.now();
   const SimTime imposed = process_.imposed;
-  // A restarted node has no vote for a while.
-  const SimTime guarded = slot.redlock == nullptr ? 0 : world_.plan().lease_max * 51 / 50 + 2 * second;
-  const SimTime most = longest_turn() + guarded;
+  const SimTime most = longest_turn();
   while (true) {
     const std::uint64_t commands = world_.thread().commands;
     Status status = Status::ok;

@@ -78,6 +78,7 @@ class SimOwned : public OwnedLock {
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
 };
 inline constexpr std::size_t quorum_nodes_max = 5;
+[[nodiscard]] const LockKind& quorum_kind_of(KindOfLock kind) noexcept;
 // What RedlockMutex is, and RedlockReentrantLock of an owner with one lock object.
 class SimRedlock : public QuorumLock {
  public:
@@ -136,6 +137,7 @@ class Application {
     Token judged;               // Of the last acquire of a Redlock.
     bool moved = false;         // Its client went elsewhere and left it held.
     bool watched = false;       // Its last hold was given to a watchdog.
+    bool of_quorum = false;     // Its lock is on all nodes.
     std::size_t domain = 0;     // Those of one domain exclude each other, or share its permits: a name on a node.
     SimMutex* mutex = nullptr;  // One of the five, while there is a lock.
     SimOwned* owned = nullptr;
@@ -178,8 +180,8 @@ class Application {
     };
     std::unique_ptr<ReadWritePlace> read_write_place;  // Of the reader's slot.
 
-    [[nodiscard]] bool exists() const noexcept { return redlock != nullptr || on_one_node(); }
-    [[nodiscard]] bool on_one_node() const noexcept { return loop != nullptr || lock() != nullptr; }
+    [[nodiscard]] bool exists() const noexcept { return redlock != nullptr || loop != nullptr || lock() != nullptr; }
+    [[nodiscard]] bool on_one_node() const noexcept { return !of_quorum && exists(); }
     // nullptr: there is none, or it is a quorum's or a loop's.
     [[nodiscard]] BlockingLock* lock() const noexcept {
       if (side != nullptr) return side;
@@ -335,6 +337,15 @@ class Application {
   [[nodiscard]] Client& client_of(const Slot& slot) noexcept { return *connections_[slot.plan->connection].client; }
   void connect(std::size_t connection);
   void connect_quorum();
+  void configure_quorum();
+  void configure_quorum_anew();
+  [[nodiscard]] QuorumConfig quorum_config() const noexcept;
+  [[nodiscard]] QuorumTiming quorum_timing_of(Slot& slot) const noexcept;
+  // `lease` is a quorum's lock's, which max_lease may be below.
+  void judge_configuration(Status status, Duration lease = {}) const;
+  void believe_as_canary(Slot& slot, Status status) const;
+  [[nodiscard]] SimTime longest_lull() const noexcept;
+  void note_quorum_released(Slot& slot, const Token& token, Status status, bool last, bool posted);
   void reconnect(std::size_t connection);
   void connect_anew(const Worker& worker);
   void go_elsewhere(std::size_t connection);

@@ -644,7 +644,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
     return;
   }
   for (const Application::Slot& slot : world_.processes()[from_->process].slots())
-    if (slot.redlock == nullptr && slot.node == node.index && !slot.denied.empty() &&
+    if (!slot.of_quorum && slot.node == node.index && !slot.denied.empty() &&
         slot.denied.bytes() == ByteView(token.data(), token.size()))
       world_.fail("ledger", "client " + std::to_string(from_->process) + " was told busy by a reply to something else");
   const auto number = static_cast<std::uint32_t>(grants_.size());
@@ -893,7 +893,7 @@ void Checkers::check_woken(Process& process, const Application::Slot& slot, SimT
 std::uint32_t Checkers::number_of(const Application::Slot& slot) const {
   const std::string_view token = text_of(slot.token());
   if (token.empty()) return 0;
-  if (slot.redlock == nullptr) return find(slot.node, token);
+  if (!slot.of_quorum) return find(slot.node, token);
   for (std::size_t node = 0; node < numbers_.size(); ++node)
     if (const std::uint32_t number = find(node, token); number != 0) return number;
   return 0;
@@ -975,7 +975,7 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
   if (process.lied_to) return;
   const Instant now = Instant::from_nanoseconds(world_.local_time(process));
   if (until <= now) return;
-  if (slot.redlock != nullptr) return check_quorum_belief(process, slot, until);
+  if (slot.of_quorum) return check_quorum_belief(process, slot, until);
   const std::uint32_t number = number_of(slot);
   if (number == 0) {
     world_.fail("ledger", "client " + std::to_string(process.index) + " believes to hold what was never granted");
@@ -1094,7 +1094,7 @@ void Checkers::check_majority(std::uint32_t number, std::string_view what) {
   if (!process.alive || process.life != grant.life || process.lied_to) return;
   const Instant now = Instant::from_nanoseconds(world_.local_time(process));
   for (const Application::Slot& slot : process.slots()) {
-    if (slot.redlock == nullptr || text_of(slot.token()) != grant.token) continue;
+    if (!slot.of_quorum || !slot.exists() || text_of(slot.token()) != grant.token) continue;
     if (now < process.application->believes(slot) && !majority_keeps(grant.token, grant.name, 0))
       world_.fail("validity",
                   "believed to be held, and a majority has it no more: " + who(number) + " " + std::string(what));
@@ -1204,7 +1204,7 @@ void Checkers::check_gone(Process& process, Application::Slot& slot, std::size_t
 
 // The server has the slot's hold, as nobody but its holder has touched it, and will for a while.
 bool Checkers::keeps(const Process& process, const Application::Slot& slot) const {
-  if (slot.redlock != nullptr) return false;
+  if (slot.of_quorum) return false;
   const std::uint32_t number = number_of(slot);
   const View& view = views_[slot.domain];
   if (number == 0 || !view.present || !view.has(number) || view.foreign || grants_[number].broken) return false;
@@ -1218,7 +1218,7 @@ void Checkers::check_keeping(Process& process, const Application::Slot& slot, In
   if (slot.reentrant() || slot.renewing) return;
   // Its own client asks once more by text where the script is not known: what was decided in time leaves a bit later.
   Duration again{process.plan->watchdog ? 0 : process.plan->request_timeout};
-  if (slot.redlock != nullptr) again += Duration(2 * slot.redlock_timeout);  // The fence is written down by renewals.
+  if (slot.of_quorum) again += Duration(2 * slot.redlock_timeout);  // The fence is written down by renewals.
   const Duration lease{slot.plan->lease};
   const Duration validity = lease - drift_of(lease);
   const Instant granted = Instant::from_nanoseconds(world_.local_time(process, grant.at));
@@ -1286,7 +1286,7 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   if (status == Status::lock_busy) ++figures_.busy;
   if (status == Status::timed_out || status == Status::transport_closed) ++figures_.unclear;
   // A try every two milliseconds, each of a few commands, and what compensates them.
-  const std::uint64_t nodes = slot.redlock == nullptr ? 1 : world_.nodes().size();
+  const std::uint64_t nodes = !slot.of_quorum ? 1 : world_.nodes().size();
   const auto length = static_cast<std::uint64_t>(world_.now() - since);
   std::uint64_t most = (length / (2 * millisecond) * 5 + 60) * nodes;
   if (slot.on_loop()) most *= 1 + process.plan->slots.size();  // All that its thread does at the same time.
@@ -1297,7 +1297,7 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   const std::uint64_t sent = world_.thread().commands - commands;
   if (sent > most)
     world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");
-  if (slot.redlock != nullptr) return after_quorum_acquire(process, slot, status);
+  if (slot.of_quorum) return after_quorum_acquire(process, slot, status);
   if (process.lied_to) return;
   const View& view = views_[slot.domain];
   if (status == Status::permits_differ && !view.foreign && view.robbed_at < since)
@@ -1355,15 +1355,15 @@ void Checkers::after_release(Process& process, std::uint32_t number, Status stat
 void Checkers::resource_written(Process& process, const Application::Slot& slot, std::uint32_t number,
                                 std::uint64_t fence) {
   if (process.lied_to) return;
-  const bool excused = slot.redlock != nullptr ? quorums_[slot.name].fence_excused : views_[slot.domain].fence_excused;
-  Resource& resource = slot.redlock != nullptr ? quorums_[slot.name].elsewhere : views_[slot.domain].elsewhere;
+  const bool excused = slot.of_quorum ? quorums_[slot.name].fence_excused : views_[slot.domain].fence_excused;
+  Resource& resource = slot.of_quorum ? quorums_[slot.name].elsewhere : views_[slot.domain].elsewhere;
   if (fence < resource.fence) {
     ++figures_.writes_refused;
     return;
   }
   ++figures_.writes;
   // A quorum's grants are not numbered in their order: fences say it all.
-  if (number < resource.grant && fence != resource.fence && !excused && slot.redlock == nullptr)
+  if (number < resource.grant && fence != resource.fence && !excused && !slot.of_quorum)
     world_.fail("resource", who(number) + " wrote behind " + who(resource.grant));
   resource = {fence, std::max(resource.grant, number)};
 }
