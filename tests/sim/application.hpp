@@ -9,6 +9,7 @@
 //     of a quorum:  thread 0 --- Quorum --- all nodes
 //
 //     on a loop (asio_program.cpp):  thread 0 --- io_context --- AsyncClient --- node
+//                                             or  io_context --- AsyncQuorum --- all nodes
 #pragma once
 
 #include <pthread.h>

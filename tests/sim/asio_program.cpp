@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The program of a simulated client on an Asio loop: one io_context, an AsyncClient for each of its connections, and many
-// operations in progress at the same time. Each lock has a life of its own, in the handlers of what it asked for; in
-// between, the program cancels, closes and destroys what it likes.
+// The program of a simulated client on an Asio loop: one io_context, an AsyncClient for each of its connections or an AsyncQuorum
+// of all nodes, and many operations in progress at the same time. Each lock has a life of its own, in the handlers of what it
+// asked for; in between, the program cancels, closes and destroys what it likes.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +20,8 @@
 #include "canary.hpp"
 #include "checkers.hpp"
 #include "holdfast/asio.hpp"
+#include "loop_handlers.hpp"
+#include "loop_peer.hpp"
 #include "loop_program.hpp"
 #include "pace.hpp"
 #include "world.hpp"
@@ -50,12 +52,26 @@ Status status_of(const std::error_code& error) noexcept {
 // From a cancel() to the handler: the next turn.
 constexpr SimTime cancelled_within = 100 * millisecond;
 
+// What the Redlocks of a loop are, with a kind of choice.
+class LoopRedlock : public AsyncQuorumLock {
+ public:
+  LoopRedlock(AsyncQuorum& quorum, const LockKind& kind, ByteView key, const QuorumTiming& timing)
+      : hold_(core_of(quorum), kind, Key(key), timing) {
+    attach(hold_);
+  }
+  ~LoopRedlock() override = default;
+  [[nodiscard]] std::uint64_t fence() const noexcept { return fence_of_grant(); }
+
+ private:
+  AsyncQuorumHold<quorum_nodes_max> hold_;
+};
+
 }  // namespace
 
 class AsioProgram final : public LoopProgram {
  public:
   AsioProgram(Application& application, World& world, Process& process)
-      : application_(application), world_(world), process_(process) {
+      : application_(application), world_(world), process_(process), handlers_(world, process) {
     Fiber::keep_apart(frames_apart);
   }
 
@@ -69,7 +85,7 @@ class AsioProgram final : public LoopProgram {
   [[nodiscard]] bool may_ask(const Application::Slot& slot) const noexcept override {
     const Connection& connection = connections_[slot.plan->connection];
     // Where it waits behind others for a place, or was not given one to listen, it does not have to.
-    return connection.client && connection.client->connected() && connection.client->compensations_pending() == 0 &&
+    return connection.peer && connection.peer.connected() && connection.peer.compensations_pending() == 0 &&
            connection.waiters > application_.slots_.size();
   }
 
@@ -78,7 +94,8 @@ class AsioProgram final : public LoopProgram {
   using Started = Application::Started;
 
   struct Connection {
-    std::unique_ptr<AsyncClient> client;
+    LoopPeer peer;
+    std::uint64_t made = 0;                   // Peers, until now.
     std::optional<asio::steady_timer> again;  // Until it is connected anew.
     std::size_t waiters = 0;
     bool connecting = false;
@@ -89,18 +106,19 @@ class AsioProgram final : public LoopProgram {
   enum class Doing : std::uint8_t { nothing, acquiring, renewing, releasing, asking };
   // A slot's life.
   struct Session final : public LoopLock {
-    [[nodiscard]] const Token& token() const noexcept override { return lock->token(); }
+    [[nodiscard]] const Token& token() const noexcept override { return token_of(*lock); }
     [[nodiscard]] Instant valid_until() const noexcept override { return lock->valid_until(); }
     [[nodiscard]] bool held() const noexcept override { return lock->held(); }
     [[nodiscard]] std::uint64_t fence() const noexcept override { return fence_of != nullptr ? fence_of(*lock) : 0; }
 
     AsioProgram* program = nullptr;
     Slot* slot = nullptr;
-    AsyncLock* lock = nullptr;
-    std::unique_ptr<AsyncOwner> owner;  // Each lock of a kind with owners has one of its own.
-    std::shared_ptr<AsyncLock> own;
+    AsyncHandle* lock = nullptr;
+    std::shared_ptr<void> owner;  // Each lock of a kind with owners has one of its own.
+    std::shared_ptr<AsyncHandle> own;
     std::shared_ptr<AsyncReadWriteLock> sides;  // Of the reader's and the writer's.
-    std::uint64_t (*fence_of)(const AsyncLock& lock) = nullptr;
+    const Token& (*token_of)(const AsyncHandle& lock) = nullptr;
+    std::uint64_t (*fence_of)(const AsyncHandle& lock) = nullptr;
     std::optional<asio::steady_timer> pause;
     std::optional<asio::steady_timer> cancel;  // Until what it does is cancelled.
     asio::cancellation_signal signal;
@@ -125,18 +143,21 @@ class AsioProgram final : public LoopProgram {
     std::uint64_t cancelled_blocks = 0;
   };
 
+  using Then = void (AsioProgram::*)(Session& session, Status status);
   // What is called at the end of an operation, once.
   struct Done {
     using cancellation_slot_type = asio::cancellation_slot;
     AsioProgram* program;
     Session* session;
     std::uint64_t serial;
-    void (AsioProgram::*then)(Session& session, Status status);
+    std::uint64_t number;
+    Then then;
     cancellation_slot_type slot;
     [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return slot; }
     void operator()(const std::error_code& error) const {
-      --program->outstanding_;
       if (program->gone()) return;
+      program->handlers_.note_called(number);
+      if (program->sin() == Sin::handler_called_twice) program->handlers_.note_called(number);
       program->world_.pace().begin(program->world_.thread());
       if (session->serial == serial) (program->*then)(*session, status_of(error));
     }
@@ -158,26 +179,38 @@ class AsioProgram final : public LoopProgram {
   }
 
   void live();
-  void make_client(std::size_t index);
+  void make_peer(std::size_t index);
   void connect(std::size_t index);
+  void connected(std::size_t index, std::uint64_t made, const Started& started, Status status);
+  void connect_anew(std::size_t index);
   void disturb_client();
   void leave_client(std::size_t index);
   void come_back(std::size_t index);
   void await_hurry();
   void make(Session& session);
+  void make_lock(Session& session);
+  void make_redlock(Session& session);
   template <class Lock>
   void own(Session& session, std::shared_ptr<Lock> lock);
   void make_sides(Session& session);
   [[nodiscard]] AsyncHoldOwner& owner_of(Session& session) {
-    session.owner = std::make_unique<AsyncOwner>(*connection_of(session).client);
-    return *session.owner;
+    auto owner = std::make_shared<AsyncOwner>(connection_of(session).peer.client());
+    session.owner = owner;
+    return *owner;
+  }
+  [[nodiscard]] AsyncQuorumHoldOwner<quorum_nodes_max>& quorum_owner_of(Session& session) {
+    auto owner = std::make_shared<AsyncQuorumOwnerOf<quorum_nodes_max, 1>>(connection_of(session).peer.quorum());
+    session.owner = owner;
+    return *owner;
   }
   void settle_lock(Session& session);
   void keep(Session& session);
   void drop(Session& session);
   void drop_one(Session& session);
 
-  [[nodiscard]] Done done(Session& session, void (AsioProgram::*then)(Session&, Status));
+  // Asks for something, and its end is `then`.
+  template <class Start>
+  void ask_for(Session& session, const char* what, Then then, Start start);
   void begin(Session& session, Doing doing, const char* what);
   void finish(Session& session, Status status, const char* what, SimTime bound);
   void step_after(Session& session, SimTime length);
@@ -192,6 +225,7 @@ class AsioProgram final : public LoopProgram {
   void release(Session& session);
   void released(Session& session, Status status);
   void post(Session& session);
+  void note_released(Session& session, const Token& token, Status status, bool posted);
   void ask(Session& session);
   void asked(Session& session, Status status);
   void write(Session& session);
@@ -200,17 +234,20 @@ class AsioProgram final : public LoopProgram {
   void arm_cancel(Session& session);
   void cancel(Session& session);
   void forget_as_canary(Session& session);
+  [[nodiscard]] SimTime bound_of_acquire(const Session& session) const noexcept;
   [[nodiscard]] SimTime bound_of_release(const Session& session) const noexcept;
+  [[nodiscard]] SimTime bound_of_close(std::size_t index) const noexcept;
   void check_cancelled(Session& session, Status status, const char* what);
   void tick();
-  void settle(Session& session);
+  [[nodiscard]] bool settles(Session& session);
 
   void wind_down(Session& session);
+  void connect_last();
   void acquire_last();
   void acquired_last(Session& session, Status status);
   void released_last(Session& session, Status status);
   void close_all();
-  void closed(std::size_t index, Status status);
+  void closed(std::size_t index, Status status, SimTime links_changed_at);
 
   Application& application_;
   World& world_;
@@ -221,11 +258,11 @@ class AsioProgram final : public LoopProgram {
   std::vector<Connection> connections_;
   std::vector<std::unique_ptr<Session>> sessions_;
   struct Forgotten {
-    std::unique_ptr<AsyncOwner> owner;
-    std::shared_ptr<AsyncLock> lock;
+    std::shared_ptr<void> owner;
+    std::shared_ptr<AsyncHandle> lock;
   };
   std::vector<Forgotten> forgotten_;  // By a canary.
-  std::size_t outstanding_ = 0;       // Handlers that are to be called.
+  LoopHandlers handlers_;
   SimTime hangs_until_ = 0;
   bool closing_ = false;
   SimTime last_since_ = 0;  // Of the last acquire.
@@ -245,7 +282,7 @@ void AsioProgram::run() {
   // In an order that a program may choose: what waits in the loop goes with it.
   const bool clients_first = !process_.leaving && random().coin();
   if (clients_first)
-    for (Connection& connection : connections_) connection.client.reset();
+    for (Connection& connection : connections_) connection.peer.destroy();
   forgotten_.clear();
   for (const auto& session : sessions_) drop_one(*session);
   for (const auto& session : sessions_) session->pause.reset(), session->cancel.reset();
@@ -263,7 +300,7 @@ void AsioProgram::live() {
   if (application_.locked_out_) world_.count(Fault::wrong_password, "client " + std::to_string(process_.index));
   await_hurry();
   connections_.resize(process_.plan->connections.size());
-  for (std::size_t index = 0; index < connections_.size(); ++index) make_client(index);
+  for (std::size_t index = 0; index < connections_.size(); ++index) make_peer(index);
   for (Slot& slot : application_.slots_) {
     Session& session = *sessions_.emplace_back(std::make_unique<Session>());
     session.program = this;
@@ -275,9 +312,9 @@ void AsioProgram::live() {
   for (const auto& session : sessions_) step_soon(*session, false);
   loop_->run();
   if (process_.leaving || world_.failed()) return;
-  if (outstanding_ != 0)
+  if (handlers_.left() != 0)
     world_.fail("completed", "client " + std::to_string(process_.index) + " was not told the end of " +
-                                 std::to_string(outstanding_) + " operations");
+                                 std::to_string(handlers_.left()) + " operations");
 }
 
 // A byte from outside says that the faults are over: who sleeps is woken.
@@ -296,20 +333,30 @@ void AsioProgram::await_hurry() {
 
 // ---- Clients -----------------------------------------------------------------------------------------------------
 
-void AsioProgram::make_client(std::size_t index) {
+void AsioProgram::make_peer(std::size_t index) {
   Connection& connection = connections_[index];
   const std::size_t slots = sessions_.empty() ? process_.plan->slots.size() : sessions_.size();
-  AsyncLimits limits;
   // In some programs there is no room for all that it does at once.
-  limits.waiters = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
-  limits.kept = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
-  limits.operations = 2 + 2 * slots;
-  connection.waiters = limits.waiters;
-  connection.client = std::make_unique<AsyncClient>(loop_->get_executor(), limits);
-  Application::Connection& known = application_.connections_[index];
-  known.node = application_.plan_of_connection(index).node;
-  known.timeouts = application_.timeouts_of_connection(index);
-  known.timeouts_at_first = known.timeouts;
+  const std::size_t waiters = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
+  const std::size_t kept = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
+  const std::size_t operations = 2 + 2 * slots;
+  connection.waiters = waiters;
+  ++connection.made;
+  if (process_.plan->quorum) {
+    application_.configure_quorum();
+    connection.peer.make_quorum(loop_->get_executor(), application_.configs_.size(),
+                                {.operations = operations, .waiters = waiters});
+  } else {
+    AsyncLimits limits;
+    limits.waiters = waiters;
+    limits.kept = kept;
+    limits.operations = operations;
+    connection.peer.make_client(loop_->get_executor(), limits);
+    Application::Connection& known = application_.connections_[index];
+    known.node = application_.plan_of_connection(index).node;
+    known.timeouts = application_.timeouts_of_connection(index);
+    known.timeouts_at_first = known.timeouts;
+  }
   if (!connection.again) connection.again.emplace(*loop_);
   connect(index);
 }
@@ -319,20 +366,47 @@ void AsioProgram::connect(std::size_t index) {
   connection.closed = false;
   connection.connecting = true;
   world_.pace().note_connect_call(process_);
-  ++outstanding_;
-  connection.client->async_connect(
-      application_.config_of(index, application_.connections_[index].node),
-      [this, index, started = application_.start(), client = connection.client.get()](std::error_code error) {
-        --outstanding_;
-        if (gone()) return;
-        const Status status = status_of(error);
-        world_.trace().add(world_.now(), "connected()", process_.index, static_cast<std::uint64_t>(status),
-                           to_string(status));
-        if (connections_[index].client.get() == client) connections_[index].connecting = false;
-        // Asio's resolver takes its own time.
-        if (!application_.plan_of_connection(index).named)
-          application_.check_bound("async_connect", started, application_.bound_with_connect(index, 0));
-      });
+  const auto handler = [this, index, made = connection.made, started = application_.start(),
+                        number = handlers_.give(index, "async_connect")](std::error_code error) {
+    if (gone()) return;
+    handlers_.note_called(number);
+    connected(index, made, started, status_of(error));
+  };
+  const LoopHandlers::Giving giving(handlers_);
+  if (process_.plan->quorum)
+    connection.peer.quorum().async_connect(application_.configs_.data(), application_.configs_.size(),
+                                           application_.quorum_config(), handler);
+  else
+    connection.peer.client().async_connect(application_.config_of(index, application_.connections_[index].node),
+                                           handler);
+}
+
+void AsioProgram::connected(std::size_t index, std::uint64_t made, const Started& started, Status status) {
+  world_.trace().add(world_.now(), "connected()", process_.index, static_cast<std::uint64_t>(status),
+                     to_string(status));
+  if (connections_[index].made == made) connections_[index].connecting = false;
+  // Asio's resolver takes its own time.
+  if (application_.plan_of_connection(index).named) return;
+  if (!process_.plan->quorum)
+    return application_.check_bound("async_connect", started, application_.bound_with_connect(index, 0));
+  application_.check_bound("async_connect", started, Application::bound_of_span(process_.plan->connect_timeout));
+  if (status != Status::ok && status != Status::no_quorum && status != Status::cancelled)
+    world_.fail("configuration", std::string("a quorum of the plan: ") + to_string(status));
+}
+
+// With other timeouts, no longer than the plan's, which the checkers go by; or with other nodes first.
+void AsioProgram::connect_anew(std::size_t index) {
+  world_.trace().add(world_.now(), "connects anew", process_.index, index);
+  if (process_.plan->quorum) {
+    if (process_.plan->quorum_anew != 0) application_.configure_quorum_anew();
+    return connect(index);
+  }
+  Timeouts& timeouts = application_.connections_[index].timeouts;
+  const Timeouts most = application_.timeouts_of_connection(index);
+  timeouts.connect = random().magnitude(most.connect / 4, most.connect);
+  timeouts.request = most.request;
+  timeouts.stall = random().magnitude(most.stall / 4, most.stall);
+  connect(index);
 }
 
 // Something is done to a whole client.
@@ -342,15 +416,7 @@ void AsioProgram::disturb_client() {
   if (connection.closed || connection.connecting || connection.over) return;
   world_.count(Fault::connect_anew, "client " + std::to_string(process_.index));
   switch (sin() == Sin::debts_forgotten_on_close ? 2 : random().below(4)) {
-    case 0: {  // With other timeouts, no longer than the plan's, which the checkers go by.
-      Timeouts& timeouts = application_.connections_[index].timeouts;
-      const Timeouts most = application_.timeouts_of_connection(index);
-      timeouts.connect = random().magnitude(most.connect / 4, most.connect);
-      timeouts.request = most.request;
-      timeouts.stall = random().magnitude(most.stall / 4, most.stall);
-      world_.trace().add(world_.now(), "connects anew", process_.index, index);
-      return connect(index);
-    }
+    case 0: return connect_anew(index);
     case 1:
       world_.trace().add(world_.now(), "cancels all", process_.index, index);
       for (const auto& session : sessions_)
@@ -359,7 +425,7 @@ void AsioProgram::disturb_client() {
           session->cancelled_imposed = process_.imposed;
           session->cancelled_blocks = world_.thread().blocks;
         }
-      return connection.client->cancel();
+      return connection.peer.cancel();
     case 2: {
       world_.trace().add(world_.now(), "closes()", process_.index, index);
       connection.closed = true;
@@ -370,20 +436,22 @@ void AsioProgram::disturb_client() {
         for (const std::size_t link : world_.open_links())
           if (world_.link(link).process == process_.index) world_.link(link).up_swallowed = true;
       if (random().coin()) {
-        connection.client->close();
+        connection.peer.close();
         return leave_client(index);
       }
-      ++outstanding_;
       connection.closing = true;
-      return connection.client->async_close(
-          [this, index, client = connection.client.get(), started = application_.start()](std::error_code error) {
-            --outstanding_;
-            if (gone() || connections_[index].client.get() != client) return;
-            connections_[index].closing = false;
-            application_.check_bound("async_close", started, application_.bound_of_release(index));
-            closed(index, status_of(error));
-            leave_client(index);
-          });
+      const LoopHandlers::Giving giving(handlers_);
+      return connection.peer.async_close([this, index, made = connection.made, started = application_.start(),
+                                          links_changed_at = process_.links_changed_at,
+                                          number = handlers_.give(index, "async_close")](std::error_code error) {
+        if (gone()) return;
+        handlers_.note_called(number);
+        if (connections_[index].made != made || !connections_[index].peer) return;
+        connections_[index].closing = false;
+        application_.check_bound("async_close", started, bound_of_close(index));
+        closed(index, status_of(error), links_changed_at);
+        leave_client(index);
+      });
     }
     default: {
       world_.trace().add(world_.now(), "destroys", process_.index, index);
@@ -394,7 +462,8 @@ void AsioProgram::disturb_client() {
           slot.moved = true;
           slot.releasing = true;  // It is let go of.
         }
-      connection.client.reset();
+      connection.peer.destroy();
+      handlers_.note_gone(index);
       for (const auto& session : sessions_) {
         if (session->slot->plan->connection != index) continue;
         drop(*session);
@@ -423,10 +492,10 @@ void AsioProgram::come_back(std::size_t index) {
   if (sin() == Sin::debts_forgotten_on_close) {
     for (const auto& session : sessions_)
       if (session->slot->plan->connection == index) drop(*session);
-    connection.client.reset();
+    connection.peer.destroy();
   }
-  if (connection.client == nullptr) {
-    make_client(index);
+  if (!connection.peer) {
+    make_peer(index);
     for (const auto& session : sessions_)
       if (session->slot->plan->connection == index && !session->over && session->lock == nullptr) {
         make(*session);
@@ -442,48 +511,68 @@ void AsioProgram::come_back(std::size_t index) {
 template <class Lock>
 void AsioProgram::own(Session& session, std::shared_ptr<Lock> lock) {
   session.lock = lock.get();
+  session.token_of = [](const AsyncHandle& held) -> const Token& { return static_cast<const Lock&>(held).token(); };
   if constexpr (requires { lock->fence(); })
-    session.fence_of = [](const AsyncLock& held) { return static_cast<const Lock&>(held).fence(); };
+    session.fence_of = [](const AsyncHandle& held) { return static_cast<const Lock&>(held).fence(); };
   session.own = std::move(lock);
 }
 
 void AsioProgram::make(Session& session) {
-  if (session.lock != nullptr || connection_of(session).client == nullptr) return;
+  if (session.lock != nullptr || !connection_of(session).peer) return;
   if (session.slot->of_two_sides()) {
     Session& other = other_side(session);
     make_sides(session);
     settle_lock(other);
+  } else if (session.slot->of_quorum) {
+    make_redlock(session);
   } else {
-    const SlotPlan& plan = *session.slot->plan;
-    AsyncClient& client = *connection_of(session).client;
-    const ByteView key = application_.write_name(*session.slot);
-    const LockTiming timing = {.lease = Duration(plan.lease)};
-    switch (plan.kind) {
-      case KindOfLock::mutex:
-      case KindOfLock::announced:
-      case KindOfLock::fenced_mutex:
-      case KindOfLock::announced_fenced:
-        own(session, std::make_shared<AsyncMutex>(
-                         client, key, timing,
-                         MutexOptions{.announce = session.slot->announced(), .fence = session.slot->fenced()}));
-        break;
-      case KindOfLock::reentrant:
-        own(session, std::make_shared<AsyncReentrantLock>(owner_of(session), key, timing));
-        break;
-      case KindOfLock::fenced: own(session, std::make_shared<AsyncFencedLock>(owner_of(session), key, timing)); break;
-      case KindOfLock::semaphore:
-        own(session, std::make_shared<AsyncSemaphore>(client, key, plan.permits, timing));
-        break;
-      case KindOfLock::fair:
-      case KindOfLock::fair_fenced:
-        own(session, std::make_shared<AsyncFairLock>(owner_of(session), key, timing,
-                                                     FairOptions{.fence = session.slot->fenced()}));
-        break;
-      case KindOfLock::read:
-      case KindOfLock::write: break;
-    }
+    make_lock(session);
   }
   settle_lock(session);
+}
+
+void AsioProgram::make_lock(Session& session) {
+  const SlotPlan& plan = *session.slot->plan;
+  AsyncClient& client = connection_of(session).peer.client();
+  const ByteView key = application_.write_name(*session.slot);
+  const LockTiming timing = {.lease = Duration(plan.lease)};
+  switch (plan.kind) {
+    case KindOfLock::mutex:
+    case KindOfLock::announced:
+    case KindOfLock::fenced_mutex:
+    case KindOfLock::announced_fenced:
+      return own(session, std::make_shared<AsyncMutex>(
+                              client, key, timing,
+                              MutexOptions{.announce = session.slot->announced(), .fence = session.slot->fenced()}));
+    case KindOfLock::reentrant:
+      return own(session, std::make_shared<AsyncReentrantLock>(owner_of(session), key, timing));
+    case KindOfLock::fenced: return own(session, std::make_shared<AsyncFencedLock>(owner_of(session), key, timing));
+    case KindOfLock::semaphore:
+      return own(session, std::make_shared<AsyncSemaphore>(client, key, plan.permits, timing));
+    case KindOfLock::fair:
+    case KindOfLock::fair_fenced:
+      return own(session, std::make_shared<AsyncFairLock>(owner_of(session), key, timing,
+                                                          FairOptions{.fence = session.slot->fenced()}));
+    case KindOfLock::read:
+    case KindOfLock::write: return;
+  }
+}
+
+void AsioProgram::make_redlock(Session& session) {
+  Slot& slot = *session.slot;
+  AsyncQuorum& quorum = connection_of(session).peer.quorum();
+  const ByteView key = application_.write_name(slot);
+  const QuorumTiming timing = application_.quorum_timing_of(slot);
+  const LockKind& kind = quorum_kind_of(slot.plan->kind);
+  if (const LockKind& wrong = quorum_kind_as_canary(sin(), kind); &wrong != &kind)
+    own(session, std::make_shared<LoopRedlock>(quorum, wrong, key, timing));
+  else if (slot.plan->kind == KindOfLock::reentrant)
+    own(session, std::make_shared<AsyncRedlockReentrantLock<quorum_nodes_max>>(quorum_owner_of(session), key, timing));
+  else if (slot.plan->kind == KindOfLock::fenced)
+    own(session, std::make_shared<AsyncRedlockFencedLock<quorum_nodes_max>>(quorum_owner_of(session), key, timing));
+  else
+    own(session, std::make_shared<AsyncRedlockMutex<quorum_nodes_max>>(
+                     quorum, key, timing, MutexOptions{.announce = slot.announced(), .fence = slot.fenced()}));
 }
 
 void AsioProgram::make_sides(Session& session) {
@@ -494,6 +583,9 @@ void AsioProgram::make_sides(Session& session) {
       std::make_shared<AsyncReadWriteLock>(owner_of(reader), key,
                                            ReadWriteTiming{.read = {.lease = Duration(reader.slot->plan->lease)},
                                                            .write = {.lease = Duration(writer.slot->plan->lease)}});
+  reader.token_of = writer.token_of = [](const AsyncHandle& held) -> const Token& {
+    return static_cast<const AsyncLock&>(held).token();
+  };
   reader.lock = &reader.sides->read();
   writer.lock = &writer.sides->write();
 }
@@ -504,7 +596,8 @@ void AsioProgram::settle_lock(Session& session) {
   slot.moved = false;
   slot.depth = 0;
   session.fence_of = slot.of_two_sides() ? nullptr : session.fence_of;
-  if (session.lock->configuration() != Status::ok) world_.fail("configuration", "a lock of the plan was refused");
+  const Duration lease(slot.plan->lease);
+  application_.judge_configuration(session.lock->configuration(), slot.of_quorum ? lease : Duration::zero());
   keep(session);
 }
 
@@ -539,12 +632,16 @@ void AsioProgram::drop_one(Session& session) {
   slot.releasing = true;
   // What it holds is let go of, and so is what it was asking for, where there is a place for that.
   const Connection& connection = connection_of(session);
-  const bool known = session.own != nullptr && connection.client != nullptr && !connection.closed &&
-                     connection.client->compensations_pending() < 4;
-  const bool asks = session.doing == Doing::acquiring && session.lock != nullptr &&
-                    session.lock->token().bytes() != session.before.bytes();
-  if (known && (asks || slot.depth != 0) && session.doing != Doing::releasing)
-    world_.checkers().after_post(process_, slot, session.lock->token(), Status::ok);
+  const bool known =
+      session.own != nullptr && connection.peer && !connection.closed && connection.peer.compensations_pending() < 4;
+  const bool asks =
+      session.doing == Doing::acquiring && session.lock != nullptr && session.token().bytes() != session.before.bytes();
+  const bool left = (asks || slot.depth != 0) && session.doing != Doing::releasing;
+  if (known && left && !slot.of_quorum) world_.checkers().after_post(process_, slot, session.token(), Status::ok);
+  if (left && slot.of_quorum) {
+    slot.unclear = known && !slot.moved ? session.token() : Token();
+    slot.unclear_at = world_.now();
+  }
   slot.loop = nullptr;  // The checkers may look before it is destroyed.
   session.lock = nullptr;
   session.sides.reset();
@@ -563,16 +660,18 @@ void AsioProgram::drop_one(Session& session) {
 
 // ---- Operations --------------------------------------------------------------------------------------------------
 
-AsioProgram::Done AsioProgram::done(Session& session, void (AsioProgram::*then)(Session&, Status)) {
-  ++outstanding_;
-  return {this, &session, session.serial, then, session.signal.slot()};
+template <class Start>
+void AsioProgram::ask_for(Session& session, const char* what, Then then, Start start) {
+  const std::uint64_t number = handlers_.give(session.slot->plan->connection, what);
+  const LoopHandlers::Giving giving(handlers_);
+  start(Done{this, &session, session.serial, number, then, session.signal.slot()});
 }
 
 void AsioProgram::begin(Session& session, Doing doing, const char* what) {
   session.doing = doing;
   session.started = application_.start();
   session.commands = world_.thread().commands;
-  session.before = session.lock->token();
+  session.before = session.token();
   session.cancelled_at = -1;
   world_.trace().add(world_.now(), "begins", process_.index, session.slot->plan->connection, what);
   world_.pace().begin(world_.thread());
@@ -658,7 +757,7 @@ void AsioProgram::step_soon(Session& session, bool idle) {
 
 void AsioProgram::step(Session& session) {
   if (session.over || session.doing != Doing::nothing || closing_) return;
-  settle(session);
+  if (settles(session)) return;
   if (ending()) return wind_down(session);
   if (session.lock == nullptr) return;  // Until its client comes back.
   if (world_.now() < hangs_until_) return step_after(session, hangs_until_ - world_.now());
@@ -688,11 +787,24 @@ void AsioProgram::tick() {
   }
 }
 
-// What was given up is gone when the client waits for no compensation any more.
-void AsioProgram::settle(Session& session) {
-  const Connection& connection = connection_of(session);
-  if (session.slot->unclear.empty() || connection.client == nullptr || !connection.client->connected()) return;
-  world_.checkers().check_compensated(process_, *session.slot, connection.client->compensations_pending());
+// What was given up is gone when the client waits for no compensation any more, and of a quorum when all went well for a while.
+// True while that is waited for.
+bool AsioProgram::settles(Session& session) {
+  Slot& slot = *session.slot;
+  Connection& connection = connection_of(session);
+  if (slot.unclear.empty() || !connection.peer || !connection.peer.connected()) return false;
+  if (!slot.of_quorum) {
+    world_.checkers().check_compensated(process_, slot, connection.peer.compensations_pending());
+    return false;
+  }
+  const SimTime settled = slot.unclear_at + 3 * application_.longest_lull();
+  if (world_.now() >= settled) {
+    if (connection.peer.compensations_pending() == 0) world_.checkers().check_gone(process_, slot, 0);
+    return false;
+  }
+  if (ending() || !random().chance(300'000)) return false;
+  step_after(session, settled - world_.now());
+  return true;
 }
 
 void AsioProgram::act(Session& session) {
@@ -713,7 +825,7 @@ void AsioProgram::act_held(Session& session) {
   switch (random().below(9)) {
     case 0: return renew(session);
     case 1: return write(session);
-    case 2: return ask(session);
+    case 2: return session.slot->of_quorum ? await_loss(session) : ask(session);
     case 3:
     case 4: return step_after(session, random().magnitude(10 * microsecond, process_.plan->hold));
     case 5: return await_loss(session);
@@ -732,36 +844,35 @@ void AsioProgram::acquire(Session& session) {
   session.read_by = Token();
   session.read_at_first = false;
   if (application_.asks_as_reader(slot)) {
-    session.read_by = other_side(session).lock->token();
+    session.read_by = other_side(session).token();
     session.read_at_first = true;
   }
   slot.waiting = !session.tries;
   ++slot.waits;
   const SimTime more = sin() == Sin::timeout_too_much ? 2 * process_.plan->request_timeout + 200 * millisecond : 0;
-  if (session.tries)
-    session.lock->async_try_acquire(done(session, &AsioProgram::acquired));
-  else
-    session.lock->async_acquire(Duration(session.wait + more), done(session, &AsioProgram::acquired));
+  ask_for(session, "acquire", &AsioProgram::acquired, [&](Done done) {
+    if (session.tries)
+      session.lock->async_try_acquire(done);
+    else
+      session.lock->async_acquire(Duration(session.wait + more), done);
+  });
 }
 
 void AsioProgram::acquired(Session& session, Status status) {
   Slot& slot = *session.slot;
   slot.waiting = false;
-  const std::size_t connection = slot.plan->connection;
-  finish(session, status, session.tries ? "try_acquire" : "acquire",
-         session.tries ? application_.bound_with_connect(connection, 0) : application_.bound(slot, session.wait));
+  finish(session, status, session.tries ? "try_acquire" : "acquire", bound_of_acquire(session));
   world_.checkers().after_acquire(process_, slot, status, session.started.at, session.commands);
   if (slot.plan->kind == KindOfLock::write) {
     const bool reads = application_.asks_as_reader(slot);
     const bool reads_on = reads && session.read_at_first && !session.read_by.empty() &&
-                          other_side(session).lock->token().bytes() == session.read_by.bytes();
+                          other_side(session).token().bytes() == session.read_by.bytes();
     // The other side may have come and gone meanwhile.
     if (status != Status::upgrade_refused || reads_on)
       world_.checkers().after_asking_to_write(process_, slot, status, session.read_at_first, reads_on);
   }
-  if (status == Status::ok) {
-    application_.granted(slot);
-  }
+  if (status == Status::ok) application_.granted(slot);
+  if (slot.of_quorum) application_.believe_as_canary(slot, status);
   step_soon(session, status != Status::ok && world_.now() - session.started.at < millisecond);
 }
 
@@ -769,7 +880,8 @@ void AsioProgram::renew(Session& session) {
   begin(session, Doing::renewing, "renew");
   session.slot->renewing = true;
   session.wait = random().magnitude(millisecond, 2 * second);
-  session.lock->async_renew(Duration(session.wait), done(session, &AsioProgram::renewed));
+  ask_for(session, "renew", &AsioProgram::renewed,
+          [&](Done done) { session.lock->async_renew(Duration(session.wait), done); });
 }
 
 void AsioProgram::renewed(Session& session, Status status) {
@@ -783,23 +895,34 @@ void AsioProgram::renewed(Session& session, Status status) {
   step_soon(session, status != Status::ok);
 }
 
+SimTime AsioProgram::bound_of_acquire(const Session& session) const noexcept {
+  const Slot& slot = *session.slot;
+  // Of a quorum a try ends as a wait does that is over at once.
+  if (!session.tries || slot.of_quorum) return application_.bound(slot, session.wait);
+  return application_.bound_with_connect(slot.plan->connection, 0);
+}
+
+SimTime AsioProgram::bound_of_close(std::size_t index) const noexcept {
+  return process_.plan->quorum ? application_.bound_of_request() : application_.bound_of_release(index);
+}
+
 // A release for which there is no room waits for some as long as there is something to release.
 SimTime AsioProgram::bound_of_release(const Session& session) const noexcept {
+  if (session.slot->of_quorum) return application_.bound_of_request();
   return application_.bound_of_release(session.slot->plan->connection) + Application::bound_of_span(session.held_for);
 }
 
 void AsioProgram::release(Session& session) {
   Slot& slot = *session.slot;
   begin(session, Doing::releasing, "release");
-  const AsyncClient* const client = connection_of(session).client.get();
-  session.held_for = client != nullptr && client->compensations_pending() > compensations_max / 3
-                         ? session.lock->remaining().count()
-                         : 0;
+  const LoopPeer& peer = connection_of(session).peer;
+  session.held_for =
+      peer && peer.compensations_pending() > compensations_max / 3 ? session.lock->remaining().count() : 0;
   slot.releasing = true;
   slot.own_belief = Instant();
   session.last = session.lock->hold_count() <= 1;
   session.number = world_.checkers().number_of(slot);
-  session.lock->async_release(done(session, &AsioProgram::released));
+  ask_for(session, "release", &AsioProgram::released, [&](Done done) { session.lock->async_release(done); });
 }
 
 void AsioProgram::released(Session& session, Status status) {
@@ -808,8 +931,15 @@ void AsioProgram::released(Session& session, Status status) {
   slot.own_belief = Instant();
   if (slot.depth != 0) --slot.depth;
   finish(session, status, "release", bound_of_release(session));
-  world_.checkers().after_release(process_, session.number, status, session.last);
+  note_released(session, session.before, status, false);
   step_soon(session, status != Status::ok);
+}
+
+void AsioProgram::note_released(Session& session, const Token& token, Status status, bool posted) {
+  Slot& slot = *session.slot;
+  if (slot.of_quorum) return application_.note_quorum_released(slot, token, status, session.last, posted);
+  if (!posted) return world_.checkers().after_release(process_, session.number, status, session.last);
+  if (session.last) world_.checkers().after_post(process_, slot, token, status);
 }
 
 void AsioProgram::post(Session& session) {
@@ -818,8 +948,8 @@ void AsioProgram::post(Session& session) {
   const SimTime imposed = process_.imposed;
   slot.releasing = true;
   slot.own_belief = Instant();
-  const bool last = session.lock->hold_count() <= 1;
-  const Token token = session.lock->token();
+  session.last = session.lock->hold_count() <= 1;
+  const Token token = session.token();
   const Status status = session.lock->post_release();
   slot.releasing = false;
   if (slot.depth != 0) --slot.depth;
@@ -827,13 +957,15 @@ void AsioProgram::post(Session& session) {
                      to_string(status));
   if (world_.now() - since != process_.imposed - imposed)
     world_.fail("bounded waits", "post_release() of client " + std::to_string(process_.index) + " has waited");
-  if (last) world_.checkers().after_post(process_, slot, token, status);
+  note_released(session, token, status, true);
   step_soon(session, status != Status::ok);
 }
 
 void AsioProgram::ask(Session& session) {
   begin(session, Doing::asking, "remaining_on_server");
-  session.lock->async_remaining_on_server(session.remaining, done(session, &AsioProgram::asked));
+  ask_for(session, "remaining_on_server", &AsioProgram::asked, [&](Done done) {
+    static_cast<AsyncLock*>(session.lock)->async_remaining_on_server(session.remaining, done);
+  });
 }
 
 void AsioProgram::asked(Session& session, Status status) {
@@ -860,16 +992,18 @@ void AsioProgram::write(Session& session) {
 void AsioProgram::await_loss(Session& session) {
   if (!session.waits_for_loss) {
     session.waits_for_loss = true;
-    ++outstanding_;
-    session.lock->async_wait_lost([this, chosen = &session, serial = session.serial,
-                                   token = session.lock->token()](const std::error_code& error) {
-      --outstanding_;
-      if (gone() || chosen->serial != serial) return;
+    const LoopHandlers::Giving giving(handlers_);
+    session.lock->async_wait_lost([this, chosen = &session, serial = session.serial, token = session.token(),
+                                   number = handlers_.give(session.slot->plan->connection, "async_wait_lost")](
+                                      const std::error_code& error) {
+      if (gone()) return;
+      handlers_.note_called(number);
+      if (chosen->serial != serial) return;
       chosen->waits_for_loss = false;
       const Status status = status_of(error);
       world_.trace().add(world_.now(), "wait lost", process_.index, static_cast<std::uint64_t>(status),
                          to_string(status));
-      const bool same = chosen->lock->token().bytes() == token.bytes();
+      const bool same = chosen->token().bytes() == token.bytes();
       if ((status == Status::lock_lost || status == Status::ok) && same && chosen->lock->held())
         world_.fail("loss told", "client " + std::to_string(process_.index) +
                                      " was told the end of what it holds: " + world_.plan().names[chosen->slot->name]);
@@ -883,6 +1017,7 @@ void AsioProgram::forget_loss(Session& session) {
   world_.trace().add(world_.now(), "forget loss", process_.index, static_cast<std::uint64_t>(status),
                      to_string(status));
   if (status == Status::ok) session.slot->depth = 0;
+  if (session.slot->of_quorum && session.slot->depth == 0) session.slot->moved = false;
   step_soon(session, status != Status::ok);
 }
 
@@ -907,6 +1042,23 @@ void AsioProgram::wind_down(Session& session) {
     if (!other->over) return;
   if (faults() || application_.locked_out_) return close_all();
   for (std::size_t index = 0; index < connections_.size(); ++index) come_back(index);
+  connect_last();
+}
+
+// By the larger max_lease.
+void AsioProgram::connect_last() {
+  Session& session = *sessions_[0];
+  if (process_.plan->quorum && process_.plan->quorum_anew != 0) {
+    Connection& connection = connections_[0];
+    if (connection.connecting || connection.closing) {
+      session.pause->expires_after(std::chrono::milliseconds(20));
+      return session.pause->async_wait([this](const std::error_code& error) {
+        if (!error && !gone()) connect_last();
+      });
+    }
+    application_.configure_quorum_anew();
+    connect(0);
+  }
   last_since_ = world_.now();
   last_imposed_ = process_.imposed;
   acquire_last();
@@ -915,14 +1067,15 @@ void AsioProgram::wind_down(Session& session) {
 // All of them want the same name.
 void AsioProgram::acquire_last() {
   Session& session = *sessions_[0];
-  if (connection_of(session).client == nullptr) {
+  if (!connection_of(session).peer) {
     connection_of(session).closed = true;
     come_back(0);
   }
   make(session);
   session.slot->queued = session.slot->queues();
   begin(session, Doing::acquiring, "last acquire");
-  session.lock->async_acquire(Duration(2 * application_.longest_turn()), done(session, &AsioProgram::acquired_last));
+  ask_for(session, "acquire", &AsioProgram::acquired_last,
+          [&](Done done) { session.lock->async_acquire(Duration(2 * application_.longest_turn()), done); });
 }
 
 void AsioProgram::acquired_last(Session& session, Status status) {
@@ -942,7 +1095,8 @@ void AsioProgram::acquired_last(Session& session, Status status) {
     session.slot->own_belief = Instant();
     session.last = session.lock->hold_count() <= 1;
     session.number = world_.checkers().number_of(*session.slot);
-    return session.lock->async_release(done(session, &AsioProgram::released_last));
+    return ask_for(session, "release", &AsioProgram::released_last,
+                   [&](Done done) { session.lock->async_release(done); });
   }
   session.pause->expires_after(std::chrono::milliseconds(20));
   session.pause->async_wait([this](const std::error_code& error) {
@@ -954,8 +1108,8 @@ void AsioProgram::released_last(Session& session, Status status) {
   Slot& slot = *session.slot;
   slot.releasing = false;
   if (slot.depth != 0) --slot.depth;
-  finish(session, status, "release", application_.bound_of_release(slot.plan->connection));
-  world_.checkers().after_release(process_, session.number, status, session.last);
+  finish(session, status, "release", bound_of_close(slot.plan->connection));
+  note_released(session, session.before, status, false);
   world_.checkers().note_quiet(process_);
   close_all();
 }
@@ -966,28 +1120,35 @@ void AsioProgram::close_all() {
     Connection& connection = connections_[index];
     connection.over = true;
     (void)connection.again->cancel();
-    if (connection.client == nullptr) continue;
+    if (!connection.peer) continue;
     if (random().chance(200'000)) {
-      connection.client->close();
+      connection.peer.close();
       continue;
     }
-    ++outstanding_;
-    connection.client->async_close([this, index, started = application_.start()](std::error_code error) {
-      --outstanding_;
+    const LoopHandlers::Giving giving(handlers_);
+    connection.peer.async_close([this, index, started = application_.start(),
+                                 links_changed_at = process_.links_changed_at,
+                                 number = handlers_.give(index, "async_close")](std::error_code error) {
       if (gone()) return;
-      application_.check_bound("async_close", started, application_.bound_of_release(index));
-      closed(index, status_of(error));
+      handlers_.note_called(number);
+      application_.check_bound("async_close", started, bound_of_close(index));
+      closed(index, status_of(error), links_changed_at);
     });
   }
   hurry_->cancel();
 }
 
 // Where it says ok, all that was given up before is gone.
-void AsioProgram::closed(std::size_t index, Status status) {
+void AsioProgram::closed(std::size_t index, Status status, SimTime links_changed_at) {
   world_.trace().add(world_.now(), "closed()", process_.index, static_cast<std::uint64_t>(status), to_string(status));
   if (status != Status::ok) return;
-  for (Slot& slot : application_.slots_)
-    if (slot.plan->connection == index && slot.depth == 0) world_.checkers().check_compensated(process_, slot, 0);
+  for (Slot& slot : application_.slots_) {
+    if (slot.plan->connection != index || slot.depth != 0) continue;
+    if (slot.of_quorum)
+      world_.checkers().after_quorum_close(process_, slot, links_changed_at);
+    else
+      world_.checkers().check_compensated(process_, slot, 0);
+  }
 }
 
 }  // namespace holdfast::sim

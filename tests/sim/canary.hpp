@@ -86,6 +86,7 @@ enum class Sin : std::uint8_t {
   validity_from_turn,
   cancelled_is_forgotten,
   debts_forgotten_on_close,
+  handler_called_twice,
   edge_lost,
   timers_without_bytes,
   // Its readers.

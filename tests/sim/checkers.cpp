@@ -1168,17 +1168,37 @@ void Checkers::after_quorum_release(Process& process, Application::Slot& slot, c
   slot.unclear = token;
   slot.unclear_at = world_.now();
   if (process.lied_to || status != Status::ok || posted) return;
+  if (!majority_is_free_of(text_of(token), slot.name))
+    world_.fail("ledger", "a release said ok, and a majority has still what is of client " +
+                              std::to_string(process.index) + " by " + std::string(text_of(token)));
+}
+
+// What waits for no answer of a majority is nowhere but on a minority. Where a node's name leads to another server than the one that
+// granted, that one is told nothing, and its lease ends it.
+void Checkers::after_quorum_close(const Process& process, const Application::Slot& slot,
+                                  SimTime links_changed_at) const {
+  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
+  if (slot.unclear.empty() || slot.depth != 0 || process.lied_to) return;
+  if (weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0) return;
+  for (const Node& node : world_.nodes())
+    if (const std::uint32_t number = find(node.index, text_of(slot.unclear));
+        number != 0 && grants_[number].at <= std::max(links_changed_at, world_.disturbed_until()))
+      return;
+  if (!majority_is_free_of(text_of(slot.unclear), slot.name))
+    world_.fail("compensated", "a quorum was closed with ok, and a majority has still what is of client " +
+                                   std::to_string(process.index) + " by " + std::string(text_of(slot.unclear)));
+}
+
+bool Checkers::majority_is_free_of(std::string_view token, std::size_t name) const {
   std::size_t free = 0;  // Released, taken back, or never granted.
   for (const Node& node : world_.nodes()) {
-    const std::uint32_t number = find(node.index, text_of(token));
-    const View& held = view(node, slot.name);
+    const std::uint32_t number = find(node.index, token);
+    const View& held = view(node, name);
     // A replica that lagged may have brought back what was released, and one keeps what has expired and shows it to nobody.
     const bool expired = held.expiry_ms != no_expiry && world_.wall(node) >= held.expiry_ms * 1000;
     if (number == 0 || grants_[number].released || !held.present || held.grant != number || expired) ++free;
   }
-  if (free < majority_of(world_.nodes().size()))
-    world_.fail("ledger", "a release said ok, and a majority has still what is of client " +
-                              std::to_string(process.index) + " by " + std::string(text_of(token)));
+  return free >= majority_of(world_.nodes().size());
 }
 
 // Judged where nothing was wrong for a while before it was over, and nothing since.

@@ -33,14 +33,16 @@
 //                  granted, by a restart too, is taken to keep it: nobody can know before the next renewal
 // fences           each that is told is larger than the one told before, while nobody but us touched keys or clocks, and,
 //                  where data were lost, while the clocks of the nodes differ by less than max_lease
-// compensated      what was released or denied is gone from every node, where all was well for a while
+// compensated      what was released or denied is gone from every node, where all was well for a while, and from a majority where
+//                  async_close() says ok and all was well since it was granted
 // ledger           who is told that it has released did so on a majority
 // max lease        no program asks a node for a longer lease than the max_lease that it has told its quorum, nor believes in one
-// loss told        by the next tend()
+// loss told        by the next tend(), and on a loop by itself
 // bounded waits    no attempt takes longer than to connect and to ask twice, whatever nodes are dead
 //
 // bounded waits, floor, loss told, liveness, nothing left, descriptors, assertion
-// Others have files of their own: keeping.hpp (kept), cancel_watch.hpp (cancel), pace.hpp (no spinning, back-off).
+// Others have files of their own: keeping.hpp (kept), cancel_watch.hpp (cancel), pace.hpp (no spinning, back-off),
+// loop_handlers.hpp (handlers).
 #pragma once
 
 #include <cstdint>
@@ -111,6 +113,8 @@ class Checkers {
   void after_post(const Process& process, Application::Slot& slot, const Token& token, Status status) const;
   void after_release(Process& process, std::uint32_t number, Status status, bool last);
   void after_quorum_release(Process& process, Application::Slot& slot, const Token& token, Status status, bool posted);
+  // async_close() of its quorum said ok, which began when its connections had changed last at this time.
+  void after_quorum_close(const Process& process, const Application::Slot& slot, SimTime links_changed_at) const;
   // `slot.unclear` of a quorum, behind a lull.
   void check_gone(Process& process, Application::Slot& slot, std::size_t pending);
   // The number of the hold's grant, of a quorum's on one of its nodes; 0: the server knows of none.
@@ -277,6 +281,7 @@ class Checkers {
   [[nodiscard]] bool believed(std::uint32_t number) const;
   [[nodiscard]] bool of_quorum(std::size_t name) const noexcept;
   [[nodiscard]] bool robbed(std::string_view token, std::size_t name) const;
+  [[nodiscard]] bool majority_is_free_of(std::string_view token, std::size_t name) const;
   [[nodiscard]] bool majority_keeps(std::string_view token, std::size_t name, SimTime until) const;
   void check_majority(std::uint32_t number, std::string_view what);
   void check_quorum_belief(Process& process, Application::Slot& slot, Instant until);

@@ -13,7 +13,8 @@ bool belongs(Fault fault, WorldKind kind) {
   switch (kind) {
     case WorldKind::any:
     case WorldKind::loops:
-    case WorldKind::quorum: return true;
+    case WorldKind::quorum:
+    case WorldKind::quorum_loops: return true;
     case WorldKind::calm: return false;
     case WorldKind::network:
       return (fault >= Fault::reset && fault <= Fault::late_delivery) || fault >= Fault::hostile_bytes;
@@ -99,7 +100,7 @@ ClientPlan draw_client(Random& random, const Plan& plan, WorldKind kind, bool sl
 }
 
 std::size_t draw_node_count(Random& random, WorldKind kind) {
-  if (kind != WorldKind::quorum && random.chance(700'000)) return 1;
+  if (!of_quorums_alone(kind) && random.chance(700'000)) return 1;
   // An even number gains nothing, and must not lose anything either.
   if (random.chance(200'000)) return random.coin() ? 2 : 4;
   return random.coin() ? 3 : 5;
@@ -189,7 +190,7 @@ void draw_quorums(Random& random, Plan& plan, WorldKind kind) {
     if (close_clocks) node.wall_offset = random.magnitude(1, 1'000'000);
     node.age = random.chance(850'000) ? 3600'000'000 : random.magnitude(1, 100'000'000);
   }
-  if (kind == WorldKind::quorum)
+  if (of_quorums_alone(kind))
     plan.names.clear();
   else if (random.chance(300'000))
     return;
@@ -197,7 +198,7 @@ void draw_quorums(Random& random, Plan& plan, WorldKind kind) {
   const std::int64_t names = random.between(1, 2);
   for (std::int64_t index = 0; index < names; ++index) plan.names.push_back(draw_name(random, plan.names.size()));
   for (ClientPlan& client : plan.clients)
-    if (kind == WorldKind::quorum || random.chance(600'000)) make_quorum(random, plan, client);
+    if (of_quorums_alone(kind) || random.chance(600'000)) make_quorum(random, plan, client);
   draw_anew(plan, kind);
   plan.quorum_end = plan.names.size();
 }
@@ -299,7 +300,7 @@ void draw_hindrances(Plan& plan, WorldKind kind, DecisionBytes* bytes) {
 // has. Drawn apart, as those that connect their quorum anew.
 void draw_posters(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x9057);
-  if (kind == WorldKind::quorum || !random.chance(60'000)) return;
+  if (of_quorums_alone(kind) || !random.chance(60'000)) return;
   ClientPlan client;
   client.rate_ppm = random.between(-5'000, 5'000);
   client.clock_base = random.magnitude(second, 1'000'000 * second);
@@ -329,7 +330,7 @@ void draw_posters(Plan& plan, WorldKind kind) {
 // leaves the worlds of the older seeds in seeds.txt what they were.
 void draw_read_write(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x4ebe);
-  if (kind == WorldKind::quorum || !random.chance(200'000)) return;
+  if (of_quorums_alone(kind) || !random.chance(200'000)) return;
   plan.read_write = true;
   const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
   for (ClientPlan& client : plan.clients) {
@@ -354,7 +355,7 @@ void draw_read_write(Plan& plan, WorldKind kind) {
 // of the older seeds in seeds.txt what they were.
 void draw_semaphores(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x66f6);
-  if (kind == WorldKind::quorum || !random.chance(200'000)) return;
+  if (of_quorums_alone(kind) || !random.chance(200'000)) return;
   const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
   plan.semaphore_names = plan.names.size();
   const std::int64_t count = random.between(1, 2);
@@ -379,7 +380,7 @@ void draw_semaphores(Plan& plan, WorldKind kind) {
 // name. Drawn apart, and by a number that leaves the worlds of the older seeds in seeds.txt what they were.
 void draw_fair(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x12b12);
-  if (kind == WorldKind::quorum || !random.chance(200'000)) return;
+  if (of_quorums_alone(kind) || !random.chance(200'000)) return;
   const bool alone = random.coin();
   const bool one_name = random.coin();
   const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
@@ -395,6 +396,16 @@ void draw_fair(Plan& plan, WorldKind kind) {
   }
 }
 
+void put_on_loop(ClientPlan& client, std::uint32_t cancels, std::uint32_t anew) {
+  client.loop = true;
+  client.watchdog = false;
+  client.torn_cancels = 0;
+  client.cancels = cancels;
+  client.connects_anew = anew;
+  client.threads = 1;
+  for (ConnectionPlan& connection : client.connections) connection.thread = 0;
+}
+
 // Some programs run on a loop, with whatever locks they have. Drawn apart, and by a number that leaves the worlds of the older
 // seeds in seeds.txt what they were.
 void draw_loops(Plan& plan, WorldKind kind) {
@@ -406,14 +417,22 @@ void draw_loops(Plan& plan, WorldKind kind) {
   const auto anew = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(500, 20'000));
   for (ClientPlan& client : plan.clients) {
     if (client.quorum || client.crowd || client.posts || !random.chance(often)) continue;
-    client.loop = true;
-    client.watchdog = false;
-    client.torn_cancels = 0;
-    client.cancels = cancels;
-    client.connects_anew = anew;
-    client.threads = 1;
-    for (ConnectionPlan& connection : client.connections) connection.thread = 0;
+    put_on_loop(client, cancels, anew);
   }
+}
+
+// The same with programs of quorums. Drawn apart, and by a number that leaves the worlds of the older seeds in seeds.txt what they
+// were.
+void draw_quorum_loops(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x84127);
+  const bool wanted = random.chance(250'000);
+  if (!has_loops || (kind != WorldKind::quorum_loops && !wanted)) return;
+  const std::int64_t drawn = random.between(300'000, 1'000'000);
+  const auto often = static_cast<std::uint32_t>(kind == WorldKind::quorum_loops ? 1'000'000 : drawn);
+  const auto cancels = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(2'000, 300'000));
+  const auto anew = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(500, 20'000));
+  for (ClientPlan& client : plan.clients)
+    if (client.quorum && random.chance(often)) put_on_loop(client, cancels, anew);
 }
 
 // Some fair locks may stay where they are used, of programs that block. Drawn apart.
@@ -496,6 +515,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_semaphores(plan, kind);
   draw_fair(plan, kind);
   draw_loops(plan, kind);
+  draw_quorum_loops(plan, kind);
   draw_linger(plan);
   return plan;
 }

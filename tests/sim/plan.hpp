@@ -18,10 +18,29 @@
 namespace holdfast::sim {
 
 // Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
-// `loops` has programs on event loops, and is like `any` otherwise.
-enum class WorldKind : std::uint8_t { any, calm, network, servers, processes, data, clocks, quorum, connecting, loops };
-inline constexpr std::array<std::string_view, 10> world_kind_names = {
-    "any", "calm", "network", "servers", "processes", "data", "clocks", "quorum", "connecting", "loops"};
+// `loops` has programs on event loops, and is like `any` otherwise. `quorum_loops` has programs of quorums on loops and no others.
+enum class WorldKind : std::uint8_t {
+  any,
+  calm,
+  network,
+  servers,
+  processes,
+  data,
+  clocks,
+  quorum,
+  connecting,
+  loops,
+  quorum_loops
+};
+inline constexpr std::array<std::string_view, 11> world_kind_names = {"any",        "calm",  "network",     "servers",
+                                                                      "processes",  "data",  "clocks",      "quorum",
+                                                                      "connecting", "loops", "quorum_loops"};
+[[nodiscard]] constexpr bool of_quorums_alone(WorldKind kind) noexcept {
+  return kind == WorldKind::quorum || kind == WorldKind::quorum_loops;
+}
+[[nodiscard]] constexpr bool needs_loops(WorldKind kind) noexcept {
+  return kind == WorldKind::loops || kind == WorldKind::quorum_loops;
+}
 
 // `read` and `write` are the sides of one ReadWriteLock, `semaphore` is a permit, `fair` and `fair_fenced` have a queue.
 enum class KindOfLock : std::uint8_t {

@@ -159,7 +159,7 @@ bool hunt(const Canary& canary, WorldChoice choice, const Choices& choices) {
 int hunt_all(const WorldChoice& fresh, const Choices& choices) {
   int missed = 0;
   for (const Canary& canary : canaries()) {
-    if (canary.world == WorldKind::loops && !has_loops) continue;
+    if (needs_loops(canary.world) && !has_loops) continue;
     missed += hunt(canary, fresh, choices) ? 0 : 1;
     std::fflush(stdout);
   }
@@ -227,8 +227,9 @@ bool narrow(WorldChoice& choice, const Choices& choices) {
 }
 
 bool choose_worlds(const Choices& choices, SittingPlan& plan) {
-  if (choices.world == "loops" && !has_loops) return complain("--world: loops need Asio, which this was built without");
   if (!find_world_kind(choices.world, plan.fresh.kind)) return complain("--world: there is no " + choices.world);
+  if (needs_loops(plan.fresh.kind) && !has_loops)
+    return complain("--world: " + choices.world + " need Asio, which this was built without");
   for (const std::uint64_t seed : choices.seeds) {
     plan.listed.push_back({.seed = seed, .kind = plan.fresh.kind, .narrowing = {}});
     if (!narrow(plan.listed.back(), choices)) return false;
@@ -263,7 +264,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1U, jobs_max));
   app.add_option("--world", choices.world,
                  "what may go wrong, or who is there: any, calm, network, servers, processes, data, clocks, quorum, "
-                 "connecting, loops")
+                 "connecting, loops, quorum_loops")
       ->check(CLI::IsMember(std::vector<std::string>(world_kind_names.begin(), world_kind_names.end())));
   app.add_option("--without", choices.without, "leave out these faults, separated by commas")->delimiter(',');
   app.add_option("--ignore", choices.ignored, "what these checkers find is nothing, separated by commas")
