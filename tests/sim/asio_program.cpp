@@ -51,6 +51,8 @@ Status status_of(const std::error_code& error) noexcept {
 
 // From a cancel() to the handler: the next turn.
 constexpr SimTime cancelled_within = 100 * millisecond;
+// Of a set, which may have locks of several.
+constexpr std::size_t no_connection = SIZE_MAX;
 
 // What the Redlocks of a loop are, with a kind of choice.
 class LoopRedlock : public AsyncQuorumLock {
@@ -103,55 +105,78 @@ class AsioProgram final : public LoopProgram {
     bool closing = false;  // or soon.
     bool over = false;     // For good.
   };
-  enum class Doing : std::uint8_t { nothing, acquiring, renewing, releasing, asking };
+  enum class Doing : std::uint8_t { nothing, acquiring, renewing, releasing, asking, in_set };
+  // What has one operation in progress at most.
+  struct Asker {
+    explicit Asker(AsioProgram& user) : program(&user), pause(*user.loop_), cancel(*user.loop_) {}
+    virtual ~Asker() = default;
+    Asker(const Asker&) = delete;
+    Asker& operator=(const Asker&) = delete;
+    virtual void cancel_call() = 0;
+
+    AsioProgram* program;
+    std::size_t connection = no_connection;
+    std::optional<asio::steady_timer> pause;
+    std::optional<asio::steady_timer> cancel;  // Until what it does is cancelled.
+    asio::cancellation_signal signal;
+    std::uint64_t serial = 0;  // Of what it does: what was asked for before tells nothing.
+    Doing doing = Doing::nothing;
+    Started started;
+    SimTime wait = 0;
+    std::uint64_t commands = 0;
+    bool tries = false;
+    SimTime cancelled_at = -1;
+    SimTime cancelled_imposed = 0;
+    std::uint64_t cancelled_blocks = 0;
+  };
   // A slot's life.
-  struct Session final : public LoopLock {
+  struct Session final : public Asker, public LoopLock {
+    Session(AsioProgram& user, Slot& own_slot) : Asker(user), slot(&own_slot) {
+      connection = own_slot.plan->connection;
+    }
     [[nodiscard]] const Token& token() const noexcept override { return token_of(*lock); }
     [[nodiscard]] Instant valid_until() const noexcept override { return lock->valid_until(); }
     [[nodiscard]] bool held() const noexcept override { return lock->held(); }
     [[nodiscard]] std::uint64_t fence() const noexcept override { return fence_of != nullptr ? fence_of(*lock) : 0; }
+    void cancel_call() override { lock->cancel(); }
 
-    AsioProgram* program = nullptr;
-    Slot* slot = nullptr;
+    Slot* slot;
     AsyncHandle* lock = nullptr;
     std::shared_ptr<void> owner;  // Each lock of a kind with owners has one of its own.
     std::shared_ptr<AsyncHandle> own;
     std::shared_ptr<AsyncReadWriteLock> sides;  // Of the reader's and the writer's.
     const Token& (*token_of)(const AsyncHandle& lock) = nullptr;
     std::uint64_t (*fence_of)(const AsyncHandle& lock) = nullptr;
-    std::optional<asio::steady_timer> pause;
-    std::optional<asio::steady_timer> cancel;  // Until what it does is cancelled.
-    asio::cancellation_signal signal;
-    std::uint64_t serial = 0;  // Of what it does: what an earlier lock of the slot did tells nothing.
-    Doing doing = Doing::nothing;
     bool waits_for_loss = false;
     bool over = false;
     Duration remaining{};
     // Of what it does.
-    Started started;
-    SimTime wait = 0;
-    std::uint64_t commands = 0;
-    SimTime held_for = 0;  // And where there may be no room for its release, it may wait so long for some.
+    SimTime held_for = 0;  // Where there may be no room for its release, it may wait so long for some.
     Token before;          // The lock's, when it was asked for.
-    bool tries = false;
     Token read_by;
     bool read_at_first = false;
     bool last = false;
     std::uint32_t number = 0;
-    SimTime cancelled_at = -1;
-    SimTime cancelled_imposed = 0;
-    std::uint64_t cancelled_blocks = 0;
+  };
+  // Locks of several sessions, all of them or none.
+  struct Group final : public Asker {
+    using Asker::Asker;
+    void cancel_call() override { set->cancel(); }
+
+    std::vector<Session*> members;
+    std::vector<AsyncHandle*> handles;
+    std::unique_ptr<AsyncLockSet> set;  // nullptr: there is none at present.
   };
 
-  using Then = void (AsioProgram::*)(Session& session, Status status);
   // What is called at the end of an operation, once.
+  template <class Who>
   struct Done {
     using cancellation_slot_type = asio::cancellation_slot;
     AsioProgram* program;
-    Session* session;
+    Who* asker;
     std::uint64_t serial;
     std::uint64_t number;
-    Then then;
+    void (AsioProgram::*then)(Who& asker, Status status);
     cancellation_slot_type slot;
     [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return slot; }
     void operator()(const std::error_code& error) const {
@@ -159,7 +184,7 @@ class AsioProgram final : public LoopProgram {
       program->handlers_.note_called(number);
       if (program->sin() == Sin::handler_called_twice) program->handlers_.note_called(number);
       program->world_.pace().begin(program->world_.thread());
-      if (session->serial == serial) (program->*then)(*session, status_of(error));
+      if (asker->serial == serial) (program->*then)(*asker, status_of(error));
     }
   };
 
@@ -209,10 +234,11 @@ class AsioProgram final : public LoopProgram {
   void drop_one(Session& session);
 
   // Asks for something, and its end is `then`.
-  template <class Start>
-  void ask_for(Session& session, const char* what, Then then, Start start);
-  void begin(Session& session, Doing doing, const char* what);
-  void finish(Session& session, Status status, const char* what, SimTime bound);
+  template <class Who, class Start>
+  void ask_for(Who& asker, const char* what, void (AsioProgram::*then)(Who&, Status), Start start);
+  void begin(Asker& asker, Doing doing, const char* what);
+  void begin_of(Session& session, Doing doing, const char* what);
+  void finish(Asker& asker, Status status, const char* what, SimTime bound);
   void step_after(Session& session, SimTime length);
   void step_soon(Session& session, bool idle);
   void step(Session& session);
@@ -231,15 +257,34 @@ class AsioProgram final : public LoopProgram {
   void write(Session& session);
   void await_loss(Session& session);
   void forget_loss(Session& session);
-  void arm_cancel(Session& session);
-  void cancel(Session& session);
+  void arm_cancel(Asker& asker);
+  void cancel(Asker& asker);
   void forget_as_canary(Session& session);
   [[nodiscard]] SimTime bound_of_acquire(const Session& session) const noexcept;
   [[nodiscard]] SimTime bound_of_release(const Session& session) const noexcept;
   [[nodiscard]] SimTime bound_of_close(std::size_t index) const noexcept;
-  void check_cancelled(Session& session, Status status, const char* what);
+  void check_cancelled(const Asker& asker, Status status, const char* what) const;
+  void note_cancelled(Asker& asker);
   void tick();
   [[nodiscard]] bool settles(Session& session);
+
+  // Of the set.
+  [[nodiscard]] bool gathers(Session& session);
+  void acquire_set();
+  void set_acquired(Group& group, Status status);
+  void step_set_after(SimTime length);
+  void step_set();
+  void write_in_set();
+  void renew_set();
+  void set_renewed(Group& group, Status status);
+  void release_set();
+  void set_released(Group& group, Status status);
+  void post_set();
+  void note_set_left(Session& member);
+  void note_set_renewed(const Session& member);
+  [[nodiscard]] SimTime bound_of_set(const Group& group) const noexcept;
+  void end_set();
+  void destroy_set();
 
   void wind_down(Session& session);
   void connect_last();
@@ -257,6 +302,7 @@ class AsioProgram final : public LoopProgram {
   std::optional<asio::posix::stream_descriptor> hurry_;
   std::vector<Connection> connections_;
   std::vector<std::unique_ptr<Session>> sessions_;
+  std::optional<Group> group_;
   struct Forgotten {
     std::shared_ptr<void> owner;
     std::shared_ptr<AsyncHandle> lock;
@@ -279,6 +325,8 @@ void AsioProgram::run() {
   asio::io_context loop;
   loop_ = &loop;
   if (!process_.leaving) live();
+  if (group_) group_->set.reset();
+  group_.reset();
   // In an order that a program may choose: what waits in the loop goes with it.
   const bool clients_first = !process_.leaving && random().coin();
   if (clients_first)
@@ -301,13 +349,8 @@ void AsioProgram::live() {
   await_hurry();
   connections_.resize(process_.plan->connections.size());
   for (std::size_t index = 0; index < connections_.size(); ++index) make_peer(index);
-  for (Slot& slot : application_.slots_) {
-    Session& session = *sessions_.emplace_back(std::make_unique<Session>());
-    session.program = this;
-    session.slot = &slot;
-    session.pause.emplace(*loop_);
-    session.cancel.emplace(*loop_);
-  }
+  for (Slot& slot : application_.slots_) sessions_.push_back(std::make_unique<Session>(*this, slot));
+  group_.emplace(*this);
   for (const auto& session : sessions_) make(*session);
   for (const auto& session : sessions_) step_soon(*session, false);
   loop_->run();
@@ -326,6 +369,7 @@ void AsioProgram::await_hurry() {
     world_.trace().add(world_.now(), "hurries", process_.index);
     for (const auto& session : sessions_)
       if (session->doing == Doing::nothing && !session->over) step(*session);
+    if (group_->set != nullptr && group_->doing == Doing::nothing) step_set();
     for (std::size_t index = 0; index < connections_.size(); ++index)
       if (connections_[index].closed && !connections_[index].over) come_back(index);
   });
@@ -339,7 +383,7 @@ void AsioProgram::make_peer(std::size_t index) {
   // In some programs there is no room for all that it does at once.
   const std::size_t waiters = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
   const std::size_t kept = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
-  const std::size_t operations = 2 + 2 * slots;
+  const std::size_t operations = 3 + 2 * slots;
   connection.waiters = waiters;
   ++connection.made;
   if (process_.plan->quorum) {
@@ -398,7 +442,10 @@ void AsioProgram::connected(std::size_t index, std::uint64_t made, const Started
 void AsioProgram::connect_anew(std::size_t index) {
   world_.trace().add(world_.now(), "connects anew", process_.index, index);
   if (process_.plan->quorum) {
-    if (process_.plan->quorum_anew != 0) application_.configure_quorum_anew();
+    if (process_.plan->quorum_anew != 0) {
+      destroy_set();  // Its locks go elsewhere.
+      application_.configure_quorum_anew();
+    }
     return connect(index);
   }
   Timeouts& timeouts = application_.connections_[index].timeouts;
@@ -420,11 +467,8 @@ void AsioProgram::disturb_client() {
     case 1:
       world_.trace().add(world_.now(), "cancels all", process_.index, index);
       for (const auto& session : sessions_)
-        if (session->slot->plan->connection == index && session->doing != Doing::nothing && session->cancelled_at < 0) {
-          session->cancelled_at = world_.now();
-          session->cancelled_imposed = process_.imposed;
-          session->cancelled_blocks = world_.thread().blocks;
-        }
+        if (session->slot->plan->connection == index && session->doing != Doing::nothing && session->cancelled_at < 0)
+          note_cancelled(*session);
       return connection.peer.cancel();
     case 2: {
       world_.trace().add(world_.now(), "closes()", process_.index, index);
@@ -456,6 +500,7 @@ void AsioProgram::disturb_client() {
     default: {
       world_.trace().add(world_.now(), "destroys", process_.index, index);
       connection.closed = true;
+      destroy_set();
       for (const auto& session : sessions_)
         if (session->slot->plan->connection == index && session->lock != nullptr) {
           Slot& slot = *session->slot;
@@ -628,6 +673,7 @@ void AsioProgram::drop(Session& session) {
 }
 
 void AsioProgram::drop_one(Session& session) {
+  if (session.doing == Doing::in_set) destroy_set();
   Slot& slot = *session.slot;
   slot.releasing = true;
   // What it holds is let go of, and so is what it was asking for, where there is a place for that.
@@ -660,57 +706,67 @@ void AsioProgram::drop_one(Session& session) {
 
 // ---- Operations --------------------------------------------------------------------------------------------------
 
-template <class Start>
-void AsioProgram::ask_for(Session& session, const char* what, Then then, Start start) {
-  const std::uint64_t number = handlers_.give(session.slot->plan->connection, what);
+template <class Who, class Start>
+void AsioProgram::ask_for(Who& asker, const char* what, void (AsioProgram::*then)(Who&, Status), Start start) {
+  const std::uint64_t number = handlers_.give(asker.connection, what);
   const LoopHandlers::Giving giving(handlers_);
-  start(Done{this, &session, session.serial, number, then, session.signal.slot()});
+  start(Done<Who>{this, &asker, asker.serial, number, then, asker.signal.slot()});
 }
 
-void AsioProgram::begin(Session& session, Doing doing, const char* what) {
-  session.doing = doing;
-  session.started = application_.start();
-  session.commands = world_.thread().commands;
-  session.before = session.token();
-  session.cancelled_at = -1;
-  world_.trace().add(world_.now(), "begins", process_.index, session.slot->plan->connection, what);
+void AsioProgram::begin(Asker& asker, Doing doing, const char* what) {
+  asker.doing = doing;
+  asker.started = application_.start();
+  asker.commands = world_.thread().commands;
+  asker.cancelled_at = -1;
+  world_.trace().add(world_.now(), "begins", process_.index, asker.connection, what);
   world_.pace().begin(world_.thread());
-  arm_cancel(session);
+  arm_cancel(asker);
 }
 
-void AsioProgram::finish(Session& session, Status status, const char* what, SimTime bound) {
-  session.doing = Doing::nothing;
-  (void)session.cancel->cancel();
+void AsioProgram::begin_of(Session& session, Doing doing, const char* what) {
+  session.before = session.token();
+  begin(session, doing, what);
+}
+
+void AsioProgram::finish(Asker& asker, Status status, const char* what, SimTime bound) {
+  asker.doing = Doing::nothing;
+  (void)asker.cancel->cancel();
   world_.trace().add(world_.now(), what, process_.index, static_cast<std::uint64_t>(status), to_string(status));
-  application_.check_bound(what, session.started, bound);
-  check_cancelled(session, status, what);
-  session.cancelled_at = -1;
+  application_.check_bound(what, asker.started, bound);
+  check_cancelled(asker, status, what);
+  asker.cancelled_at = -1;
 }
 
-void AsioProgram::arm_cancel(Session& session) {
+void AsioProgram::arm_cancel(Asker& asker) {
   if (!faults() || process_.plan->cancels == 0 || !random().chance(process_.plan->cancels)) return;
   const SimTime most = std::max<SimTime>(process_.plan->wait, 10 * millisecond);
-  session.cancel->expires_after(std::chrono::nanoseconds(random().magnitude(microsecond, most)));
-  session.cancel->async_wait([this, chosen = &session, serial = session.serial](const std::error_code& error) {
+  asker.cancel->expires_after(std::chrono::nanoseconds(random().magnitude(microsecond, most)));
+  asker.cancel->async_wait([this, chosen = &asker, serial = asker.serial](const std::error_code& error) {
     if (error || gone() || chosen->serial != serial || chosen->doing == Doing::nothing) return;
     cancel(*chosen);
   });
 }
 
-// By the lock or by the slot of its handler.
-void AsioProgram::cancel(Session& session) {
-  if (sin() == Sin::cancelled_is_forgotten && session.doing == Doing::acquiring && session.own != nullptr)
-    return forget_as_canary(session);
+// By the lock, or the set, or by the slot of its handler.
+void AsioProgram::cancel(Asker& asker) {
+  if (auto* const session = dynamic_cast<Session*>(&asker); session != nullptr &&
+                                                            sin() == Sin::cancelled_is_forgotten &&
+                                                            asker.doing == Doing::acquiring && session->own != nullptr)
+    return forget_as_canary(*session);
   const bool by_slot = random().coin();
   world_.count(Fault::cancel_at_call, "client " + std::to_string(process_.index));
   world_.trace().add(world_.now(), "cancel()", process_.index, by_slot ? 1 : 0);
-  session.cancelled_at = world_.now();
-  session.cancelled_imposed = process_.imposed;
-  session.cancelled_blocks = world_.thread().blocks;
+  note_cancelled(asker);
   if (by_slot)
-    session.signal.emit(random().coin() ? asio::cancellation_type::terminal : asio::cancellation_type::total);
+    asker.signal.emit(random().coin() ? asio::cancellation_type::terminal : asio::cancellation_type::total);
   else
-    session.lock->cancel();
+    asker.cancel_call();
+}
+
+void AsioProgram::note_cancelled(Asker& asker) {
+  asker.cancelled_at = world_.now();
+  asker.cancelled_imposed = process_.imposed;
+  asker.cancelled_blocks = world_.thread().blocks;
 }
 
 // Its handler is not called, and nobody sees to what it was asking for.
@@ -727,13 +783,12 @@ void AsioProgram::forget_as_canary(Session& session) {
   step_soon(session, true);
 }
 
-void AsioProgram::check_cancelled(Session& session, Status status, const char* what) {
-  if (session.cancelled_at < 0 || process_.imposed != session.cancelled_imposed) return;
+void AsioProgram::check_cancelled(const Asker& asker, Status status, const char* what) const {
+  if (asker.cancelled_at < 0 || process_.imposed != asker.cancelled_imposed) return;
   const std::string who = std::string(what) + " of client " + std::to_string(process_.index);
-  if (world_.now() - session.cancelled_at > cancelled_within)
-    world_.fail("cancel",
-                who + " ended " + time_text(world_.now() - session.cancelled_at) + " s after it was cancelled");
-  if (status != Status::cancelled && world_.thread().blocks > session.cancelled_blocks)
+  if (world_.now() - asker.cancelled_at > cancelled_within)
+    world_.fail("cancel", who + " ended " + time_text(world_.now() - asker.cancelled_at) + " s after it was cancelled");
+  if (status != Status::cancelled && world_.thread().blocks > asker.cancelled_blocks)
     world_.fail("cancel", who + " was cancelled, and said " + to_string(status));
 }
 
@@ -815,6 +870,7 @@ void AsioProgram::act(Session& session) {
     if (slot.of_two_sides()) step_soon(other_side(session), true);
     return step_soon(session, true);
   }
+  if (slot.depth == 0 && gathers(session)) return;
   if (slot.depth == 0 || (slot.reentrant() && random().chance(200'000)))
     acquire(session);
   else
@@ -837,7 +893,7 @@ void AsioProgram::act_held(Session& session) {
 
 void AsioProgram::acquire(Session& session) {
   Slot& slot = *session.slot;
-  begin(session, Doing::acquiring, "acquire");
+  begin_of(session, Doing::acquiring, "acquire");
   session.tries = random().chance(300'000);
   session.wait = session.tries ? 0 : random().magnitude(100 * microsecond, process_.plan->wait);
   slot.queued = !session.tries && slot.queues();
@@ -850,7 +906,7 @@ void AsioProgram::acquire(Session& session) {
   slot.waiting = !session.tries;
   ++slot.waits;
   const SimTime more = sin() == Sin::timeout_too_much ? 2 * process_.plan->request_timeout + 200 * millisecond : 0;
-  ask_for(session, "acquire", &AsioProgram::acquired, [&](Done done) {
+  ask_for(session, "acquire", &AsioProgram::acquired, [&](const Done<Session>& done) {
     if (session.tries)
       session.lock->async_try_acquire(done);
     else
@@ -877,11 +933,11 @@ void AsioProgram::acquired(Session& session, Status status) {
 }
 
 void AsioProgram::renew(Session& session) {
-  begin(session, Doing::renewing, "renew");
+  begin_of(session, Doing::renewing, "renew");
   session.slot->renewing = true;
   session.wait = random().magnitude(millisecond, 2 * second);
   ask_for(session, "renew", &AsioProgram::renewed,
-          [&](Done done) { session.lock->async_renew(Duration(session.wait), done); });
+          [&](const Done<Session>& done) { session.lock->async_renew(Duration(session.wait), done); });
 }
 
 void AsioProgram::renewed(Session& session, Status status) {
@@ -914,7 +970,7 @@ SimTime AsioProgram::bound_of_release(const Session& session) const noexcept {
 
 void AsioProgram::release(Session& session) {
   Slot& slot = *session.slot;
-  begin(session, Doing::releasing, "release");
+  begin_of(session, Doing::releasing, "release");
   const LoopPeer& peer = connection_of(session).peer;
   session.held_for =
       peer && peer.compensations_pending() > compensations_max / 3 ? session.lock->remaining().count() : 0;
@@ -922,7 +978,8 @@ void AsioProgram::release(Session& session) {
   slot.own_belief = Instant();
   session.last = session.lock->hold_count() <= 1;
   session.number = world_.checkers().number_of(slot);
-  ask_for(session, "release", &AsioProgram::released, [&](Done done) { session.lock->async_release(done); });
+  ask_for(session, "release", &AsioProgram::released,
+          [&](const Done<Session>& done) { session.lock->async_release(done); });
 }
 
 void AsioProgram::released(Session& session, Status status) {
@@ -962,8 +1019,8 @@ void AsioProgram::post(Session& session) {
 }
 
 void AsioProgram::ask(Session& session) {
-  begin(session, Doing::asking, "remaining_on_server");
-  ask_for(session, "remaining_on_server", &AsioProgram::asked, [&](Done done) {
+  begin_of(session, Doing::asking, "remaining_on_server");
+  ask_for(session, "remaining_on_server", &AsioProgram::asked, [&](const Done<Session>& done) {
     static_cast<AsyncLock*>(session.lock)->async_remaining_on_server(session.remaining, done);
   });
 }
@@ -1021,6 +1078,263 @@ void AsioProgram::forget_loss(Session& session) {
   step_soon(session, status != Status::ok);
 }
 
+// ---- A set -------------------------------------------------------------------------------------------------------
+
+// Takes this lock and some that are free to be taken, in any order.
+bool AsioProgram::gathers(Session& session) {
+  if (process_.plan->sets == 0 || group_->set != nullptr || !random().chance(process_.plan->sets)) return false;
+  Group& group = *group_;
+  group.members.clear();
+  group.handles.clear();
+  group.members.push_back(&session);
+  for (const auto& other : sessions_) {
+    const Slot& slot = *other->slot;
+    if (other.get() == &session || other->lock == nullptr || other->doing != Doing::nothing || other->over) continue;
+    if (slot.depth != 0 || slot.of_two_sides() || random().chance(200'000)) continue;
+    // Two of one name cannot be had together, or are refused.
+    const bool named = std::any_of(group.members.begin(), group.members.end(),
+                                   [&](const Session* member) { return member->slot->domain == slot.domain; });
+    if (!named || random().chance(20'000)) group.members.push_back(other.get());
+  }
+  if (session.slot->of_two_sides()) return false;
+  if (group.members.size() < 2) {
+    if (sessions_.size() < 2 || random().coin()) return false;
+    step_soon(session, true);  // Until others are free, too.
+    return true;
+  }
+  std::swap(group.members[0], group.members[random().index(group.members.size())]);
+  for (const Session* const member : group.members) group.handles.push_back(member->lock);
+  group.set = std::make_unique<AsyncLockSet>(group.handles.data(), group.handles.size());
+  bool alone = true;      // No two of them want one name,
+  bool hindered = false;  // or two of them can never have it at the same time.
+  for (std::size_t index = 0; index < group.members.size(); ++index)
+    for (std::size_t other = 0; other < index; ++other) {
+      const Session& left = *group.members[index];
+      const Session& right = *group.members[other];
+      const bool one_name = left.slot->domain == right.slot->domain;
+      alone = alone && !one_name;
+      hindered = hindered || (one_name && left.connection == right.connection && !left.slot->of_semaphore());
+    }
+  const Status status = group.set->configuration();
+  if (alone) application_.judge_configuration(status, Duration(session.slot->of_quorum ? world_.plan().lease_max : 0));
+  if (hindered && status == Status::ok) world_.fail("configuration", "a set was made of two locks of one name");
+  if (status != Status::ok) {
+    group.set.reset();
+    return false;
+  }
+  for (Session* const member : group.members) {
+    member->doing = Doing::in_set;
+    member->cancelled_at = -1;
+    (void)member->pause->cancel();
+  }
+  acquire_set();
+  return true;
+}
+
+void AsioProgram::acquire_set() {
+  Group& group = *group_;
+  for (Session* const member : group.members) {
+    member->before = member->token();
+    member->slot->queued = false;
+    member->slot->renewing = true;  // It is, while the next one is waited for.
+  }
+  begin(group, Doing::acquiring, "acquire a set");
+  group.tries = random().chance(300'000);
+  group.wait = group.tries ? 0 : random().magnitude(100 * microsecond, process_.plan->wait);
+  ask_for(group, "acquire a set", &AsioProgram::set_acquired, [&](const Done<Group>& done) {
+    if (group.tries)
+      group.set->async_try_acquire(done);
+    else
+      group.set->async_acquire(Duration(group.wait), done);
+  });
+}
+
+// A request timeout for each lock, and for each that is renewed meanwhile.
+SimTime AsioProgram::bound_of_set(const Group& group) const noexcept {
+  SimTime bound = Application::bound_of_span(group.wait);
+  for (const Session* const member : group.members)
+    bound += static_cast<SimTime>(group.members.size()) *
+             (member->slot->of_quorum ? application_.bound_of_request()
+                                      : application_.bound_with_connect(member->connection, 0));
+  return bound;
+}
+
+void AsioProgram::set_acquired(Group& group, Status status) {
+  finish(group, status, "acquire of a set", bound_of_set(group));
+  if (sin() == Sin::set_of_some && status != Status::ok) status = Status::ok;
+  for (Session* const member : group.members) {
+    Slot& slot = *member->slot;
+    note_set_renewed(*member);
+    if (status == Status::ok) {
+      world_.checkers().after_acquire(process_, slot, status, group.started.at, group.commands);
+      application_.granted(slot);
+      continue;
+    }
+    if (member->held())
+      world_.fail("sets", "client " + std::to_string(process_.index) + " was told " + to_string(status) +
+                              " and holds " + world_.plan().names[slot.name] + " of the set");
+    if (member->token().bytes() != member->before.bytes()) note_set_left(*member);
+  }
+  if (status != Status::ok) return end_set();
+  step_set_after(0);
+}
+
+void AsioProgram::step_set_after(SimTime length) {
+  Group& group = *group_;
+  group.pause->expires_after(std::chrono::nanoseconds(length));
+  group.pause->async_wait([this, serial = group.serial](const std::error_code& error) {
+    if (!error && !gone() && group_->serial == serial && group_->doing == Doing::nothing) step_set();
+  });
+}
+
+void AsioProgram::step_set() {
+  (void)group_->pause->cancel();  // It may have been woken before its time.
+  if (ending()) return release_set();
+  tick();
+  switch (random().below(9)) {
+    case 0: return renew_set();
+    case 1: return write_in_set();
+    case 2:
+    case 3: return step_set_after(random().magnitude(10 * microsecond, process_.plan->hold));
+    case 4: return post_set();
+    case 5: return destroy_set();
+    default: return release_set();
+  }
+}
+
+// Its first lock's fence is the resource's.
+void AsioProgram::write_in_set() {
+  const Session& member = *group_->members[0];
+  Slot& slot = *member.slot;
+  if (group_->set->held() && slot.fenced() && !slot.moved && slot.fence() != 0)
+    world_.checkers().resource_written(process_, slot, world_.checkers().number_of(slot), slot.fence());
+  step_set_after(random().magnitude(10 * microsecond, process_.plan->hold));
+}
+
+void AsioProgram::renew_set() {
+  Group& group = *group_;
+  group.wait = 0;
+  begin(group, Doing::renewing, "renew a set");
+  for (const Session* const member : group.members) member->slot->renewing = true;
+  ask_for(group, "renew a set", &AsioProgram::set_renewed,
+          [&](const Done<Group>& done) { group.set->async_renew(done); });
+}
+
+void AsioProgram::set_renewed(Group& group, Status status) {
+  for (const Session* const member : group.members) note_set_renewed(*member);
+  finish(group, status, "renew of a set", bound_of_set(group));
+  step_set_after(random().magnitude(10 * microsecond, process_.plan->think));
+}
+
+void AsioProgram::note_set_renewed(const Session& member) {
+  member.slot->renewing = false;
+  member.slot->renewed = Instant::from_nanoseconds(world_.local_time(process_));
+}
+
+void AsioProgram::release_set() {
+  Group& group = *group_;
+  group.wait = 0;
+  for (Session* const member : group.members) {
+    Slot& slot = *member->slot;
+    member->before = member->token();
+    member->last = true;
+    member->number = world_.checkers().number_of(slot);
+    group.wait += connection_of(*member).peer.compensations_pending() > compensations_max / 3
+                      ? member->lock->remaining().count()
+                      : 0;
+    slot.releasing = true;
+    slot.own_belief = Instant();
+  }
+  begin(group, Doing::releasing, "release a set");
+  ask_for(group, "release a set", &AsioProgram::set_released,
+          [&](const Done<Group>& done) { group.set->async_release(done); });
+}
+
+// The first that one of them met is what it says: where that is ok, all of them said so.
+void AsioProgram::set_released(Group& group, Status status) {
+  finish(group, status, "release of a set", bound_of_set(group));
+  for (Session* const member : group.members) {
+    Slot& slot = *member->slot;
+    slot.releasing = false;
+    slot.own_belief = Instant();
+    if (slot.depth != 0) --slot.depth;
+    if (status == Status::ok)
+      note_released(*member, member->before, status, false);
+    else
+      note_set_left(*member);
+  }
+  end_set();
+}
+
+void AsioProgram::post_set() {
+  Group& group = *group_;
+  for (Session* const member : group.members) {
+    member->before = member->token();
+    member->slot->releasing = true;
+  }
+  const Status status = group.set->post_release();
+  world_.trace().add(world_.now(), "post release of a set", process_.index, static_cast<std::uint64_t>(status),
+                     to_string(status));
+  for (Session* const member : group.members) {
+    Slot& slot = *member->slot;
+    slot.releasing = false;
+    slot.own_belief = Instant();
+    if (slot.depth != 0) --slot.depth;
+    note_set_left(*member);
+  }
+  end_set();
+}
+
+// It is let go of, and nobody waits for the server's word: where there is a place for that, it follows.
+void AsioProgram::note_set_left(Session& member) {
+  Slot& slot = *member.slot;
+  const Connection& connection = connection_of(member);
+  const bool known = connection.peer && !connection.closed && connection.peer.compensations_pending() < 4;
+  if (slot.of_quorum) {
+    slot.unclear = known && !slot.moved ? member.token() : Token();
+    slot.unclear_at = world_.now();
+  } else if (known) {
+    world_.checkers().after_post(process_, slot, member.token(), Status::ok);
+  }
+  if (member.held())
+    world_.fail("sets", "client " + std::to_string(process_.index) + " has let go of a set and holds " +
+                            world_.plan().names[slot.name]);
+}
+
+// Each of its locks is on its own again.
+void AsioProgram::end_set() {
+  Group& group = *group_;
+  group.set.reset();
+  ++group.serial;
+  (void)group.pause->cancel();
+  for (Session* const member : group.members) {
+    member->doing = Doing::nothing;
+    step_soon(*member, true);
+  }
+}
+
+// With what is in progress.
+void AsioProgram::destroy_set() {
+  Group& group = *group_;
+  if (group.set == nullptr) return;
+  world_.trace().add(world_.now(), "destroys a set", process_.index);
+  for (Session* const member : group.members) member->slot->releasing = true;
+  ++group.serial;
+  group.doing = Doing::nothing;
+  (void)group.cancel->cancel();
+  group.set.reset();
+  handlers_.note_gone(no_connection);
+  for (Session* const member : group.members) {
+    Slot& slot = *member->slot;
+    slot.releasing = slot.renewing = false;
+    slot.own_belief = Instant();
+    const bool asked = slot.depth != 0 || member->token().bytes() != member->before.bytes();
+    slot.depth = 0;
+    if (asked) note_set_left(*member);
+  }
+  end_set();
+}
+
 // ---- The end -----------------------------------------------------------------------------------------------------
 
 // Releases what it has, and is over when that is done.
@@ -1073,9 +1387,10 @@ void AsioProgram::acquire_last() {
   }
   make(session);
   session.slot->queued = session.slot->queues();
-  begin(session, Doing::acquiring, "last acquire");
-  ask_for(session, "acquire", &AsioProgram::acquired_last,
-          [&](Done done) { session.lock->async_acquire(Duration(2 * application_.longest_turn()), done); });
+  begin_of(session, Doing::acquiring, "last acquire");
+  ask_for(session, "acquire", &AsioProgram::acquired_last, [&](const Done<Session>& done) {
+    session.lock->async_acquire(Duration(2 * application_.longest_turn()), done);
+  });
 }
 
 void AsioProgram::acquired_last(Session& session, Status status) {
@@ -1090,13 +1405,13 @@ void AsioProgram::acquired_last(Session& session, Status status) {
                                        time_text(took) + " s");
   if (status == Status::ok) {
     application_.granted(*session.slot);
-    begin(session, Doing::releasing, "release");
+    begin_of(session, Doing::releasing, "release");
     session.slot->releasing = true;
     session.slot->own_belief = Instant();
     session.last = session.lock->hold_count() <= 1;
     session.number = world_.checkers().number_of(*session.slot);
     return ask_for(session, "release", &AsioProgram::released_last,
-                   [&](Done done) { session.lock->async_release(done); });
+                   [&](const Done<Session>& done) { session.lock->async_release(done); });
   }
   session.pause->expires_after(std::chrono::milliseconds(20));
   session.pause->async_wait([this](const std::error_code& error) {

@@ -119,6 +119,7 @@ constexpr Canary all[] = {
      Sin::debts_forgotten_on_close, "compensated", WorldKind::loops},
     {"handler_called_twice", "is told the end of each operation twice", Sin::handler_called_twice, "handlers",
      WorldKind::loops},
+    {"set_of_some", "takes a set for held of which one lock is missing", Sin::set_of_some, "ledger", WorldKind::loops},
     {"loop_quorum_of_reachable", "counts its majority of the nodes that it has met, on a loop",
      Sin::quorum_of_reachable, "exclusion,validity,ledger", WorldKind::quorum_loops},
     {"loop_quorum_validity_from_reply", "counts a quorum's validity from the last reply, on a loop",

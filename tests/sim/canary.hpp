@@ -87,6 +87,7 @@ enum class Sin : std::uint8_t {
   cancelled_is_forgotten,
   debts_forgotten_on_close,
   handler_called_twice,
+  set_of_some,
   edge_lost,
   timers_without_bytes,
   // Its readers.

@@ -1173,8 +1173,8 @@ void Checkers::after_quorum_release(Process& process, Application::Slot& slot, c
                               std::to_string(process.index) + " by " + std::string(text_of(token)));
 }
 
-// What waits for no answer of a majority is nowhere but on a minority. Where a node's name leads to another server than the one that
-// granted, that one is told nothing, and its lease ends it.
+// What waits for no answer of a majority is nowhere but on a minority. Where a node's name leads to another server than the one
+// that granted, that one is told nothing, and its lease ends it.
 void Checkers::after_quorum_close(const Process& process, const Application::Slot& slot,
                                   SimTime links_changed_at) const {
   const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };

@@ -42,7 +42,7 @@
 //
 // bounded waits, floor, loss told, liveness, nothing left, descriptors, assertion
 // Others have files of their own: keeping.hpp (kept), cancel_watch.hpp (cancel), pace.hpp (no spinning, back-off),
-// loop_handlers.hpp (handlers).
+// loop_handlers.hpp (handlers); and of a set of locks none is held after it was let go of, or was not to be had (sets).
 #pragma once
 
 #include <cstdint>

@@ -435,6 +435,16 @@ void draw_quorum_loops(Plan& plan, WorldKind kind) {
     if (client.quorum && random.chance(often)) put_on_loop(client, cancels, anew);
 }
 
+// Some programs on loops take several locks at once. Drawn apart, and by a number that leaves the worlds of the older seeds in
+// seeds.txt what they were.
+void draw_sets(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0xb1a9f);
+  const std::uint32_t often = random.chance(250'000) ? 1'000'000 : needs_loops(kind) ? 500'000 : 0;
+  for (ClientPlan& client : plan.clients)
+    if (client.loop && random.chance(often))
+      client.sets = static_cast<std::uint32_t>(random.between(100'000, 1'000'000));
+}
+
 // Some fair locks may stay where they are used, of programs that block. Drawn apart.
 void draw_linger(Plan& plan) {
   Random random(plan.seed ^ 0x11d6e8);
@@ -516,6 +526,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_fair(plan, kind);
   draw_loops(plan, kind);
   draw_quorum_loops(plan, kind);
+  draw_sets(plan, kind);
   draw_linger(plan);
   return plan;
 }
