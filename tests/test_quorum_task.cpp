@@ -727,6 +727,27 @@ TEST(test_a_round_of_somebody_else_should_be_waited_for_until_the_deadline_only)
   TEST_ASSERT_TRUE(desk.machine.waiting());
 }
 
+TEST(test_renewal_should_end_at_its_deadline_while_a_node_has_not_answered_the_acquire_yet) {
+  TaskDesk desk;
+  desk.acquire();
+  (void)desk.ask();
+  desk.answer(0, granted);
+  desk.answer(1, granted);
+  desk.keep();
+  desk.expect_over(Status::ok);
+  desk.begin(Call::renew, 100ms);
+  TEST_ASSERT_EQUAL(0b011, desk.ask());  // The acquire of the third may take longer than this call.
+  desk.answer(0, yes);
+  desk.answer(1, "-NOREPLICAS Not enough good replicas to write.\r\n");
+  desk.pass(99ms);
+  desk.expect(TaskAct::sleep);
+  desk.pass(1ms);
+  desk.expect(TaskAct::give_up);
+  desk.task.give_up(desk.now);
+  desk.expect_over(Status::timed_out);
+  TEST_ASSERT_TRUE(desk.machine.held(desk.now));
+}
+
 // ---- Reentrant ---------------------------------------------------------------------------------------------------
 
 TEST(test_who_holds_a_reentrant_lock_should_enter_it_again_by_a_renewal) {

@@ -98,12 +98,12 @@ Status QuorumTask::ask_to_acquire(const Token& token, NodeSet with_room, Instant
   return machine_.acquire(token, now, {asked, roll_.config().max_lease}, life_.end(), timing_);
 }
 
-// A round that a cancelled call, or the watch over the hold, has opened is waited for instead.
+// A round that a cancelled call, or the watch over the hold, has opened is waited for instead. Neither that one nor a node that has
+// not answered the hold's acquire yet ends by this call's deadline.
 Status QuorumTask::ask_to_renew(Instant deadline, Instant now, Instant& until) noexcept {
-  const Status status = renew(deadline, now, life_.call() == Call::acquire ? timing_ : nullptr);
-  if (status != Status::too_many_requests) return status;
   until = deadline;
-  return Status::ok;
+  const Status status = renew(deadline, now, life_.call() == Call::acquire ? timing_ : nullptr);
+  return status == Status::too_many_requests ? Status::ok : status;
 }
 
 Status QuorumTask::renew(Instant deadline, Instant now, const QuorumTiming* timing) noexcept {

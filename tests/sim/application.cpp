@@ -850,8 +850,7 @@ void Application::renew(Slot& slot) {
   const Duration timeout{process_.random.magnitude(millisecond, 2 * second)};
   slot.renewing = true;
   Status status = Status::ok;
-  const SimTime most =
-      slot.redlock == nullptr ? bound_of_span(timeout.count()) : bound_of_request() + 2 * slot.redlock_timeout;
+  const SimTime most = slot.redlock == nullptr ? bound_of_span(timeout.count()) : bound_of_request();
   {
     Call call(*this, slot, "renew");
     status = slot.redlock != nullptr ? slot.redlock->renew() : slot.lock()->renew(timeout);
