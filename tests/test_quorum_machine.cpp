@@ -1723,6 +1723,20 @@ TEST(test_late_replies_should_not_revive_what_was_released) {
 
 // ---- Re-entry ----------------------------------------------------------------------------------------------------
 
+TEST(test_several_releases_at_once_should_let_go_of_no_more_than_so_many) {
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  for (int times = 0; times < 4; ++times) TEST_ASSERT_EQUAL(Status::ok, council->reenter());
+  TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s, 3));
+  TEST_ASSERT_EQUAL(2U, council->count());
+  TEST_ASSERT_EQUAL(QuorumState::held, council->state());
+  TEST_ASSERT_EQUAL(0, council.take());  // No server is told.
+  TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s, count_max));
+  TEST_ASSERT_EQUAL(0U, council->count());
+  TEST_ASSERT_EQUAL(QuorumState::releasing, council->state());
+  TEST_ASSERT_EQUAL(7, council.take());
+}
+
 TEST(test_a_reentrant_hold_should_be_released_as_often_as_it_was_acquired) {
   Council council(3, reentrant_kind);
   council.hold(start);
@@ -1828,6 +1842,17 @@ TEST(test_each_hold_should_have_the_timing_that_it_was_acquired_with) {
   council.grant(0, start + 3s);
   council.grant(1, start + 3s);
   TEST_ASSERT_EQUAL(start + 3s + 5s - drift_of(5s), council->valid_until());
+}
+
+TEST(test_a_lost_reentrant_hold_should_be_unwound_by_several_releases_at_once) {
+  Council council(3, reentrant_kind);
+  council.hold(start);
+  for (int times = 0; times < 4; ++times) TEST_ASSERT_EQUAL(Status::ok, council->reenter());
+  council->settle(start + validity);
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->release(start + 11s, 3));
+  TEST_ASSERT_EQUAL(2U, council->count());
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->release(start + 11s, 2));
+  TEST_ASSERT_EQUAL(Status::not_held, council->release(start + 11s, 2));
 }
 
 TEST(test_a_lost_reentrant_hold_should_be_unwound_before_the_next) {

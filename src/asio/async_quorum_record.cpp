@@ -36,7 +36,7 @@ AsyncQuorumRecord::~AsyncQuorumRecord() {
     const Instant now = core_->begin();
     cancel();
     core_->read_arrived();
-    while (machine_.count() != 0) (void)machine_.release(now);
+    if (machine_.count() != 0) (void)machine_.release(now, machine_.count());
     settle();
     stop_listening(false);
     for (std::size_t node = 0; node < machine_.nodes(); ++node) core_->node(node).session().abandon(votes_[node], now);
@@ -101,13 +101,13 @@ void AsyncQuorumRecord::start_release(Completion& completion, AsyncHandle& handl
 Status AsyncQuorumRecord::post_release() {
   const Instant now = core_->begin();
   const Status refused = may_start();
-  return refused != Status::ok ? refused : post_release_now(now);
+  return refused != Status::ok ? refused : post_release_now(now, 1);
 }
 
-Status AsyncQuorumRecord::post_release_now(Instant now) {
+Status AsyncQuorumRecord::post_release_now(Instant now, std::uint32_t acquisitions) {
   core_->read_arrived();
   keeping_.end_release();
-  const Status status = machine_.release(now);
+  const Status status = machine_.release(now, acquisitions);
   settle();
   machine_.end_release(Status::outcome_unknown);
   if (machine_.count() == 0) {
@@ -123,11 +123,8 @@ void AsyncQuorumRecord::leave(const HoldShare& share) {
 }
 
 void AsyncQuorumRecord::post_due() {
-  std::uint32_t due = orphaned() ? 0 : take_due();
-  if (due == 0 || machine_.count() == 0) return;
-  const Instant now = core_->begin();
-  for (; due > 1 && machine_.count() > 1; --due) (void)machine_.release(now);
-  (void)post_release_now(now);
+  const std::uint32_t due = orphaned() ? 0 : take_due();
+  if (due != 0 && machine_.count() != 0) (void)post_release_now(core_->begin(), due);
 }
 
 void AsyncQuorumRecord::locate(LockPlace& found) const noexcept {

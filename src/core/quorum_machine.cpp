@@ -228,16 +228,17 @@ Status QuorumMachine::reenter() noexcept {
   return Status::ok;
 }
 
-Status QuorumMachine::release(Instant now) noexcept {
+Status QuorumMachine::release(Instant now, std::uint32_t acquisitions) noexcept {
   settle(now);
+  const std::uint32_t left = depth_ > acquisitions ? depth_ - acquisitions : 0;
   if (!holding()) {
     const bool lost = loss_untold_ || depth_ != 0;
     loss_untold_ = false;
-    if (depth_ != 0) --depth_;
+    depth_ = left;
     return lost ? Status::lock_lost : Status::not_held;
   }
-  if (depth_ > 1) {
-    --depth_;
+  if (left != 0) {
+    depth_ = left;
     return Status::ok;
   }
   depth_ = 0;

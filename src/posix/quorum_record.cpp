@@ -42,7 +42,7 @@ QuorumRecord::~QuorumRecord() {
   *place = next_;
   if (configuration_ != Status::ok || orphaned()) return;
   quorum_->read_time();
-  while (machine_.count() != 0) (void)machine_.release(quorum_->now_);
+  if (machine_.count() != 0) (void)machine_.release(quorum_->now_, machine_.count());
   settle();
   if (machine_.owed() != 0) {
     quorum_->wait_until(quorum_->now_, false);  // What has arrived gives its places back.
@@ -313,11 +313,11 @@ Status QuorumRecord::release() noexcept {
   return status;
 }
 
-Status QuorumRecord::post_release() noexcept {
+Status QuorumRecord::post_release(std::uint32_t acquisitions) noexcept {
   const QuorumClient::Turn turn(*quorum_, this);
   if (const Status status = begin(); status != Status::ok) return status;
   keeping_.end_release();
-  const Status started = machine_.release(quorum_->now_);
+  const Status started = machine_.release(quorum_->now_, acquisitions);
   settle();
   machine_.end_release(Status::outcome_unknown);
   if (machine_.count() == 0) keeping_.forget_news();
@@ -341,8 +341,7 @@ Status QuorumRecord::forget_loss() noexcept {
 void QuorumRecord::post_releases(std::uint32_t count) noexcept {
   const QuorumClient::Turn turn(*quorum_, this);
   if (begin() != Status::ok || machine_.count() == 0) return;
-  for (; count > 1 && machine_.count() > 1; --count) (void)machine_.release(quorum_->now_);
-  (void)post_release();
+  (void)post_release(count);
 }
 
 // ---- Keeping -----------------------------------------------------------------------------------------------------

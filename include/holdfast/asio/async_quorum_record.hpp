@@ -47,7 +47,7 @@ class AsyncQuorumRecord : public AsyncHold {
   friend class AsyncQuorumCore;
 
   void wake(Instant now) override;
-  Status post_release_now(Instant now);
+  Status post_release_now(Instant now, std::uint32_t acquisitions);
   // What handles that are gone have left to release.
   void post_due();
   void cancel_doing() final;  // The destructor calls it,

@@ -198,9 +198,10 @@ class QuorumMachine {
                              const QuorumTiming* timing = nullptr) noexcept;
   // One acquisition more, of a hold that a majority has just confirmed. Errors: invalid_argument beyond count_max.
   [[nodiscard]] Status reenter() noexcept;
-  // Lets go of one acquisition; of the last one on every node: those that never answered, too. From here on the lock is not
-  // held. Errors: not_held, lock_lost, which takes one off the count of a lost reentrant hold.
-  [[nodiscard]] Status release(Instant now) noexcept;
+  // Lets go of so many acquisitions, or of all where there are fewer; of the last one on every node: those that never answered,
+  // too. From there on the lock is not held. Errors: not_held, lock_lost, which takes as many off the count of a lost reentrant
+  // hold.
+  [[nodiscard]] Status release(Instant now, std::uint32_t acquisitions = 1) noexcept;
   // As LockMachine::forget_loss(). Errors: as there.
   [[nodiscard]] Status forget_loss(Instant now) noexcept;
   // The acquire is not wanted any more: denied, with this status.

@@ -58,7 +58,7 @@ class QuorumRecord {
   [[nodiscard]] Status acquire(Duration wait, Handle* handle) noexcept;
   [[nodiscard]] Status renew(Duration timeout) noexcept;
   [[nodiscard]] Status release() noexcept;
-  Status post_release() noexcept;
+  Status post_release() noexcept { return post_release(1); }
   // As its machine counts. That of a reentrant kind is changed by calls of the quorum's thread only.
   [[nodiscard]] std::uint32_t count() const noexcept { return machine_.count(); }
   // No call of it is in progress.
@@ -82,6 +82,7 @@ class QuorumRecord {
   friend class QuorumWatchdog;
   friend Status run_listening(QuorumRecord& record) noexcept;
 
+  Status post_release(std::uint32_t acquisitions) noexcept;
   [[nodiscard]] Status begin() noexcept;
   void catch_up() noexcept;
   void settle() noexcept;
