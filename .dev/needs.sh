@@ -33,6 +33,7 @@ readonly needs_demo=("${needs_build[@]}" redis-server CLI/CLI.hpp)
 readonly needs_fuzz=("${needs_build[@]}" "${needs_clang[@]}")
 readonly needs_quick=("${needs_demo[@]}" doctest/doctest.h sqlite3.h lua5.1/lua.h valgrind strace cmake)
 readonly needs_sim=("${needs_build[@]}" CLI/CLI.hpp doctest/doctest.h lua5.1/lua.h)
+readonly needs_soak=("${needs_build[@]}" redis-server CLI/CLI.hpp doctest/doctest.h)
 readonly needs_mutate=("${needs_sim[@]}" python-clang)
 # The languages of the interop suite. CI installs them; elsewhere a test whose language is missing is skipped, and says so.
 # Whose completions are tested.
