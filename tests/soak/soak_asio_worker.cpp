@@ -24,6 +24,9 @@ namespace {
 
 using namespace holdfast;
 
+// How long the fair lock of every other actor stays where it was used.
+constexpr Duration linger = 300ms;
+
 // One flow of control, with locks of its own.
 class Actor {
  public:
@@ -36,8 +39,9 @@ class Actor {
         pause_(loop),
         change_of_mind_(loop) {}
 
+  // `nests`: its owner may acquire it again.
   template <class Lock>
-  asio::awaitable<void> take(Lock& lock, const char* kind, char mode, CounterFile* counter) {
+  asio::awaitable<void> take(Lock& lock, const char* kind, char mode, CounterFile* counter, bool nests = false) {
     const std::string name = options_.name_of(kind);
     std::error_code error;
     auto token = asio::redirect_error(asio::use_awaitable, error);
@@ -66,6 +70,14 @@ class Actor {
 
     const bool wanted = counter != nullptr && counter->read(log_, number_, fence);
     const std::int64_t end = WorkerClock::true_now() + choice_.work(options_.lease_time()).count();
+    bool inner = false;
+    if (nests && choice_.one_in(8)) {
+      log_.ask(WorkerClock::true_now(), number_, name.c_str(), "async_again",
+               config_.request_timeout + config_.connect_timeout);
+      co_await lock.async_try_acquire(token);
+      log_.told(number_, to_string(to_status(error)), 0);
+      inner = !error;
+    }
     while (lock.held()) {
       const Instant now_until = lock.valid_until();
       if (until < now_until) {
@@ -76,7 +88,13 @@ class Actor {
       if (left <= 0) break;
       co_await rest(std::min(Duration(left), work_step));
     }
-    if (wanted && lock.held()) counter->write(log_, number_, fence);
+    if (inner) {
+      log_.ask(WorkerClock::true_now(), number_, name.c_str(), "async_release", config_.request_timeout);
+      co_await lock.async_release(token);
+      log_.told(number_, to_string(to_status(error)), 0);
+    }
+    // Who has a fence may come late: the resource refuses it.
+    if (wanted && (lock.held() || (fence != 0 && choice_.one_in(2)))) counter->write(log_, number_, fence);
     log_.end(number_);
     if (choice_.one_in(3)) {
       log_.ask(WorkerClock::true_now(), number_, name.c_str(), "post_release", Duration::zero());
@@ -124,7 +142,8 @@ class OneServersActor {
         announced_(client, options.name_of("announced"), timing(options), {.announce = true, .fence = true}),
         reentrant_(owner_, options.name_of("reentrant"), timing(options)),
         fenced_(owner_, options.name_of("fenced"), timing(options)),
-        fair_(owner_, options.name_of("fair"), timing(options), {.fence = true}),
+        fair_(owner_, options.name_of("fair"), timing(options),
+              {.fence = true, .linger = number % 2 == 0 ? linger_off : linger}),
         read_write_(owner_, options.name_of("read_write"), {.read = timing(options), .write = timing(options)}),
         permit_(client, options.name_of("permit"), soak_permits, timing(options)),
         mutex_counter_(options.counters, options.name_of("mutex")),
@@ -138,11 +157,11 @@ class OneServersActor {
     switch (actor_.choice().below(8)) {
       case 0: return actor_.take(mutex_, "mutex", 'x', &mutex_counter_);
       case 1: return actor_.take(announced_, "announced", 'x', &announced_counter_);
-      case 2: return actor_.take(reentrant_, "reentrant", 'x', &reentrant_counter_);
-      case 3: return actor_.take(fenced_, "fenced", 'x', &fenced_counter_);
-      case 4: return actor_.take(fair_, "fair", 'x', &fair_counter_);
-      case 5: return actor_.take(read_write_.read(), "read_write", 'r', nullptr);
-      case 6: return actor_.take(read_write_.write(), "read_write", 'x', &write_counter_);
+      case 2: return actor_.take(reentrant_, "reentrant", 'x', &reentrant_counter_, true);
+      case 3: return actor_.take(fenced_, "fenced", 'x', &fenced_counter_, true);
+      case 4: return actor_.take(fair_, "fair", 'x', &fair_counter_, true);
+      case 5: return actor_.take(read_write_.read(), "read_write", 'r', nullptr, true);
+      case 6: return actor_.take(read_write_.write(), "read_write", 'x', &write_counter_, true);
       default: return actor_.take(permit_, "permit", 'p', nullptr);
     }
   }
@@ -187,8 +206,8 @@ class FiveServersActor {
     switch (actor_.choice().below(4)) {
       case 0: return actor_.take(mutex_, "mutex", 'x', &mutex_counter_);
       case 1: return actor_.take(announced_, "announced", 'x', &announced_counter_);
-      case 2: return actor_.take(reentrant_, "reentrant", 'x', &reentrant_counter_);
-      default: return actor_.take(fenced_, "fenced", 'x', &fenced_counter_);
+      case 2: return actor_.take(reentrant_, "reentrant", 'x', &reentrant_counter_, true);
+      default: return actor_.take(fenced_, "fenced", 'x', &fenced_counter_, true);
     }
   }
   [[nodiscard]] Actor& actor() { return actor_; }

@@ -119,7 +119,8 @@ class Worker {
       // Reentrant kinds are acquired again, now and then.
       if (nests<Lock> && !inner && choice_.one_in(8)) inner = again(lock, name.c_str());
     });
-    if (wanted && lock.held()) counter->write(log_, actor, fence);
+    // Who has a fence may come late: the resource refuses it.
+    if (wanted && (lock.held() || (fence != 0 && choice_.one_in(2)))) counter->write(log_, actor, fence);
     if (inner) told(name.c_str(), "release", config().request_timeout, [&] { return lock.release(); });
     log_.end(actor);
     switch (choice_.below(3)) {

@@ -218,7 +218,8 @@ class TestChecker(unittest.TestCase):
                 self.setUp()
                 self.soak[1] = "counter 1 one.counter fenced"
                 if died:
-                    self.worker("a", list(hold(0, 100, 0, 150, fence=1))[:2], "read 110 0 one.counter 0", "write 120 0 1", bye=False)
+                    begun = ["read 110 0 one.counter 0", "write 120 0 1"]
+                    self.worker("a", list(hold(0, 100, 0, 150, fence=1))[:2], begun, bye=False)
                     self.soak.append("exit 140 a -9 killed")
                 self.worker("b", hold(0, 160, 230, 900, fence=2, work=count(0, "one.counter", 1, 170, 220)))
                 self.soak.append("final 998 one.counter 2")
