@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Several processes with both clients of holdfast, and clients of other languages where they are, take locks on real servers
 that are tormented, first on one server, then on five. Every process writes down what it believes; checker.py judges all of it
-while the soak runs and at its end. A seed decides which faults come and when; what becomes of them is the machine's.
+while the soak runs and at its end. A seed decides which faults come and when, and what the workers draw; whom they meet is the
+machine's. SIGINT ends it early, with all that comes at the end.
 
 Everything is written to FOLDER: logs, summary.txt, what the servers said. Exits with 1 where there was a violation, with 2 where
 the soak could not be done, with 77 where there is no server.
@@ -127,7 +128,8 @@ class Server:
                 [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket), "--dir",
                  str(self.folder), "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction",
                  "--auto-aof-rewrite-min-size", "16mb"],
-                stdin=subprocess.DEVNULL, stdout=said, stderr=said, preexec_fn=die_with_parent)
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, preexec_fn=die_with_parent,
+                start_new_session=True)
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -189,10 +191,10 @@ class Worker:
         self.name = f"{self.soak.phase}-{self.role}-{self.life}"
         command = [self.program, "--log", self.soak.folder / (self.name + ".log"), "--role", self.role, "--counters",
                    self.soak.folder / "counters", "--prefix", self.soak.phase + ".", "--lease", LEASE,
-                   "--seed", self.soak.random.getrandbits(48), *self.options]
+                   "--seed", self.soak.random_of(self.name).getrandbits(48), *self.options]
         with open(self.soak.folder / "said.txt", "ab") as said:
             self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                                            preexec_fn=die_with_parent)
+                                            preexec_fn=die_with_parent, start_new_session=True)
 
     def end(self, how, why):
         """The log says of a death only what was waited for, so nothing of it comes later."""
@@ -224,7 +226,7 @@ class Peer(threading.Thread):
     def __init__(self, soak, name, program, kinds, servers):
         super().__init__(daemon=True)
         self.soak, self.name, self.program, self.kinds, self.servers = soak, name, program, kinds, servers
-        self.random = random.Random(soak.random.getrandbits(48))
+        self.random = soak.random_of(name)
         self.ending = False
         self.lives = 0
         self.process = None
@@ -310,7 +312,8 @@ class Peer(threading.Thread):
 class Soak:
     def __init__(self, options):
         self.options = options
-        self.random = random.Random(options.seed)
+        self.random = None  # Of the fault that comes next.
+        self.enough = False
         self.folder = options.folder
         self.folder.mkdir(parents=True)
         (self.folder / "counters").mkdir()
@@ -322,6 +325,10 @@ class Soak:
         self.phase = ""
         self.told_at = time.monotonic()
         self.begun = time.monotonic()
+
+    def random_of(self, what):
+        """Of the seed and this, whatever else was drawn before."""
+        return random.Random(f"{self.options.seed}/{self.phase}/{what}")
 
     # ---- A phase ----------------------------------------------------------------------------------------------------
 
@@ -344,7 +351,8 @@ class Soak:
         self.servers = [Server(self.options.server, self.folder / f"{phase}-server-{node}") for node in range(nodes)]
         ports = [str(server.port) for server in self.servers]
         self.proxy = subprocess.Popen([sys.executable, "-B", str(HERE / "proxy.py"), *ports], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=die_with_parent)
+                                      stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=die_with_parent,
+                                      start_new_session=True)
         proxy_ports = self.proxy.stdout.readline().split()
         self.workers = self.start_workers(ports, proxy_ports)
         self.peers = self.start_peers(nodes)
@@ -422,11 +430,13 @@ class Soak:
     def torment(self, seconds):
         end = time.monotonic() + seconds
         next_fault = time.monotonic() + 1
-        while time.monotonic() < end:
+        weights, faults = zip(*self.faults)
+        numbers = itertools.count()
+        while time.monotonic() < end and not self.enough:
             if time.monotonic() >= next_fault:
-                weights, faults = zip(*self.faults)
+                self.random = self.random_of(f"fault {next(numbers)}")
+                next_fault += self.random.expovariate(1 / self.options.pause)
                 self.random.choices(faults, weights)[0]()
-                next_fault = time.monotonic() + self.random.expovariate(1 / self.options.pause)
             while self.undos and self.undos[0][0] <= time.monotonic():
                 heapq.heappop(self.undos)[2]()
             for worker in self.workers:
@@ -678,6 +688,7 @@ def main():
         print(f"skipped: no {options.server}", file=sys.stderr)
         return 77
     soak = Soak(options)
+    signal.signal(signal.SIGINT, lambda *_: setattr(soak, "enough", True))
     phases = [(name, nodes) for name, nodes in (("one", 1), ("five", NODES)) if options.phase in (None, name)]
     try:
         for name, nodes in phases:
