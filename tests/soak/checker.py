@@ -40,6 +40,8 @@ Rules, as they are named in what is printed:
     overlap   two beliefs in one lock, where readers may share, and as many permits as there are
     counter   a counter that was written under the lock has lost or gained something
     fence     a later grant with a fence that is not larger; a valid holder whose fence was refused
+    lost      a call of a holder was told lock_lost before the end of its validity: nobody may take a hold away, and servers
+              keep their data here
     wait      a call that took longer than its bound
     memory    a process that grows
     death     a process that ended by itself
@@ -88,6 +90,7 @@ class Actor:
         self.belief = None
         self.cycle = None
         self.asked = None  # (instant, lock, call, bound)
+        self.until = 0  # Of the last hold.
 
 
 class Process:
@@ -173,6 +176,7 @@ class Judge:
             self.violate("log", f"{process.name}: {actor} was granted {lock} within a belief")
         it.lock = lock
         it.belief = Belief(at, int(until), mode, int(fence), f"{process.name}/{actor}")
+        it.until = it.belief.until
         self.locks[lock].grants += 1
         self.grants_by_role[process.role] += 1
 
@@ -180,12 +184,14 @@ class Judge:
         it = process.actors[actor]
         call = it.asked[2] if it.asked else "?"
         self.outcomes[f"{call} {status}"] += 1
+        if status == "lock_lost" and "acquire" not in call and at < it.until:
+            self.violate("lost", f"{process.name}/{actor} had {it.lock} until {it.until}, and {call} was told lock_lost at {at}")
         self._answered(process, it, at, int(excused))
 
     def on_until(self, process, at, actor, until):
         belief = process.actors[actor].belief
         if belief is not None:
-            belief.until = max(belief.until, int(until))
+            belief.until = process.actors[actor].until = max(belief.until, int(until))
 
     def on_end(self, process, at, actor):
         self._close(process.actors[actor], at)

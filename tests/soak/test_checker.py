@@ -154,6 +154,22 @@ class TestChecker(unittest.TestCase):
         self.worker("b", hold(0, 150, 250, 900, lock="one.other"))
         self.assert_right()
 
+    def test_a_hold_that_was_lost_before_its_time_should_be_seen(self):
+        self.worker("a", hold(0, 100, 200, 900, release="lock_lost"))
+        self.assert_seen("lost")
+
+    def test_a_hold_that_was_extended_and_lost_before_its_time_should_be_seen(self):
+        self.worker("a", hold(0, 100, 200, 150, work=["until 140 0 900"], release="lock_lost"))
+        self.assert_seen("lost")
+
+    def test_a_hold_that_was_lost_after_its_time_should_pass(self):
+        self.worker("a", hold(0, 100, 200, 204, release="lock_lost"))
+        self.assert_right()
+
+    def test_who_acquires_anew_should_be_told_of_the_loss_before_and_pass(self):
+        self.worker("a", hold(0, 100, 200, 900), f"ask 300 0 one.lock acquire {SECOND}", "told 301 0 lock_lost 0")
+        self.assert_right()
+
     # ---- Counters ---------------------------------------------------------------------------------------------------
 
     def test_a_counter_that_lost_nothing_should_pass(self):
