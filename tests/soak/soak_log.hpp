@@ -19,6 +19,17 @@
 
 #include "holdfast/instant.hpp"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SOAK_MEMORY_IS_OURS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SOAK_MEMORY_IS_OURS 0
+#endif
+#endif
+#ifndef SOAK_MEMORY_IS_OURS
+#define SOAK_MEMORY_IS_OURS 1
+#endif
+
 namespace soak {
 
 // What the linker puts in place of clock_gettime() and getaddrinfo(), see worker_clock.cpp.
@@ -86,8 +97,9 @@ class Log {
     line("refused %" PRId64 " %d %s %" PRIu64 "\n", WorkerClock::true_now(), actor, counter, fence);
   }
   void bye() noexcept { line("bye %" PRId64 "\n", WorkerClock::true_now()); }
-  // At most once a second.
+  // At most once a second. Not where a sanitizer keeps what was freed.
   void memory() noexcept {
+    if (SOAK_MEMORY_IS_OURS == 0) return;
     const std::int64_t now = WorkerClock::true_now();
     if (now - remembered_ < 1'000'000'000) return;
     remembered_ = now;

@@ -265,6 +265,10 @@ class TestChecker(unittest.TestCase):
                 self.worker("b", hold(0, 210, 290, 900, fence=fence))
                 self.assert_seen("fence")
 
+    def test_a_lock_that_lingered_should_keep_its_fence_and_pass(self):
+        self.worker("a", hold(0, 100, 200, 900, fence=5), hold(0, 300, 400, 900, fence=5))
+        self.assert_right()
+
     def test_a_valid_holder_who_was_refused_should_be_seen(self):
         self.worker("a", hold(0, 100, 200, 900, fence=5, work=["refused 150 0 one.counter 5"]))
         self.assert_seen("fence")
