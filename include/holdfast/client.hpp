@@ -26,6 +26,7 @@
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/keeper.hpp"
 #include "holdfast/detail/lingerer.hpp"
+#include "holdfast/detail/meter.hpp"
 #include "holdfast/detail/random_source.hpp"
 #include "holdfast/detail/subscription.hpp"
 #include "holdfast/detail/wake_pipe.hpp"
@@ -97,6 +98,9 @@ class ClientBase : private CallState, private Connection, private NameQuestion {
   using Connection::releases_dropped;
   using Connection::server;
   using Connection::system_error_number;
+  // What the meter of the configuration has counted: of this client, its watchdog's connection, and whoever else has that meter.
+  // Any thread, but not during connect(). All 0 without a meter.
+  [[nodiscard]] Stats stats() const noexcept { return stats_of(config().meter); }
   // What was wrong with the configuration, after invalid_argument of connect().
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
 

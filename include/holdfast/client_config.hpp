@@ -48,6 +48,7 @@ class BoundedText {
 
 class StreamSecurity;
 class Topology;
+struct Witness;
 
 inline constexpr Duration spin_off = Duration::zero();
 
@@ -93,6 +94,10 @@ struct ClientConfigOf {
   Duration acks_timeout = acks_timeout_default;
 
   bool native_delete = true;  // Releases by the server's own compare-and-delete where it has one.
+
+  // Who counts what the client does, and its watchdog's connection: a Meter (detail/meter.hpp). It must outlive every client that
+  // has it. nullptr: nobody, and nothing is counted.
+  Witness* meter = nullptr;
 };
 
 using ClientConfig = ClientConfigOf<BoundedText>;

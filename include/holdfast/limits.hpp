@@ -107,7 +107,7 @@ inline constexpr std::size_t transmit_size_max = 1792;
 static_assert(transmit_size_max >= request_size_max + 512, "beside short requests there must be room for the longest");
 // One blocking client's receive buffer and elements. Its longest reply is that of inspect(): eight elements, of some 250
 // bytes. A bulk and a line of full size fit, too. What does not fit closes the connection with protocol_error.
-inline constexpr std::size_t client_reply_size_max = 1088;
+inline constexpr std::size_t client_reply_size_max = 1072;
 static_assert(client_reply_size_max >= bulk_size_max + 16 && client_reply_size_max >= line_size_max + 3);
 inline constexpr std::size_t client_elements_max = 12;
 

@@ -25,6 +25,7 @@
 #include "holdfast/core/voter_roll.hpp"
 #include "holdfast/detail/cancel_signal.hpp"
 #include "holdfast/detail/connection.hpp"
+#include "holdfast/detail/meter.hpp"
 #include "holdfast/detail/quorum_keeper.hpp"
 #include "holdfast/detail/random_source.hpp"
 #include "holdfast/detail/resolver.hpp"
@@ -87,6 +88,8 @@ class QuorumClient {
     return roll_.write_text({text_, sizeof text_}, now_);
   }
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
+  // What the meter of the QuorumConfig has counted, as Client::stats(). Any thread, but not during connect().
+  [[nodiscard]] Stats stats() const noexcept { return stats_of(config().meter); }
   [[nodiscard]] std::size_t problem_node() const noexcept { return problem_node_; }
   // Compensations and posted releases that a node has not confirmed yet.
   [[nodiscard]] std::size_t compensations_pending() const noexcept;

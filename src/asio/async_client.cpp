@@ -50,6 +50,7 @@ Status AsyncClient::failure() const noexcept {
 ByteView AsyncClient::error_text() const noexcept { return core_->node().session().failure_text(); }
 int AsyncClient::system_error_number() const noexcept { return core_->node().error_number(); }
 ConfigProblem AsyncClient::problem() const noexcept { return core_->problem(); }
+Stats AsyncClient::stats() const noexcept { return stats_of(core_->node().config().meter); }
 std::size_t AsyncClient::compensations_pending() const noexcept {
   return core_->node().session().compensations_pending();
 }
@@ -87,6 +88,7 @@ void AsyncClientCore::start_connect(const ClientConfig& config, Completion& comp
   }
   if (status != Status::ok) return complete(completion, status);
   schedule_.set_request_timeout(config.request_timeout);
+  schedule_.set_witness(config.meter);
   settings_ = {
       .request_timeout = config.request_timeout, .max_poll = config.max_poll, .acks_wait = acks_wait_of(config)};
   connect_ = &completion;

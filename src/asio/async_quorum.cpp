@@ -55,6 +55,7 @@ std::uint64_t AsyncQuorum::seconds_until_vote(std::size_t index) const noexcept 
 }
 ByteView AsyncQuorum::error_text() noexcept { return core_->error_text(); }
 ConfigProblem AsyncQuorum::problem() const noexcept { return core_->problem(); }
+Stats AsyncQuorum::stats() const noexcept { return stats_of(config().meter); }
 std::size_t AsyncQuorum::problem_node() const noexcept { return core_->problem_node(); }
 std::size_t AsyncQuorum::compensations_pending() const noexcept { return core_->compensations_pending(); }
 
@@ -183,6 +184,7 @@ Status AsyncQuorumCore::prepare(const Source& source, std::size_t count, const Q
   for (; problem_node_ < count; ++problem_node_) {
     AsyncNode& node = nodes_[problem_node_];
     (void)source(problem_node_, configuration);
+    if (configuration.meter == nullptr) configuration.meter = config.meter;
     roll_.enter(problem_node_, configuration);
     if (const Status status = node.prepare(configuration, now()); status != Status::ok) {
       problem_ = node.problem();

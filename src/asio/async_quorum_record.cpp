@@ -92,6 +92,7 @@ void AsyncQuorumRecord::start_release(Completion& completion, AsyncHandle& handl
   if (const Status refused = may_start(); refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
   task_.begin(Call::release, core_->request_deadline());
+  if (machine_.count() <= 1) keeping_.begin_end();
   if (machine_.held(now) && machine_.count() <= 1) {
     keeping_.begin_release();  // Not held from here on, whatever the connections do.
   }
@@ -107,6 +108,7 @@ Status AsyncQuorumRecord::post_release() {
 Status AsyncQuorumRecord::post_release_now(Instant now, std::uint32_t acquisitions) {
   core_->read_arrived();
   keeping_.end_release();
+  if (machine_.count() <= acquisitions) keeping_.begin_end();
   const Status status = machine_.release(now, acquisitions);
   settle();
   machine_.end_release(Status::outcome_unknown);
@@ -319,7 +321,7 @@ void AsyncQuorumRecord::settle(NodeSet nodes) {
     core_->node(static_cast<std::size_t>(__builtin_ctz(left))).dispatch();
   if (machine_.owed() != 0) core_->note_owing();
   QuorumEvent event{};
-  while (machine_.poll_event(event)) note(event);
+  while (task_.poll_event(event, keeping_.ending(), core_->now())) note(event);
   publish();
   core_->stir(stirred_);
 }

@@ -117,6 +117,7 @@ void AsyncRecord::start_release(Completion& completion, AsyncHandle& handle) {
   task_.begin(Call::release, now + core_->node().config().request_timeout, core_->settings());
   if (machine_.count() <= 1) {
     stop_keeping();
+    keeping_.begin_end();
     keeping_.forget_news();
     if (machine_.held(now)) keeping_.begin_release();  // Not held from here on, whatever the connection does.
   }
@@ -143,7 +144,10 @@ Status AsyncRecord::let_go() {
   if (!node.room(true)) node.read_arrived();
   const bool outermost = machine_.count() <= 1;
   const Instant deadline = now + node.config().request_timeout;
-  if (outermost) stop_keeping();
+  if (outermost) {
+    stop_keeping();
+    keeping_.begin_end();
+  }
   const Status status = outermost ? machine_.release(node.session().identity().native_delete, true, now, deadline)
                                   : machine_.step_down(true, now, deadline);
   keeping_.end_release();
@@ -337,7 +341,7 @@ void AsyncRecord::cancel_doing() {
 void AsyncRecord::handle_reply(const Reply& reply) {
   if (task_.note(reply)) task_.plan_anew(core_->now(), confirmed(), core_->node().random());
   if (reply.tag.operation != Operation::query) {
-    machine_.handle_reply(reply, core_->now());
+    NodeTask::take(machine_, core_->node().node(), reply, core_->now());
     if (machine_.only_said_what_was_asked())
       publish();
     else
@@ -358,7 +362,9 @@ void AsyncRecord::settle() {
       case LockEvent::renewed: keeping_.doubt_is_over(); break;
       case LockEvent::lost:
         stop_keeping();
-        if (!task_.unconfirmed()) tell_soon(Keeping::News::lost);  // Nobody knows of such a hold.
+        if (task_.unconfirmed()) break;  // Nobody knows of such a hold.
+        if (keeping_.first_loss()) NodeTask::tell_loss(machine_, core_->node().node(), keeping_.ending());
+        tell_soon(Keeping::News::lost);
         tell_waiters(Status::lock_lost);
         break;
       case LockEvent::protocol_doubt:
@@ -491,6 +497,7 @@ bool AsyncRecord::pick_up(const LockTiming& timing, Instant now) {
   if (!linger_->take(machine_, timing, kept_alike, now)) return false;
   keeping_.end_idle();
   keeping_.begin_hold(now);
+  NodeTask::tell_grant(machine_, core_->node().node());
   publish();
   rest();
   return true;

@@ -25,6 +25,7 @@ void copy_the_rest(To& to, const From& from) noexcept {
   to.acks = from.acks;
   to.acks_timeout = from.acks_timeout;
   to.native_delete = from.native_delete;
+  to.meter = from.meter;
 }
 
 ByteView host_of(const ClientConfig& config) noexcept {

@@ -10,6 +10,7 @@ namespace holdfast {
 
 void LockTask::begin_acquire(Instant now, Instant deadline, Instant end, const TaskSettings& settings) noexcept {
   begin(Call::acquire, deadline, settings);
+  began_at_ = now;
   end_ = end;
   only_ = now + timeout_min > deadline;
   last_ = only_;
@@ -32,6 +33,7 @@ void LockTask::begin(Call call, Instant deadline, const TaskSettings& settings) 
   only_ = last_ = true;
   asked_again_ = woken_ = false;
   vain_ = 0;
+  wait_told_ = false;
   refused_ = kept_ = busy_ = planned_ = given_up_ = confirmed_ = false;
   compensated_ = Compensated::no;
 }
@@ -81,7 +83,11 @@ TaskAct LockTask::step(const TaskFacts& facts) noexcept {
         task_transition_table.cells[static_cast<int>(stage_)][static_cast<int>(input)];
     HOLDFAST_ASSERT(cell.legal);
     const bool stays = cell.to == stage_;
-    if (!stays) enter(cell.to);
+    if (!stays) {
+      enter(cell.to);
+      if (facts.witness != nullptr && call_ == Call::acquire) [[unlikely]]
+        tell(facts);
+    }
     if (cell.act != TaskAct::sleep || stays) return cell.act;
   }
 }
@@ -112,6 +118,19 @@ inline void LockTask::enter(TaskStage stage) noexcept {
       until_ = deadline_;
       break;
   }
+}
+
+// What the stage that it has come to is to a witness.
+[[gnu::noinline]] void LockTask::tell(const TaskFacts& facts) noexcept {
+  Witness& witness = *facts.witness;
+  if (stage_ == TaskStage::retry && busy_ && !wait_told_) {
+    wait_told_ = true;
+    witness.tell(Seen::wait_began, facts.subject);
+  }
+  if (stage_ != TaskStage::idle) return;
+  const std::int64_t duration = (facts.now - began_at_).count();
+  if (wait_told_) witness.tell(Seen::wait_ended, facts.subject, status_, duration);
+  witness.tell(seen_as(status_), facts.subject, status_, duration);
 }
 
 [[gnu::noinline]] bool LockTask::late(const TaskFacts& facts) noexcept {

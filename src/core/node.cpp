@@ -15,7 +15,8 @@ SubscriberSettings Node::subscriber_settings() const noexcept {
           .client_name = config_.client_name.view(),
           .stall_timeout = config_.stall_timeout,
           .shards = config_.topology == nullptr ? nullptr : config_.topology->sharded_by(session_.identity()),
-          .heartbeat = config_.max_poll};
+          .heartbeat = config_.max_poll,
+          .witness = config_.meter};
 }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
@@ -40,6 +41,8 @@ void Node::configure_like(const Node& other) noexcept {
 
 void Node::start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept {
   configured_ = true;
+  seen_ready_ = false;
+  session_.set_witness(config_.meter);
   dialer_.start(config_.connect_timeout, address_count, named, first);
   session_.configure({.user = config_.user.view(),
                       .password = config_.password.view(),
@@ -111,12 +114,17 @@ bool Node::handle_ready(Instant now) noexcept {
   dialer_.handle_ready(now);
   last_used_ = now;
   used_ = false;
+  if (config_.meter != nullptr) [[unlikely]]
+    config_.meter->tell(seen_ready_ ? Seen::reconnected : Seen::connected, place_name());
+  seen_ready_ = true;
   return true;
 }
 
 void Node::handle_closed(Instant now, std::uint16_t random) noexcept {
   (void)handle_ready(now);  // It may have failed in the same moment.
   session_.handle_closed();
+  if (config_.meter != nullptr && dialer_.ready()) [[unlikely]]
+    config_.meter->tell(Seen::disconnected, place_name(), session_.failure());
   if (open()) dialer_.handle_closed(session_.failure(), used_, now, random);
 }
 

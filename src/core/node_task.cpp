@@ -58,6 +58,24 @@ void NodeTask::plan(Instant now, ListenSet confirmed, std::uint16_t random) noex
   life_.plan(now, confirmed, remaining_, false, random);
 }
 
+// Replies of a hold that is over say nothing. What goes once more, with the script's text, is not answered yet.
+void NodeTask::take_seen(LockMachine& machine, Witness& witness, const Reply& reply, Instant now) noexcept {
+  const bool counts = reply.tag.generation == machine.generation();
+  const bool releasing = machine.state() == LockState::releasing;
+  machine.handle_reply(reply, now);
+  if (!counts || machine.wants_request()) return;
+  const ByteView name = machine.key().bytes();
+  const Status status = machine.status();
+  if (reply.tag.operation == Operation::renew) {
+    if (status == Status::ok)
+      witness.tell(Seen::renewed, name, status, (now - machine.confirmed_at()).count());
+    else
+      witness.tell(Seen::renewal_failed, name, status);
+  } else if (reply.tag.operation == Operation::release && releasing && status == Status::lock_lost) {
+    witness.tell(Seen::lost_unnoticed, name);
+  }
+}
+
 bool NodeTask::note(const Reply& reply) noexcept {
   if (reply.tag.operation == Operation::query) return take_answer(reply);
   // That of an earlier hold says nothing of this one.

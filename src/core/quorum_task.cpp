@@ -30,6 +30,8 @@ void QuorumTask::prepare(const QuorumTiming& timing) noexcept {
 TaskFacts QuorumTask::facts(bool connecting, Instant now) noexcept {
   TaskFacts facts;
   facts.now = now;
+  facts.witness = roll_.config().meter;
+  facts.subject = machine_.key().bytes();
   facts.held = machine_.held(now);
   facts.valid_until = machine_.valid_until();
   facts.waiting = waiting();
@@ -131,6 +133,22 @@ void QuorumTask::plan(Instant now, ListenSet confirmed, std::uint16_t random) no
   }
   life_.plan(now, confirmed, machine_.busy_for(), alone, random);
   life_.bound_floor();
+}
+
+void QuorumTask::tell(Witness& witness, QuorumEvent event, bool releasing, Instant now) const noexcept {
+  const ByteView name = machine_.key().bytes();
+  switch (event) {
+    case QuorumEvent::renewed:
+      return witness.tell(Seen::renewed, name, Status::ok, (now - machine_.asked_at()).count());
+    case QuorumEvent::doubted: return witness.tell(Seen::renewal_failed, name, machine_.status());
+    case QuorumEvent::lost: return witness.tell(releasing ? Seen::lost_unnoticed : Seen::lost, name);
+    case QuorumEvent::released:
+      if (machine_.status() == Status::lock_lost) witness.tell(Seen::lost_unnoticed, name);
+      return;
+    case QuorumEvent::granted:
+    case QuorumEvent::denied:
+    case QuorumEvent::at_risk: return;
+  }
 }
 
 NodeSet QuorumTask::hand_over(NodeSet touched, Instant now) noexcept {

@@ -321,17 +321,31 @@ void RenewalSchedule::handle_timeout(Instant now) noexcept {
     while (heap_size(side) != 0 && top(side).next <= now) settle(top(side), state_of(top(side)), now);
 }
 
+// What became of one hold's renewal.
+[[gnu::noinline]] void RenewalSchedule::see(const KeptHold& hold, Status outcome, const Call& call,
+                                            Instant now) const noexcept {
+  if (witness_ == nullptr) return;
+  const bool renewed = outcome == Status::ok;
+  witness_->tell(renewed ? Seen::renewed : Seen::renewal_failed, hold.key.bytes(), outcome,
+                 renewed ? (now - call.asked_at).count() : 0);
+}
+
 // The server's answer for one key, in time.
 void RenewalSchedule::handle_answer(Place& place, std::int64_t answer, bool alone, const Call& call,
                                     Instant now) noexcept {
   if (answer == 0) {
+    see(place.hold, Status::lock_lost, call, now);
     lose(place);
     return;
   }
   if (answer == 1) {
     place.alone = false;  // So it was asked alone: marked ones are never asked otherwise.
-    if (confirmed(place, call.asked_at, now)) host_.renewed(place.hold);
+    if (confirmed(place, call.asked_at, now)) {
+      see(place.hold, Status::ok, call, now);
+      host_.renewed(place.hold);
+    }
   } else {
+    see(place.hold, Status::server_error, call, now);
     place.alone = alone;
     doubt(place, call.asked_at, now);
   }
@@ -341,10 +355,12 @@ void RenewalSchedule::handle_answer(Place& place, std::int64_t answer, bool alon
 // No answer for one key, in time.
 void RenewalSchedule::handle_failure(Place& place, Status outcome, const Call& call, Instant now) noexcept {
   if (outcome == Status::wrong_type && call.count == 1) {  // Somebody put something else in its place.
+    see(place.hold, outcome, call, now);
     lose(place);
   } else if (outcome == Status::no_script && !call.by_text) {
     settle(place, PlaceState::due, now);
   } else if (outcome == Status::ok || call.count == 1 || is_among(outcome, refusals_of_a_node | losses)) {
+    see(place.hold, outcome == Status::ok ? Status::protocol_error : outcome, call, now);
     doubt(place, call.asked_at, now);
     settle(place, PlaceState::waiting, now);
   } else {  // It may be another key's error, or that of their company.
@@ -371,12 +387,14 @@ bool RenewalSchedule::handle_reply(const Reply& reply, Instant now) noexcept {
   for (std::uint32_t index = 0; index < call.count; ++index) {
     if (call.places[index] == no_place) continue;
     Place& place = storage_.places[call.places[index]];
-    if (now >= place.hold.valid_until)
+    if (now >= place.hold.valid_until) {
+      see(place.hold, Status::lock_lost, call, now);
       lose(place);
-    else if (answered)
+    } else if (answered) {
       handle_answer(place, answers[index].integer(), !refused, call, now);
-    else
+    } else {
       handle_failure(place, reply.outcome, call, now);
+    }
   }
   call.count = 0;
   --busy_;

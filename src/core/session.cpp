@@ -100,6 +100,8 @@ void Session::commit_apart(const Request& request, std::size_t size, Instant now
   HOLDFAST_ASSERT(!unsent() && drained_ && size != 0 && request.compensation == nullptr && !request.posted);
   (void)push(Purpose::request, 0, now);
   stream_end_ += size;
+  if (witness_ != nullptr) [[unlikely]]
+    tell_bytes(Seen::sent, size);
   deadline_min_ = earlier(deadline_min_, request.deadline);
 }
 
@@ -147,7 +149,10 @@ void Session::detach(InFlight& entry, Status why) noexcept {
   }
   entry.request.deadline = Instant::max();
   entry.detail = no_slot;
-  if (entry.request.compensation != nullptr) entry.detail = compensations_.index_of(keep_for(entry));
+  if (entry.request.compensation == nullptr) return;
+  if (witness_ != nullptr) [[unlikely]]
+    tell_compensation(*entry.request.compensation);
+  entry.detail = compensations_.index_of(keep_for(entry));
 }
 
 // Nobody wants the reply to what was given up. One of a shape that its kind does not know is no reply to it all the same, and
@@ -432,6 +437,16 @@ Instant Session::poll_timeout() const noexcept {
   if (state_ == SessionState::handshaking) return earlier(next, handshake_deadline_);
   // What waits for room or for the handshake waits for no timer; nor does what comes after it.
   return compensations_.unsent() ? earlier(next, compensations_.poll_timeout()) : next;
+}
+
+// ---- What a witness is told --------------------------------------------------------------------------------------
+
+[[gnu::noinline]] void Session::tell_bytes(Seen what, std::size_t count) const noexcept {
+  witness_->tell(what, {}, Status::ok, static_cast<std::int64_t>(count));
+}
+
+[[gnu::noinline]] void Session::tell_compensation(const Compensation& compensation) const noexcept {
+  witness_->tell(Seen::compensated, compensation.key.bytes());
 }
 
 // ---- What is always so -------------------------------------------------------------------------------------------

@@ -258,6 +258,7 @@ Subscriber::Waiter* Subscriber::poll_stirred() noexcept {
 // ---- What is received --------------------------------------------------------------------------------------------
 
 void Subscriber::handle_received(std::size_t count, Instant now) noexcept {
+  tell_bytes(Seen::received, count);
   parser_.handle_received(count);
   last_input_ = now;
   while (state_ == SubscriberState::open) {

@@ -67,7 +67,9 @@ bool HoldRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_ri
         break;
       case LockEvent::renewed: keeping_.doubt_is_over(); break;
       case LockEvent::lost:
-        if (told) keeping_.note(Keeping::News::lost);
+        if (!told) break;
+        if (keeping_.first_loss()) NodeTask::tell_loss(machine_, *client_, keeping_.ending());
+        keeping_.note(Keeping::News::lost);
         break;
       case LockEvent::protocol_doubt:
         client_->session_.fail(Status::protocol_error, "a reply of another shape than asked for");
@@ -286,6 +288,7 @@ Status HoldRecord::release() noexcept {
   if (outermost) {
     if (keeper_ != nullptr) [[unlikely]]
       leave_keeper();
+    keeping_.begin_end();
     keeping_.begin_release();  // Not held from here on, whatever the connection does.
   }
   NodeTask task(machine_, *client_, this);
@@ -304,6 +307,7 @@ Status HoldRecord::start_release() noexcept {
   if (machine_.count() > 1) return machine_.step_down(true, client_->now_, request_deadline());
   if (keeper_ != nullptr) [[unlikely]]
     leave_keeper();
+  keeping_.begin_end();
   keeping_.forget_news();
   const Status started =
       machine_.release(client_->session_.identity().native_delete, true, client_->now_, request_deadline());

@@ -30,7 +30,7 @@ inline void HoldRecord::handle_reply(const Reply& reply, Instant now) noexcept {
   }
   if (keeper_ != nullptr) [[unlikely]]
     keeper_->sync(*this);  // The hold may have been extended while this was on its way.
-  machine_.handle_reply(reply, now);
+  NodeTask::take(machine_, *client_, reply, now);
   if (machine_.only_said_what_was_asked()) [[likely]]
     publish();
   else

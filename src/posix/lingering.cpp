@@ -179,6 +179,7 @@ inline void Lingering::pick_up(Place& place, Instant now) noexcept {
     hold.leave_keeper();
   hold.keeping_.end_idle();
   hold.keeping_.begin_hold(now);
+  NodeTask::tell_grant(hold.machine_, *hold.client_);
   hold.publish_unkept();
   if (keeper != nullptr) [[unlikely]]
     (void)keeper->enter(hold);  // The place that it has just left.

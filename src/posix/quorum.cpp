@@ -129,6 +129,7 @@ Status QuorumClient::prepare_node(std::size_t index, const ClientConfig& config)
   roll_.enter(index, config);
   node.connection.use(random_, &node.resolver);
   node.connection.configure(config);
+  node.connection.use_meter(roll_.config().meter);
   node.connection.set_now(read_clock());
   return Status::ok;
 }

@@ -82,7 +82,7 @@ void QuorumRecord::settle() noexcept {
        left = static_cast<NodeSet>(left & (left - 1)))
     quorum_->dispatch(quorum_->nodes_[static_cast<std::size_t>(__builtin_ctz(left))]);
   QuorumEvent event{};
-  while (machine_.poll_event(event)) note(event);
+  while (task_.poll_event(event, keeping_.ending(), quorum_->now_)) note(event);
   publish();
 }
 
@@ -302,6 +302,7 @@ Status QuorumRecord::release() noexcept {
   CancelSignal& cancel = quorum_->cancel_;
   cancel.begin_spared();
   if (machine_.count() <= 1) {
+    keeping_.begin_end();
     keeping_.begin_release();  // Not held from here on, whatever the connections do.
   }
   task_.begin(Call::release, quorum_->request_deadline());
@@ -317,6 +318,7 @@ Status QuorumRecord::post_release(std::uint32_t acquisitions) noexcept {
   const QuorumClient::Turn turn(*quorum_, this);
   if (const Status status = begin(); status != Status::ok) return status;
   keeping_.end_release();
+  if (machine_.count() <= acquisitions) keeping_.begin_end();
   const Status started = machine_.release(quorum_->now_, acquisitions);
   settle();
   machine_.end_release(Status::outcome_unknown);

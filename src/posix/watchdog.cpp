@@ -62,6 +62,7 @@ Status Watchdog::start(ClientBase& client) noexcept {
   wake_.drain();
   connection_.configure_like(client.connection());
   schedule_.set_request_timeout(connection_.config().request_timeout);
+  schedule_.set_witness(connection_.config().meter);
   stopping_ = false;
   process_ = ::getpid();
   if (const int error = start_thread(thread_, run, this); error != 0) {
@@ -258,10 +259,12 @@ bool Watchdog::tell_one() noexcept {
   if (event == RenewalEvent::none) return false;
   auto& record = *static_cast<HoldRecord*>(holder);
   const bool lost = event == RenewalEvent::lost;
-  if (lost)
+  if (lost) {
     record.keeping_.withdraw();
-  else
+    if (record.keeping_.first_loss()) NodeTask::tell_loss(record.machine_, connection_, false);
+  } else {
     record.keeping_.doubt();
+  }
   Keeping::Callback call = nullptr;
   const bool ours = record.keeping_.claim(lost ? Keeping::News::lost : Keeping::News::at_risk, call);
   if (!ours || call == nullptr) return true;

@@ -12,7 +12,7 @@ cd "${1:?usage: floors.sh SOURCE-ROOT}"
 values='holdfast/(instant|key|limits|status)\.hpp'
 settings='holdfast/(client_config|cluster|quorum_config|sentinels)\.hpp'
 # What a driver asks the system for, and nobody waits for.
-system='holdfast/(clock|detail/(connection|hold_places|keeping|linked_place|random_source|shared_tick|shared_value|split_value|stream))\.hpp'
+system='holdfast/(clock|detail/(connection|hold_places|keeping|linked_place|meter|random_source|shared_count|shared_tick|shared_value|split_value|stream))\.hpp'
 
 # Written over a lock that is yet to be named, so over that of any driver.
 guards='holdfast/scoped_lock\.hpp'

@@ -122,6 +122,8 @@ bool Client::connected() const {
 }
 ClientConfig Client::config() const { return client_->config(); }
 const ServerIdentity& Client::server() const { return client_->server(); }
+holdfast::Stats Client::stats() const { return client_->stats(); }
+
 std::size_t Client::compensations_pending() const {
   std::size_t pending = 0;
   loop_.call([&] { pending = client_->compensations_pending(); });

@@ -83,6 +83,7 @@ class Client {
   [[nodiscard]] holdfast::ClientConfig config() const;
   [[nodiscard]] const holdfast::ServerIdentity& server() const;
   [[nodiscard]] std::size_t compensations_pending() const;
+  [[nodiscard]] holdfast::Stats stats() const;
   [[nodiscard]] holdfast::ByteView error_text() const;
   [[nodiscard]] int system_error_number() const;
   [[nodiscard]] holdfast::ConfigProblem problem() const;

@@ -57,6 +57,8 @@ ByteView QuorumClient::error_text() {
 }
 ConfigProblem QuorumClient::problem() const { return quorum_->problem(); }
 std::size_t QuorumClient::problem_node() const { return quorum_->problem_node(); }
+holdfast::Stats QuorumClient::stats() const { return quorum_->stats(); }
+
 std::size_t QuorumClient::compensations_pending() const {
   std::size_t pending = 0;
   loop_.call([&] { pending = quorum_->compensations_pending(); });

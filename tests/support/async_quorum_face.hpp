@@ -43,6 +43,7 @@ class QuorumClient {
   [[nodiscard]] holdfast::ConfigProblem problem() const;
   [[nodiscard]] std::size_t problem_node() const;
   [[nodiscard]] std::size_t compensations_pending() const;
+  [[nodiscard]] holdfast::Stats stats() const;
   // When to call again is soon: the loop knows, and does not say.
   holdfast::Instant tend();
   void cancel();

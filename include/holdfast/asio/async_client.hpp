@@ -36,6 +36,7 @@
 #include "holdfast/asio/async_loop.hpp"
 #include "holdfast/client_config.hpp"
 #include "holdfast/core/session.hpp"
+#include "holdfast/detail/meter.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
@@ -113,6 +114,8 @@ class AsyncClient {
   [[nodiscard]] int system_error_number() const noexcept;
   // What was wrong with the configuration, after invalid_argument of async_connect().
   [[nodiscard]] ConfigProblem problem() const noexcept;
+  // What the meter of the configuration has counted, as Client::stats(). Any thread, but not during async_connect().
+  [[nodiscard]] Stats stats() const noexcept;
   // Compensations that the server has not confirmed yet.
   [[nodiscard]] std::size_t compensations_pending() const noexcept;
   // Holds that are kept alive at present, and calls sent for that so far.

@@ -24,6 +24,7 @@
 #include "holdfast/client_config.hpp"
 #include "holdfast/core/quorum_config.hpp"
 #include "holdfast/core/quorum_machine.hpp"
+#include "holdfast/detail/meter.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
@@ -106,6 +107,8 @@ class AsyncQuorum {
   // Which nodes did not vote in what failed last, and why: a sentence a node. A view until the next call.
   [[nodiscard]] ByteView error_text() noexcept;
   [[nodiscard]] ConfigProblem problem() const noexcept;
+  // What the meter of the QuorumConfig has counted, as Client::stats(). Any thread, but not during async_connect().
+  [[nodiscard]] Stats stats() const noexcept;
   [[nodiscard]] std::size_t problem_node() const noexcept;
   // Compensations that a node has not confirmed yet.
   [[nodiscard]] std::size_t compensations_pending() const noexcept;

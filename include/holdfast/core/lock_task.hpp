@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "holdfast/core/wait_plan.hpp"
+#include "holdfast/core/witness.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/status.hpp"
 
@@ -81,6 +82,8 @@ struct TaskFacts {
   ListenSet confirmed = 0;     // and none is missed from now on.
   Status answer = Status::ok;  // The machine's, or that to the question, or the replicas'.
   Instant valid_until;         // Of the machine's hold.
+  Witness* witness = nullptr;  // Who is told of grants, refusals and waits; nullptr: nobody.
+  ByteView subject{};          // The lock's name, where somebody is told.
 };
 
 struct TaskSettings {
@@ -187,6 +190,7 @@ class LockTask {
   template <TaskStage stage>
   TaskAct go_from() noexcept;
   void enter(TaskStage stage) noexcept;
+  void tell(const TaskFacts& facts) noexcept;
 
   Call call_ = Call::none;
   TaskStage stage_ = TaskStage::idle;
@@ -203,13 +207,15 @@ class LockTask {
   bool busy_ = false;  // The last attempt met another's hold.
   bool planned_ = false;
   enum class Compensated : std::uint8_t { no, answered, deleted } compensated_ = Compensated::no;
-  std::uint8_t vain_ = 0;  // Wake-ups that brought another's hold.
+  bool wait_told_ : 1 = false;
+  std::uint8_t vain_ : 7 = 0;  // Wake-ups that brought another's hold.
   Instant deadline_;
   Instant end_;
   Instant until_;       // Of the present stage; the epoch: it has not been waited yet.
   Instant attempt_at_;  // When the present attempt began.
   Duration spread_ = retry_delay_min;
   const TaskSettings* settings_ = nullptr;
+  Instant began_at_;  // Of an acquire.
   WaitPlan plan_;
 };
 

@@ -60,6 +60,10 @@ class Node {
   [[nodiscard]] bool dialling() const noexcept { return dialer_.state() == DialState::dialling; }
   // When the node has something to do if nothing happens.
   [[nodiscard]] Instant timeout() const noexcept { return earlier(dialer_.poll_timeout(), session_.poll_timeout()); }
+  // The path of its Unix socket, or its host.
+  [[nodiscard]] ByteView place_name() const noexcept {
+    return local() ? config_.socket_path.view() : config_.host.view();
+  }
   // Where to dial: the path of a Unix socket; or else the address in use, nullptr where none is known.
   [[nodiscard]] bool local() const noexcept { return !config_.socket_path.empty(); }
   [[nodiscard]] const SocketAddress* address() const noexcept {
@@ -79,6 +83,11 @@ class Node {
   }
   // By the configuration and the addresses of another. REQUIRES: as above.
   void configure_like(const Node& other) noexcept;
+  // Who counts what crosses the wire, where the configuration names nobody.
+  void use_meter(Witness* meter) noexcept {
+    if (config_.meter == nullptr) config_.meter = meter;
+    session_.set_witness(config_.meter);
+  }
   // Hands what the machine wants to the session, or tells the machine why not: too_many_requests, not_connected.
   void submit(LockMachine& machine, void* requester, Instant now) noexcept;
   // As the dialer's. Which host it goes to is decided here, where others say that. Drivers call this one.
@@ -112,6 +121,7 @@ class Node {
   Instant last_used_;  // When the connection last carried something.
   bool used_ = false;  // It has carried a reply since it was ready.
   bool configured_ = false;
+  bool seen_ready_ = false;  // A connection of this configuration has been ready.
   Dialer dialer_;
   Session session_;
   KeptConfig config_;

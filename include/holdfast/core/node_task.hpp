@@ -46,6 +46,10 @@ class NodeTask : public AckRequest {
       facts.link = node_.dialer().hopeful(now) ? Link::coming : Link::absent;
       facts.link_failure = node_.dialer().failure();
     }
+    if (node_.config().meter != nullptr) [[unlikely]] {
+      facts.witness = node_.config().meter;
+      facts.subject = machine_.key().bytes();
+    }
     facts.held = machine_.held(now);
     facts.valid_until = machine_.valid_until();
     facts.released = machine_.count() == 0;
@@ -114,6 +118,23 @@ class NodeTask : public AckRequest {
   void plan_to_poll(Instant now, std::uint16_t random) noexcept { life_.plan_anew(now, 0, remaining_, random); }
 
   // C. Inputs.
+  // A reply to the machine's request, over this node: its own handle_reply(), and what the node's witness is told of it.
+  static void take(LockMachine& machine, const Node& node, const Reply& reply, Instant now) noexcept {
+    if (node.config().meter == nullptr) [[likely]]
+      machine.handle_reply(reply, now);
+    else
+      take_seen(machine, *node.config().meter, reply, now);
+  }
+  // It was granted without asking: nobody had it since its last release.
+  static void tell_grant(const LockMachine& machine, const Node& node) noexcept {
+    if (node.config().meter != nullptr) [[unlikely]]
+      node.config().meter->tell(Seen::granted, machine.key().bytes());
+  }
+  // The hold is lost, which is said once. `unnoticed`: its release has found that out.
+  static void tell_loss(const LockMachine& machine, const Node& node, bool unnoticed) noexcept {
+    if (node.config().meter != nullptr) [[unlikely]]
+      node.config().meter->tell(unnoticed ? Seen::lost_unnoticed : Seen::lost, machine.key().bytes());
+  }
   // A reply to the requester, beside what the machine makes of it. True: it tells more of the hold in the way, and plan_anew()
   // is to follow.
   [[nodiscard]] bool note(const Reply& reply) noexcept;
@@ -122,6 +143,7 @@ class NodeTask : public AckRequest {
   }
 
  private:
+  static void take_seen(LockMachine& machine, Witness& witness, const Reply& reply, Instant now) noexcept;
   [[nodiscard]] bool take_answer(const Reply& reply) noexcept;
   void ask_along(Instant now) noexcept;
 

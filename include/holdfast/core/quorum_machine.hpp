@@ -134,6 +134,8 @@ class QuorumMachine {
   // Of the last acquire: the largest of a majority's, which a majority has written back. 0 without one.
   [[nodiscard]] std::uint64_t fence() const noexcept { return fence_; }
   [[nodiscard]] Instant confirmed_at() const noexcept { return confirmed_at_; }
+  // When the last acquire, or the last round of renewals, was asked for.
+  [[nodiscard]] Instant asked_at() const noexcept { return asked_at_; }
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] const Token& token() const noexcept { return token_; }
   [[nodiscard]] const QuorumTiming& timing() const noexcept { return timing_; }

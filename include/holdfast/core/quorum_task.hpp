@@ -77,9 +77,17 @@ class QuorumTask {
   // anything more to say: a request that cannot be sent is an answer. Gives the nodes on which a reply was given up: their
   // replies are to be polled, and the node may be asked again.
   [[nodiscard]] NodeSet hand_over(NodeSet touched, Instant now) noexcept;
+  // What the machine has to say: its own poll_event(), of which the quorum's witness is told. `releasing`: its release has begun.
+  [[nodiscard]] bool poll_event(QuorumEvent& event, bool releasing, Instant now) noexcept {
+    if (!machine_.poll_event(event)) return false;
+    if (roll_.config().meter != nullptr) [[unlikely]]
+      tell(*roll_.config().meter, event, releasing, now);
+    return true;
+  }
 
  private:
   void prepare(const QuorumTiming& timing) noexcept;
+  void tell(Witness& witness, QuorumEvent event, bool releasing, Instant now) const noexcept;
   [[nodiscard]] Status renew(Instant deadline, Instant now, const QuorumTiming* timing) noexcept;
   [[nodiscard]] Status ask_to_acquire(const Token& token, NodeSet with_room, Instant now, Instant& until) noexcept;
   [[nodiscard]] Status ask_to_renew(Instant deadline, Instant now, Instant& until) noexcept;

@@ -87,6 +87,8 @@ class RenewalSchedule {
   // The storage must outlive the schedule. A call is given up `request_timeout` after it was made.
   RenewalSchedule(const Host& host, const Storage& storage, Duration request_timeout) noexcept;
   void set_request_timeout(Duration timeout) noexcept { request_timeout_ = timeout; }
+  // Who is told of renewals; nullptr: nobody. REQUIRES: it outlives the schedule.
+  void set_witness(Witness* witness) noexcept { witness_ = witness; }
   RenewalSchedule(const RenewalSchedule&) = delete;
   RenewalSchedule& operator=(const RenewalSchedule&) = delete;
 
@@ -181,6 +183,7 @@ class RenewalSchedule {
   void lose(Place& place) noexcept;
   bool confirmed(Place& place, Instant confirmed_at, Instant now) noexcept;
   void doubt(Place& place, Instant asked_at, Instant now) noexcept;
+  void see(const KeptHold& hold, Status outcome, const Call& call, Instant now) const noexcept;
   void handle_answer(Place& place, std::int64_t answer, bool alone, const Call& call, Instant now) noexcept;
   void handle_failure(Place& place, Status outcome, const Call& call, Instant now) noexcept;
   void detach(Place& place) noexcept;
@@ -190,6 +193,7 @@ class RenewalSchedule {
   Host host_;
   Storage storage_;
   Duration request_timeout_;
+  Witness* witness_ = nullptr;
   std::uint32_t size_ = 0;
   std::uint32_t used_ = 0;  // Places that have ever been taken: the ones behind are as they came.
   std::uint32_t first_free_ = no_place;

@@ -24,6 +24,7 @@
 
 #include "holdfast/core/compensations.hpp"
 #include "holdfast/core/handshake.hpp"
+#include "holdfast/core/witness.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/assert.hpp"
@@ -134,6 +135,8 @@ class Session {
     return parser_.receive_space();
   }
   void handle_received(std::size_t count, Instant now) noexcept {
+    if (witness_ != nullptr) [[unlikely]]
+      tell_bytes(Seen::received, count);
     parser_.handle_received(count);
     last_input_ = now;
     drained_ = false;
@@ -149,6 +152,8 @@ class Session {
   // The transport has taken the first `count` bytes of poll_transmit().
   void handle_transmitted(std::size_t count) noexcept {
     HOLDFAST_ASSERT(count <= transmit_end_ - transmit_begin_);
+    if (witness_ != nullptr) [[unlikely]]
+      tell_bytes(Seen::sent, count);
     transmit_begin_ += static_cast<std::uint32_t>(count);
     if (transmit_begin_ == transmit_end_) clear_transmit();
   }
@@ -160,6 +165,8 @@ class Session {
   // C. Commands.
   // Settings for the next connection. REQUIRES: state() is closed.
   void configure(const SessionSettings& settings) noexcept;
+  // Who is told of bytes and compensations from now on; nullptr: nobody. It outlives the session.
+  void set_witness(Witness* witness) noexcept { witness_ = witness; }
   // Where to write and describe the next request; what was there before is not cleared. `request` is nullptr when
   // there is no place for it and, if `compensated`, for its compensation. Fill both in, then commit().
   struct Place {
@@ -195,7 +202,10 @@ class Session {
   [[nodiscard]] bool may_compensate() const noexcept { return compensations_.has_room(); }
   // Takes back a hold that no request in flight covers. Errors: too_many_requests (its lease will end it).
   [[nodiscard]] Status compensate(const ReplyTag& tag, const Compensation& compensation) noexcept {
-    return compensations_.add(tag, compensation);
+    const Status status = compensations_.add(tag, compensation);
+    if (witness_ != nullptr && status == Status::ok) [[unlikely]]
+      tell_compensation(compensation);
+    return status;
   }
   // One that found no place is given up.
   void count_dropped() noexcept { compensations_.count_dropped(); }
@@ -295,6 +305,8 @@ class Session {
     return compensations_.at(entry.detail);
   }
   void drop_silent() noexcept;
+  void tell_bytes(Seen what, std::size_t count) const noexcept;
+  void tell_compensation(const Compensation& compensation) const noexcept;
   void flush_compensations(Instant now) noexcept;
   [[nodiscard]] MutableBytes transmit_space() noexcept {
     if (transmit_begin_ != 0) [[unlikely]]
@@ -324,6 +336,7 @@ class Session {
   Compensations compensations_;
   RespParser parser_;
   Handshake handshake_;
+  Witness* witness_ = nullptr;
   char failure_text_[failure_text_size_max];
 };
 

@@ -26,6 +26,7 @@
 
 #include "holdfast/core/announcement.hpp"
 #include "holdfast/core/derived_name.hpp"
+#include "holdfast/core/witness.hpp"
 #include "holdfast/instant.hpp"
 #include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
@@ -47,6 +48,7 @@ struct SubscriberSettings {
   // Says which channels belong to a slot, and are subscribed by SSUBSCRIBE; nullptr: none.
   const Topology* shards = nullptr;
   Duration heartbeat = max_poll_default;  // Nothing received for so long, while somebody waits: PING.
+  Witness* witness = nullptr;             // Who is told of bytes; nullptr: nobody.
 };
 
 enum class SubscriberState : std::uint8_t {
@@ -127,6 +129,7 @@ class Subscriber {
   // The transport has taken the first `count` bytes of poll_transmit().
   void handle_transmitted(std::size_t count) noexcept {
     HOLDFAST_ASSERT(count <= unsent());
+    tell_bytes(Seen::sent, count);
     transmit_begin_ += static_cast<std::uint32_t>(count);
     if (transmit_begin_ == transmit_end_) transmit_begin_ = transmit_end_ = 0;
   }
@@ -240,6 +243,10 @@ class Subscriber {
   void handle_error(ByteView line, Command command) noexcept;
   void settle(bool granted) noexcept;
   [[nodiscard]] bool sharded(ByteView channel) const noexcept;
+  void tell_bytes(Seen what, std::size_t count) const noexcept {
+    if (settings_.witness != nullptr) [[unlikely]]
+      settings_.witness->tell(what, {}, Status::ok, static_cast<std::int64_t>(count));
+  }
   void clear() noexcept;
   void fail(Status why, ByteView text) noexcept;
 

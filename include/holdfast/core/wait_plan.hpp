@@ -113,7 +113,7 @@ class WaitPlan {
   void begin(const Settings& settings) noexcept {
     settings_ = settings;
     next_try_ = floor_ = Instant();
-    delay_ = retry_delay_min;
+    set_delay(retry_delay_min);
     listened_ = 0;
   }
 
@@ -147,14 +147,15 @@ class WaitPlan {
   // The try is over. `remaining` is that of the hold in the way, in milliseconds, as PTTL says it.
   void plan(Instant now, bool busy, ListenSet confirmed, std::int64_t remaining, std::uint16_t random) noexcept {
     if (!busy || confirmed == 0) {
-      delay_ = delay_ * 2 < retry_delay_max ? delay_ * 2 : retry_delay_max;
-      next_try_ = now + drawn(delay_, random);
+      const Duration next = Duration(delay_nanoseconds_) * 2;
+      set_delay(next < retry_delay_max ? next : retry_delay_max);
+      next_try_ = now + drawn(Duration(delay_nanoseconds_), random);
       return;
     }
     // Behind the end of the hold in the way: its server expires it a little late, and those who wait come one by one.
     constexpr Duration expiry_jitter = std::chrono::milliseconds(20);
     constexpr std::int64_t milliseconds_max = poll_max.count() / 1'000'000;
-    delay_ = retry_delay_min;
+    set_delay(retry_delay_min);
     Duration length = settings_.unknown_poll;
     if (remaining >= 0 && remaining < milliseconds_max)
       length = std::chrono::milliseconds(remaining) + drawn(expiry_jitter, random);
@@ -173,11 +174,15 @@ class WaitPlan {
     return most / 2 + most / 2 * random / UINT16_MAX;
   }
 
+  void set_delay(Duration delay) noexcept { delay_nanoseconds_ = static_cast<std::uint32_t>(delay.count()); }
+
   Settings settings_;
   Instant next_try_;
   Instant floor_;
-  Duration delay_ = retry_delay_min;
-  ListenSet listened_ = 0;  // Confirmed before the last try.
+  static_assert(retry_delay_max.count() <= UINT32_MAX);
+  std::uint32_t delay_nanoseconds_ =
+      retry_delay_min.count();  // Half as large as a Duration: of a lock that waits there is one.
+  ListenSet listened_ = 0;      // Confirmed before the last try.
 };
 
 }  // namespace holdfast

@@ -60,10 +60,13 @@ class Keeping {
   void begin_hold(Instant granted_at) noexcept {
     granted_at_ = granted_at;
     ticked_at_.set(granted_at);
-    risk_told_.store(false);
-    loss_told_.store(false);
+    told_.store(0);
+    hidden_ &= hidden_by_release | hidden_as_idle;
     news_ = News::none;
   }
+  // The outermost release has begun, whatever comes of it: a loss that it finds is nobody's news.
+  void begin_end() noexcept { hidden_ |= ending_bit; }
+  [[nodiscard]] bool ending() const noexcept { return (hidden_ & ending_bit) != 0; }
   // A release has begun: the hold is over for whoever asks, is renewed no more, and nobody is told anything of it.
   void begin_release() noexcept {
     hidden_ |= hidden_by_release;
@@ -73,7 +76,7 @@ class Keeping {
   // Asked for, or refused: what is published counts again.
   // Written only where a release had begun: who keeps a hold reads it.
   void end_release() noexcept {
-    if (letting_go()) hidden_ &= hidden_as_idle;
+    if (letting_go()) hidden_ &= static_cast<std::uint8_t>(~hidden_by_release);
   }
   [[nodiscard]] bool letting_go() const noexcept { return (hidden_ & hidden_by_release) != 0; }
   // The hold is nobody's for a while: not held for whoever asks, renewed as before, and nobody is told anything of it. REQUIRES,
@@ -81,23 +84,22 @@ class Keeping {
   void begin_idle() noexcept {
     hidden_ |= hidden_as_idle;
     news_ = News::none;
-    risk_told_.store(true);
-    loss_told_.store(true);
+    told_.store(risk_told | loss_told | loss_counted);
     valid_until_.store(0);
   }
   // What is published counts again. Somebody has it, from then on; or it is over.
-  void end_idle() noexcept { hidden_ &= hidden_by_release; }
+  void end_idle() noexcept { hidden_ &= static_cast<std::uint8_t>(~hidden_as_idle); }
   // What the machine says.
   void publish(Instant valid_until, Instant risky_from) noexcept {
     risky_from_.store(risky_from.nanoseconds());
-    valid_until_.store(hidden_ != 0 ? 0 : valid_until.nanoseconds());
+    valid_until_.store(hidden() ? 0 : valid_until.nanoseconds());
   }
   // Nothing is held, whatever was published.
   void withdraw() noexcept { valid_until_.store(0); }
 
   // A loss is the last news of a hold.
   void note(News news) noexcept {
-    if (hidden_ != 0 || (news == News::at_risk && news_ != News::none)) return;
+    if (hidden() || (news == News::at_risk && news_ != News::none)) return;
     news_ = news;
   }
   void doubt_is_over() noexcept {
@@ -123,24 +125,32 @@ class Keeping {
     return options_.liveness == liveness_off || ticked_at_.since(now) < options_.liveness;
   }
   void doubt() noexcept { risky_from_.store(0); }
+  // True for the first who finds out that this hold is lost: it is the caller's to count.
+  [[nodiscard]] bool first_loss() noexcept { return (told_.raise(loss_counted) & loss_counted) == 0; }
   // True for the first who asks for this hold and this news: it is the caller's to tell.
   [[nodiscard]] bool claim(News news, Callback& call) noexcept {
     call = news == News::lost ? options_.on_lost : options_.on_at_risk;
-    return !(news == News::lost ? loss_told_ : risk_told_).exchange(true);
+    const std::uint8_t bit = news == News::lost ? loss_told : risk_told;
+    return (told_.raise(bit) & bit) == 0;
   }
 
  private:
+  [[nodiscard]] bool hidden() const noexcept { return (hidden_ & (hidden_by_release | hidden_as_idle)) != 0; }
+
   SharedValue<std::int64_t> valid_until_;
   SharedValue<std::int64_t> risky_from_;
   KeepOptions options_;
   Instant granted_at_;
   SharedTick ticked_at_;
-  SharedValue<bool> risk_told_;
-  SharedValue<bool> loss_told_;
+  static constexpr std::uint8_t risk_told = 1;
+  static constexpr std::uint8_t loss_told = 2;
+  static constexpr std::uint8_t loss_counted = 4;
+  SharedValue<std::uint8_t> told_;  // Any of them.
   News news_ = News::none;
   static constexpr std::uint8_t hidden_by_release = 1;
   static constexpr std::uint8_t hidden_as_idle = 2;
-  std::uint8_t hidden_ = 0;  // Both, one or none of them.
+  static constexpr std::uint8_t ending_bit = 4;
+  std::uint8_t hidden_ = 0;  // Any of them.
 };
 
 }  // namespace holdfast

@@ -34,6 +34,10 @@ class SharedValue {
   Value exchange(Value value) noexcept {
     return static_cast<Value>(__atomic_exchange_n(&stored_, static_cast<Stored>(value), __ATOMIC_ACQ_REL));
   }
+  // Sets these bits, and gives what was there before.
+  Value raise(Value bits) noexcept {
+    return static_cast<Value>(__atomic_fetch_or(&stored_, static_cast<Stored>(bits), __ATOMIC_ACQ_REL));
+  }
 
  private:
   Stored stored_{};

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// A Witness is told what happens to locks and connections, as it happens. Whoever configures a client may give it one; without
+// one nothing is told and nothing counted. A Meter (detail/meter.hpp) is a witness. Pointers, so that a program without one
+// links none.
+#pragma once
+
+#include <cstdint>
+
+#include "holdfast/proto/bytes.hpp"
+#include "holdfast/status.hpp"
+
+namespace holdfast {
+
+struct Stats;
+
+// What `status`, `subject` and `amount` are stands beside each; of the others the status is ok and the amount 0. Where nothing else
+// is said, the subject is the lock's name. A duration is in nanoseconds.
+enum class Seen : std::uint8_t {
+  granted,     // An acquire ended well. amount: the call's duration.
+  refused,     // An acquire ended by the server's no. status: which. amount: the call's duration.
+  failed,      // An acquire ended otherwise. status, amount: likewise.
+  wait_began,  // An acquire found the lock busy, and waits.
+  wait_ended,  // It does not any more. status: what came of the call. amount: the call's duration. What became of it is told next.
+  renewed,         // A hold was extended. amount: how long that took.
+  renewal_failed,  // It was not. status: why.
+  lost,            // A hold ended before its release.
+  lost_unnoticed,  // Likewise, and its release has found it out: nobody is to be told.
+  connected,       // The first connection to a server. subject: its host, or the path of its socket.
+  reconnected,     // Another one, after one was lost. subject: likewise.
+  disconnected,    // It has ended. status: why. subject: likewise.
+  compensated,     // Something is being taken back.
+  sent,            // amount: bytes. subject: none.
+  received,        // amount: bytes. subject: none.
+};
+inline constexpr int seen_count = static_cast<int>(Seen::received) + 1;
+
+struct Witness {
+  struct Table {
+    // On the thread that drives the connection or the call. The subject is a view until it returns. It calls nothing of holdfast.
+    void (*tell)(Witness& self, Seen what, Status status, ByteView subject, std::int64_t amount) noexcept;
+    // Any thread.
+    void (*read)(const Witness& self, Stats& stats) noexcept;
+  };
+  constexpr explicit Witness(const Table& functions) noexcept : table(&functions) {}
+  Witness(const Witness&) = delete;
+  Witness& operator=(const Witness&) = delete;
+
+  void tell(Seen what, ByteView subject, Status status = Status::ok, std::int64_t amount = 0) noexcept {
+    table->tell(*this, what, status, subject, amount);
+  }
+  const Table* table;
+};
+
+// What an acquire that ended so is seen as.
+[[nodiscard]] constexpr Seen seen_as(Status status) noexcept {
+  if (status == Status::ok) return Seen::granted;
+  const bool refused =
+      status == Status::lock_busy || status == Status::upgrade_refused || status == Status::permits_differ;
+  return refused ? Seen::refused : Seen::failed;
+}
+
+}  // namespace holdfast
