@@ -122,15 +122,11 @@ inline void LockTask::enter(TaskStage stage) noexcept {
 
 // What the stage that it has come to is to a witness.
 [[gnu::noinline]] void LockTask::tell(const TaskFacts& facts) noexcept {
-  Witness& witness = *facts.witness;
-  if (stage_ == TaskStage::retry && busy_ && !wait_told_) {
-    wait_told_ = true;
-    witness.tell(Seen::wait_began, facts.subject);
-  }
-  if (stage_ != TaskStage::idle) return;
-  const std::int64_t duration = (facts.now - began_at_).count();
-  if (wait_told_) witness.tell(Seen::wait_ended, facts.subject, status_, duration);
-  witness.tell(seen_as(status_), facts.subject, status_, duration);
+  const bool waits = stage_ == TaskStage::retry && busy_ && !wait_told_;
+  if (!waits && stage_ != TaskStage::idle) return;
+  const Seen what = waits ? Seen::wait_began : wait_told_ ? Seen::acquired_late : Seen::acquired;
+  wait_told_ = wait_told_ || waits;
+  facts.witness->tell(what, facts.subject, waits ? Status::ok : status_, (facts.now - began_at_).count());
 }
 
 [[gnu::noinline]] bool LockTask::late(const TaskFacts& facts) noexcept {

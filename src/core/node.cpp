@@ -94,6 +94,10 @@ Status Node::ask_remaining(const LockMachine& machine, const ReplyTag& tag, Inst
   return commit(place, size, tag, now);
 }
 
+[[gnu::noinline]] void Node::tell(Seen what, Status status) const noexcept {
+  if (config_.meter != nullptr) config_.meter->tell(what, place_name(), status);
+}
+
 // ---- Inputs ------------------------------------------------------------------------------------------------------
 
 void Node::handle_addresses(const SocketAddress* addresses, std::uint8_t count, Instant now,
@@ -114,8 +118,7 @@ bool Node::handle_ready(Instant now) noexcept {
   dialer_.handle_ready(now);
   last_used_ = now;
   used_ = false;
-  if (config_.meter != nullptr) [[unlikely]]
-    config_.meter->tell(seen_ready_ ? Seen::reconnected : Seen::connected, place_name());
+  tell(seen_ready_ ? Seen::reconnected : Seen::connected, Status::ok);
   seen_ready_ = true;
   return true;
 }
@@ -123,8 +126,7 @@ bool Node::handle_ready(Instant now) noexcept {
 void Node::handle_closed(Instant now, std::uint16_t random) noexcept {
   (void)handle_ready(now);  // It may have failed in the same moment.
   session_.handle_closed();
-  if (config_.meter != nullptr && dialer_.ready()) [[unlikely]]
-    config_.meter->tell(Seen::disconnected, place_name(), session_.failure());
+  if (dialer_.ready()) tell(Seen::disconnected, session_.failure());
   if (open()) dialer_.handle_closed(session_.failure(), used_, now, random);
 }
 

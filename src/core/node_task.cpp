@@ -64,16 +64,16 @@ void NodeTask::take_seen(LockMachine& machine, Witness& witness, const Reply& re
   const bool releasing = machine.state() == LockState::releasing;
   machine.handle_reply(reply, now);
   if (!counts || machine.wants_request()) return;
-  const ByteView name = machine.key().bytes();
   const Status status = machine.status();
-  if (reply.tag.operation == Operation::renew) {
-    if (status == Status::ok)
-      witness.tell(Seen::renewed, name, status, (now - machine.confirmed_at()).count());
-    else
-      witness.tell(Seen::renewal_failed, name, status);
-  } else if (reply.tag.operation == Operation::release && releasing && status == Status::lock_lost) {
-    witness.tell(Seen::lost_unnoticed, name);
-  }
+  const bool renews = reply.tag.operation == Operation::renew;
+  if (renews || (reply.tag.operation == Operation::release && releasing && status == Status::lock_lost))
+    witness.tell(renews ? Seen::renewed : Seen::lost_unnoticed, machine.key().bytes(), status,
+                 (now - machine.confirmed_at()).count());
+}
+
+void NodeTask::tell_loss(const LockMachine& machine, const Node& node, bool unnoticed) noexcept {
+  if (node.config().meter != nullptr) [[unlikely]]
+    node.config().meter->tell(unnoticed ? Seen::lost_unnoticed : Seen::lost, machine.key().bytes());
 }
 
 bool NodeTask::note(const Reply& reply) noexcept {

@@ -139,8 +139,10 @@ void QuorumTask::tell(Witness& witness, QuorumEvent event, bool releasing, Insta
   const ByteView name = machine_.key().bytes();
   switch (event) {
     case QuorumEvent::renewed:
-      return witness.tell(Seen::renewed, name, Status::ok, (now - machine_.asked_at()).count());
-    case QuorumEvent::doubted: return witness.tell(Seen::renewal_failed, name, machine_.status());
+    case QuorumEvent::doubted: {
+      const Status status = event == QuorumEvent::renewed ? Status::ok : machine_.status();
+      return witness.tell(Seen::renewed, name, status, (now - machine_.asked_at()).count());
+    }
     case QuorumEvent::lost: return witness.tell(releasing ? Seen::lost_unnoticed : Seen::lost, name);
     case QuorumEvent::released:
       if (machine_.status() == Status::lock_lost) witness.tell(Seen::lost_unnoticed, name);

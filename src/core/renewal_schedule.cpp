@@ -325,9 +325,7 @@ void RenewalSchedule::handle_timeout(Instant now) noexcept {
 [[gnu::noinline]] void RenewalSchedule::see(const KeptHold& hold, Status outcome, const Call& call,
                                             Instant now) const noexcept {
   if (witness_ == nullptr) return;
-  const bool renewed = outcome == Status::ok;
-  witness_->tell(renewed ? Seen::renewed : Seen::renewal_failed, hold.key.bytes(), outcome,
-                 renewed ? (now - call.asked_at).count() : 0);
+  witness_->tell(Seen::renewed, hold.key.bytes(), outcome, (now - call.asked_at).count());
 }
 
 // The server's answer for one key, in time.

@@ -120,6 +120,8 @@ void Session::commit_apart(const Request& request, std::size_t size, Instant now
       continue;  // Others that are due may be smaller; or they wait for room, too, and for no timer.
     entry->request.tag = slot->tag();
     carry(*entry, *slot);
+    if (witness_ != nullptr) [[unlikely]]
+      witness_->tell(Seen::compensated, compensations_.key_of(*slot));
   }
 }
 
@@ -149,10 +151,7 @@ void Session::detach(InFlight& entry, Status why) noexcept {
   }
   entry.request.deadline = Instant::max();
   entry.detail = no_slot;
-  if (entry.request.compensation == nullptr) return;
-  if (witness_ != nullptr) [[unlikely]]
-    tell_compensation(*entry.request.compensation);
-  entry.detail = compensations_.index_of(keep_for(entry));
+  if (entry.request.compensation != nullptr) entry.detail = compensations_.index_of(keep_for(entry));
 }
 
 // Nobody wants the reply to what was given up. One of a shape that its kind does not know is no reply to it all the same, and
@@ -443,10 +442,6 @@ Instant Session::poll_timeout() const noexcept {
 
 [[gnu::noinline]] void Session::tell_bytes(Seen what, std::size_t count) const noexcept {
   witness_->tell(what, {}, Status::ok, static_cast<std::int64_t>(count));
-}
-
-[[gnu::noinline]] void Session::tell_compensation(const Compensation& compensation) const noexcept {
-  witness_->tell(Seen::compensated, compensation.key.bytes());
 }
 
 // ---- What is always so -------------------------------------------------------------------------------------------

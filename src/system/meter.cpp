@@ -5,16 +5,18 @@ namespace holdfast {
 
 namespace {
 
+// The server said no. Anything else that ends an acquire without the lock is a failure.
+constexpr bool is_refusal(Status status) noexcept {
+  return status == Status::lock_busy || status == Status::upgrade_refused || status == Status::permits_differ;
+}
+
 // Whom to tell; nullptr: nobody.
-Observer::Function function_for(const Observer& observer, Seen what) noexcept {
+Observer::Function function_for(const Observer& observer, Seen what, Status status) noexcept {
   switch (what) {
-    case Seen::granted: return observer.on_grant;
-    case Seen::refused:
-    case Seen::failed: return observer.on_refusal;
+    case Seen::acquired:
+    case Seen::acquired_late: return status == Status::ok ? observer.on_grant : observer.on_refusal;
     case Seen::wait_began: return observer.on_wait_begin;
-    case Seen::wait_ended: return observer.on_wait_end;
-    case Seen::renewed:
-    case Seen::renewal_failed: return observer.on_renewal;
+    case Seen::renewed: return observer.on_renewal;
     case Seen::lost: return observer.on_loss;
     case Seen::connected:
     case Seen::reconnected: return observer.on_connect;
@@ -27,12 +29,9 @@ Observer::Function function_for(const Observer& observer, Seen what) noexcept {
   return nullptr;
 }
 
-// What is counted by its amount, and not by how often it happens.
-constexpr bool is_amount(Seen what) noexcept { return what == Seen::sent || what == Seen::received; }
-
 }  // namespace
 
-constinit const Witness::Table Meter::functions = {count, read};
+constinit const Witness::Table Meter::functions = {take, read};
 
 // A clock that has gone back is none of ours: nothing is less than 0.
 void Meter::SharedLatencies::note(std::int64_t latency) noexcept {
@@ -47,38 +46,63 @@ void Meter::SharedLatencies::read(Latencies& latencies) const noexcept {
   latencies.nanoseconds = nanoseconds.load();
 }
 
-void Meter::count(Witness& self, Seen what, Status status, ByteView subject, std::int64_t amount) noexcept {
+void Meter::count(Seen what, Status status, std::int64_t amount) noexcept {
+  switch (what) {
+    case Seen::acquired_late:
+      add(Number::waits_ended);
+      wait_.note(amount);
+      [[fallthrough]];
+    case Seen::acquired:
+      add(status == Status::ok ? Number::grants : is_refusal(status) ? Number::refusals : Number::failures);
+      if (status == Status::ok) acquire_.note(amount);
+      return;
+    case Seen::wait_began: return add(Number::waits);
+    case Seen::renewed:
+      add(status == Status::ok ? Number::renewals : Number::renewals_failed);
+      if (status == Status::ok) renewal_.note(amount);
+      return;
+    case Seen::lost:
+    case Seen::lost_unnoticed: return add(Number::losses);
+    case Seen::connected: return add(Number::connects);
+    case Seen::reconnected: add(Number::connects); return add(Number::reconnects);
+    case Seen::disconnected: return add(Number::disconnects);
+    case Seen::compensated: return add(Number::compensations);
+    case Seen::sent: return add(Number::bytes_sent, static_cast<std::uint64_t>(amount));
+    case Seen::received: return add(Number::bytes_received, static_cast<std::uint64_t>(amount));
+  }
+}
+
+void Meter::take(Witness& self, Seen what, Status status, ByteView subject, std::int64_t amount) noexcept {
   auto& meter = static_cast<Meter&>(self);
-  meter.counts_[static_cast<int>(what)].add(is_amount(what) ? static_cast<std::uint64_t>(amount) : 1);
-  if (what == Seen::granted) meter.acquire_.note(amount);
-  if (what == Seen::wait_ended) meter.wait_.note(amount);
-  if (what == Seen::renewed) meter.renewal_.note(amount);
+  meter.count(what, status, amount);
   if (meter.observer_ == nullptr) return;
-  const Observer::Function function = function_for(*meter.observer_, what);
-  if (function == nullptr) return;
-  function(meter.observer_->context,
-           {.name = subject, .status = status, .duration = Duration(amount), .again = what == Seen::reconnected});
+  const Observer& observer = *meter.observer_;
+  const Observation seen = {
+      .name = subject, .status = status, .duration = Duration(amount), .again = what == Seen::reconnected};
+  if (what == Seen::acquired_late && observer.on_wait_end != nullptr) observer.on_wait_end(observer.context, seen);
+  if (const Observer::Function function = function_for(observer, what, status); function != nullptr)
+    function(observer.context, seen);
 }
 
 void Meter::read(const Witness& self, Stats& stats) noexcept { stats = static_cast<const Meter&>(self).stats(); }
 
-// What ends is read before what begins it.
+// What ends is read before what begins it, and the part before the whole.
 Stats Meter::stats() const noexcept {
   Stats stats;
-  stats.waits_ended = counted(Seen::wait_ended);
-  stats.disconnects = counted(Seen::disconnected);
-  stats.grants = counted(Seen::granted);
-  stats.refusals = counted(Seen::refused);
-  stats.failures = counted(Seen::failed);
-  stats.waits = counted(Seen::wait_began);
-  stats.losses = counted(Seen::lost) + counted(Seen::lost_unnoticed);
-  stats.renewals = counted(Seen::renewed);
-  stats.renewals_failed = counted(Seen::renewal_failed);
-  stats.reconnects = counted(Seen::reconnected);
-  stats.connects = counted(Seen::connected) + stats.reconnects;
-  stats.compensations = counted(Seen::compensated);
-  stats.bytes_sent = counted(Seen::sent);
-  stats.bytes_received = counted(Seen::received);
+  stats.waits_ended = counted(Number::waits_ended);
+  stats.disconnects = counted(Number::disconnects);
+  stats.reconnects = counted(Number::reconnects);
+  stats.grants = counted(Number::grants);
+  stats.refusals = counted(Number::refusals);
+  stats.failures = counted(Number::failures);
+  stats.waits = counted(Number::waits);
+  stats.losses = counted(Number::losses);
+  stats.renewals = counted(Number::renewals);
+  stats.renewals_failed = counted(Number::renewals_failed);
+  stats.connects = counted(Number::connects);
+  stats.compensations = counted(Number::compensations);
+  stats.bytes_sent = counted(Number::bytes_sent);
+  stats.bytes_received = counted(Number::bytes_received);
   acquire_.read(stats.acquire);
   wait_.read(stats.wait);
   renewal_.read(stats.renewal);

@@ -106,6 +106,10 @@ class Compensations {
   [[nodiscard]] bool has_room() const noexcept {
     return kept_ + reserved_ < slot_count_ && kept_bytes_ + (reserved_ + 1) * key_size_max <= keys_.size;
   }
+  // Its lock's name.
+  [[nodiscard]] ByteView key_of(const Slot& slot) const noexcept {
+    return {keys_.data + slot.key_begin, slot.key_size};
+  }
   // So many of the longest keys find room.
   [[nodiscard]] std::size_t longest_keys() const noexcept { return keys_.size / key_size_max; }
   [[nodiscard]] std::uint16_t index_of(const Slot& slot) const noexcept {
@@ -160,9 +164,6 @@ class Compensations {
 
  private:
   [[nodiscard]] Slot* end() const noexcept { return slots_ + slot_count_; }
-  [[nodiscard]] ByteView key_of(const Slot& slot) const noexcept {
-    return {keys_.data + slot.key_begin, slot.key_size};
-  }
   void move(Slot& slot, State to) noexcept;
   void supersede_kept(const Compensation& newer) noexcept;
   void free_slot(Slot& slot) noexcept;

@@ -132,6 +132,7 @@ class Node {
 
   Status commit(const Session::Place& place, std::size_t size, const ReplyTag& tag, Instant now) noexcept;
   void start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept;
+  void tell(Seen what, Status status) const noexcept;
 
   SocketAddress* addresses_;  // The dialer knows how many there are.
   std::uint8_t addresses_max_;

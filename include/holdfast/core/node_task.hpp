@@ -46,10 +46,8 @@ class NodeTask : public AckRequest {
       facts.link = node_.dialer().hopeful(now) ? Link::coming : Link::absent;
       facts.link_failure = node_.dialer().failure();
     }
-    if (node_.config().meter != nullptr) [[unlikely]] {
-      facts.witness = node_.config().meter;
-      facts.subject = machine_.key().bytes();
-    }
+    facts.witness = node_.config().meter;
+    facts.subject = machine_.key().bytes();
     facts.held = machine_.held(now);
     facts.valid_until = machine_.valid_until();
     facts.released = machine_.count() == 0;
@@ -128,13 +126,10 @@ class NodeTask : public AckRequest {
   // It was granted without asking: nobody had it since its last release.
   static void tell_grant(const LockMachine& machine, const Node& node) noexcept {
     if (node.config().meter != nullptr) [[unlikely]]
-      node.config().meter->tell(Seen::granted, machine.key().bytes());
+      node.config().meter->tell(Seen::acquired, machine.key().bytes());
   }
   // The hold is lost, which is said once. `unnoticed`: its release has found that out.
-  static void tell_loss(const LockMachine& machine, const Node& node, bool unnoticed) noexcept {
-    if (node.config().meter != nullptr) [[unlikely]]
-      node.config().meter->tell(unnoticed ? Seen::lost_unnoticed : Seen::lost, machine.key().bytes());
-  }
+  static void tell_loss(const LockMachine& machine, const Node& node, bool unnoticed) noexcept;
   // A reply to the requester, beside what the machine makes of it. True: it tells more of the hold in the way, and plan_anew()
   // is to follow.
   [[nodiscard]] bool note(const Reply& reply) noexcept;

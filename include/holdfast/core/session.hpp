@@ -202,10 +202,7 @@ class Session {
   [[nodiscard]] bool may_compensate() const noexcept { return compensations_.has_room(); }
   // Takes back a hold that no request in flight covers. Errors: too_many_requests (its lease will end it).
   [[nodiscard]] Status compensate(const ReplyTag& tag, const Compensation& compensation) noexcept {
-    const Status status = compensations_.add(tag, compensation);
-    if (witness_ != nullptr && status == Status::ok) [[unlikely]]
-      tell_compensation(compensation);
-    return status;
+    return compensations_.add(tag, compensation);
   }
   // One that found no place is given up.
   void count_dropped() noexcept { compensations_.count_dropped(); }
@@ -306,7 +303,6 @@ class Session {
   }
   void drop_silent() noexcept;
   void tell_bytes(Seen what, std::size_t count) const noexcept;
-  void tell_compensation(const Compensation& compensation) const noexcept;
   void flush_compensations(Instant now) noexcept;
   [[nodiscard]] MutableBytes transmit_space() noexcept {
     if (transmit_begin_ != 0) [[unlikely]]

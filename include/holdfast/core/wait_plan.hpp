@@ -113,7 +113,7 @@ class WaitPlan {
   void begin(const Settings& settings) noexcept {
     settings_ = settings;
     next_try_ = floor_ = Instant();
-    set_delay(retry_delay_min);
+    delay_nanoseconds_ = delay_least;
     listened_ = 0;
   }
 
@@ -147,15 +147,14 @@ class WaitPlan {
   // The try is over. `remaining` is that of the hold in the way, in milliseconds, as PTTL says it.
   void plan(Instant now, bool busy, ListenSet confirmed, std::int64_t remaining, std::uint16_t random) noexcept {
     if (!busy || confirmed == 0) {
-      const Duration next = Duration(delay_nanoseconds_) * 2;
-      set_delay(next < retry_delay_max ? next : retry_delay_max);
+      delay_nanoseconds_ = delay_nanoseconds_ * 2 < delay_most ? delay_nanoseconds_ * 2 : delay_most;
       next_try_ = now + drawn(Duration(delay_nanoseconds_), random);
       return;
     }
     // Behind the end of the hold in the way: its server expires it a little late, and those who wait come one by one.
     constexpr Duration expiry_jitter = std::chrono::milliseconds(20);
     constexpr std::int64_t milliseconds_max = poll_max.count() / 1'000'000;
-    set_delay(retry_delay_min);
+    delay_nanoseconds_ = delay_least;
     Duration length = settings_.unknown_poll;
     if (remaining >= 0 && remaining < milliseconds_max)
       length = std::chrono::milliseconds(remaining) + drawn(expiry_jitter, random);
@@ -174,15 +173,16 @@ class WaitPlan {
     return most / 2 + most / 2 * random / UINT16_MAX;
   }
 
-  void set_delay(Duration delay) noexcept { delay_nanoseconds_ = static_cast<std::uint32_t>(delay.count()); }
+  // Half as large as a Duration: of each lock that waits on a loop there is one.
+  static_assert(2 * retry_delay_max.count() <= UINT32_MAX);
+  static constexpr auto delay_least = static_cast<std::uint32_t>(retry_delay_min.count());
+  static constexpr auto delay_most = static_cast<std::uint32_t>(retry_delay_max.count());
 
   Settings settings_;
   Instant next_try_;
   Instant floor_;
-  static_assert(retry_delay_max.count() <= UINT32_MAX);
-  std::uint32_t delay_nanoseconds_ =
-      retry_delay_min.count();  // Half as large as a Duration: of a lock that waits there is one.
-  ListenSet listened_ = 0;      // Confirmed before the last try.
+  std::uint32_t delay_nanoseconds_ = delay_least;
+  ListenSet listened_ = 0;  // Confirmed before the last try.
 };
 
 }  // namespace holdfast

@@ -17,19 +17,16 @@ struct Stats;
 // What `status`, `subject` and `amount` are stands beside each; of the others the status is ok and the amount 0. Where nothing else
 // is said, the subject is the lock's name. A duration is in nanoseconds.
 enum class Seen : std::uint8_t {
-  granted,     // An acquire ended well. amount: the call's duration.
-  refused,     // An acquire ended by the server's no. status: which. amount: the call's duration.
-  failed,      // An acquire ended otherwise. status, amount: likewise.
-  wait_began,  // An acquire found the lock busy, and waits.
-  wait_ended,  // It does not any more. status: what came of the call. amount: the call's duration. What became of it is told next.
-  renewed,         // A hold was extended. amount: how long that took.
-  renewal_failed,  // It was not. status: why.
+  acquired,        // An acquire has ended. status: how. amount: the call's duration.
+  acquired_late,   // Likewise, and it had begun to wait.
+  wait_began,      // An acquire found the lock busy, and waits. amount: the duration until then.
+  renewed,         // A renewal was answered. status: ok, or why the hold was not extended. amount: how long it took.
   lost,            // A hold ended before its release.
   lost_unnoticed,  // Likewise, and its release has found it out: nobody is to be told.
   connected,       // The first connection to a server. subject: its host, or the path of its socket.
   reconnected,     // Another one, after one was lost. subject: likewise.
   disconnected,    // It has ended. status: why. subject: likewise.
-  compensated,     // Something is being taken back.
+  compensated,     // A request to take something back leaves.
   sent,            // amount: bytes. subject: none.
   received,        // amount: bytes. subject: none.
 };
@@ -51,13 +48,5 @@ struct Witness {
   }
   const Table* table;
 };
-
-// What an acquire that ended so is seen as.
-[[nodiscard]] constexpr Seen seen_as(Status status) noexcept {
-  if (status == Status::ok) return Seen::granted;
-  const bool refused =
-      status == Status::lock_busy || status == Status::upgrade_refused || status == Status::permits_differ;
-  return refused ? Seen::refused : Seen::failed;
-}
 
 }  // namespace holdfast

@@ -84,7 +84,7 @@ class Keeping {
   void begin_idle() noexcept {
     hidden_ |= hidden_as_idle;
     news_ = News::none;
-    told_.store(risk_told | loss_told | loss_counted);
+    told_.store(1U << risk_told | 1U << loss_told | 1U << loss_counted);
     valid_until_.store(0);
   }
   // What is published counts again. Somebody has it, from then on; or it is over.
@@ -126,12 +126,11 @@ class Keeping {
   }
   void doubt() noexcept { risky_from_.store(0); }
   // True for the first who finds out that this hold is lost: it is the caller's to count.
-  [[nodiscard]] bool first_loss() noexcept { return (told_.raise(loss_counted) & loss_counted) == 0; }
+  [[nodiscard]] bool first_loss() noexcept { return told_.raise(loss_counted); }
   // True for the first who asks for this hold and this news: it is the caller's to tell.
   [[nodiscard]] bool claim(News news, Callback& call) noexcept {
     call = news == News::lost ? options_.on_lost : options_.on_at_risk;
-    const std::uint8_t bit = news == News::lost ? loss_told : risk_told;
-    return (told_.raise(bit) & bit) == 0;
+    return told_.raise(news == News::lost ? loss_told : risk_told);
   }
 
  private:
@@ -142,10 +141,10 @@ class Keeping {
   KeepOptions options_;
   Instant granted_at_;
   SharedTick ticked_at_;
-  static constexpr std::uint8_t risk_told = 1;
-  static constexpr std::uint8_t loss_told = 2;
-  static constexpr std::uint8_t loss_counted = 4;
-  SharedValue<std::uint8_t> told_;  // Any of them.
+  static constexpr unsigned risk_told = 0;
+  static constexpr unsigned loss_told = 1;
+  static constexpr unsigned loss_counted = 2;
+  SharedValue<std::uint16_t> told_;  // A bit for each.
   News news_ = News::none;
   static constexpr std::uint8_t hidden_by_release = 1;
   static constexpr std::uint8_t hidden_as_idle = 2;

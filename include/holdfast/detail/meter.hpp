@@ -42,13 +42,33 @@ class Meter : public Witness {
     void read(Latencies& latencies) const noexcept;
   };
 
+  enum class Number : std::uint8_t {
+    grants,
+    refusals,
+    failures,
+    waits,
+    waits_ended,
+    losses,
+    renewals,
+    renewals_failed,
+    connects,
+    reconnects,
+    disconnects,
+    compensations,
+    bytes_sent,
+    bytes_received,
+  };
+  static constexpr int number_count = static_cast<int>(Number::bytes_received) + 1;
+
   static const Table functions;
-  static void count(Witness& self, Seen what, Status status, ByteView subject, std::int64_t amount) noexcept;
+  static void take(Witness& self, Seen what, Status status, ByteView subject, std::int64_t amount) noexcept;
   static void read(const Witness& self, Stats& stats) noexcept;
-  [[nodiscard]] std::uint64_t counted(Seen what) const noexcept { return counts_[static_cast<int>(what)].load(); }
+  void count(Seen what, Status status, std::int64_t amount) noexcept;
+  void add(Number number, std::uint64_t amount = 1) noexcept { counts_[static_cast<int>(number)].add(amount); }
+  [[nodiscard]] std::uint64_t counted(Number number) const noexcept { return counts_[static_cast<int>(number)].load(); }
 
   const Observer* observer_ = nullptr;
-  SharedCount counts_[seen_count];
+  SharedCount counts_[number_count];
   SharedLatencies acquire_;
   SharedLatencies wait_;
   SharedLatencies renewal_;

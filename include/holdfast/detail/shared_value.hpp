@@ -34,9 +34,10 @@ class SharedValue {
   Value exchange(Value value) noexcept {
     return static_cast<Value>(__atomic_exchange_n(&stored_, static_cast<Stored>(value), __ATOMIC_ACQ_REL));
   }
-  // Sets these bits, and gives what was there before.
-  Value raise(Value bits) noexcept {
-    return static_cast<Value>(__atomic_fetch_or(&stored_, static_cast<Stored>(bits), __ATOMIC_ACQ_REL));
+  // Sets this bit. True for the first who does.
+  bool raise(unsigned bit) noexcept {
+    const auto mask = static_cast<Stored>(Stored{1} << bit);
+    return (__atomic_fetch_or(&stored_, mask, __ATOMIC_ACQ_REL) & mask) == 0;
   }
 
  private:
