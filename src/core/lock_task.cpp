@@ -86,7 +86,7 @@ TaskAct LockTask::step(const TaskFacts& facts) noexcept {
     if (!stays) {
       enter(cell.to);
       if (facts.witness != nullptr && call_ == Call::acquire) [[unlikely]]
-        tell(facts);
+        facts.witness->table->stage(*facts.witness, *this, facts);
     }
     if (cell.act != TaskAct::sleep || stays) return cell.act;
   }
@@ -118,15 +118,6 @@ inline void LockTask::enter(TaskStage stage) noexcept {
       until_ = deadline_;
       break;
   }
-}
-
-// What the stage that it has come to is to a witness.
-[[gnu::noinline]] void LockTask::tell(const TaskFacts& facts) noexcept {
-  const bool waits = stage_ == TaskStage::retry && busy_ && !wait_told_;
-  if (!waits && stage_ != TaskStage::idle) return;
-  const Seen what = waits ? Seen::wait_began : wait_told_ ? Seen::acquired_late : Seen::acquired;
-  wait_told_ = wait_told_ || waits;
-  facts.witness->tell(what, facts.subject, waits ? Status::ok : status_, (facts.now - began_at_).count());
 }
 
 [[gnu::noinline]] bool LockTask::late(const TaskFacts& facts) noexcept {
@@ -358,6 +349,14 @@ void LockTask::handle_compensated(bool deleted) noexcept {
 
 Duration LockTask::drawn(Duration most, std::uint16_t random) noexcept {
   return retry_delay_min + most * random / UINT16_MAX;
+}
+
+void LockTask::tell_stage(Witness& witness, LockTask& task, const TaskFacts& facts) noexcept {
+  const bool waits = task.stage_ == TaskStage::retry && task.busy_ && !task.wait_told_;
+  if (!waits && task.stage_ != TaskStage::idle) return;
+  const Seen what = waits ? Seen::wait_began : task.wait_told_ ? Seen::acquired_late : Seen::acquired;
+  task.wait_told_ = task.wait_told_ || waits;
+  witness.tell(what, facts.subject, waits ? Status::ok : task.status_, (facts.now - task.began_at_).count());
 }
 
 void LockTask::abandon(Status status) noexcept {

@@ -94,8 +94,10 @@ Status Node::ask_remaining(const LockMachine& machine, const ReplyTag& tag, Inst
   return commit(place, size, tag, now);
 }
 
-[[gnu::noinline]] void Node::tell(Seen what, Status status) const noexcept {
-  if (config_.meter != nullptr) config_.meter->tell(what, place_name(), status);
+void Node::tell_connection(Witness& witness, const Node& node, Seen what) noexcept {
+  const KeptConfig& config = node.config_;
+  witness.tell(what, node.local() ? config.socket_path.view() : config.host.view(),
+               what == Seen::disconnected ? node.session_.failure() : Status::ok);
 }
 
 // ---- Inputs ------------------------------------------------------------------------------------------------------
@@ -118,7 +120,7 @@ bool Node::handle_ready(Instant now) noexcept {
   dialer_.handle_ready(now);
   last_used_ = now;
   used_ = false;
-  tell(seen_ready_ ? Seen::reconnected : Seen::connected, Status::ok);
+  tell(seen_ready_ ? Seen::reconnected : Seen::connected);
   seen_ready_ = true;
   return true;
 }
@@ -126,7 +128,7 @@ bool Node::handle_ready(Instant now) noexcept {
 void Node::handle_closed(Instant now, std::uint16_t random) noexcept {
   (void)handle_ready(now);  // It may have failed in the same moment.
   session_.handle_closed();
-  if (dialer_.ready()) tell(Seen::disconnected, session_.failure());
+  if (dialer_.ready()) tell(Seen::disconnected);
   if (open()) dialer_.handle_closed(session_.failure(), used_, now, random);
 }
 

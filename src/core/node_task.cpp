@@ -59,7 +59,7 @@ void NodeTask::plan(Instant now, ListenSet confirmed, std::uint16_t random) noex
 }
 
 // Replies of a hold that is over say nothing. What goes once more, with the script's text, is not answered yet.
-void NodeTask::take_seen(LockMachine& machine, Witness& witness, const Reply& reply, Instant now) noexcept {
+void NodeTask::tell_reply(Witness& witness, LockMachine& machine, const Reply& reply, Instant now) noexcept {
   const bool counts = reply.tag.generation == machine.generation();
   const bool releasing = machine.state() == LockState::releasing;
   machine.handle_reply(reply, now);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/detail/meter.hpp"
 
+#include "holdfast/core/node_task.hpp"
+
 namespace holdfast {
 
 namespace {
@@ -31,7 +33,8 @@ Observer::Function function_for(const Observer& observer, Seen what, Status stat
 
 }  // namespace
 
-constinit const Witness::Table Meter::functions = {take, read};
+constinit const Witness::Table Meter::functions = {take, read, NodeTask::tell_reply, LockTask::tell_stage,
+                                                   Node::tell_connection};
 
 // A clock that has gone back is none of ours: nothing is less than 0.
 void Meter::SharedLatencies::note(std::int64_t latency) noexcept {

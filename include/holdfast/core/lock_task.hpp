@@ -170,6 +170,8 @@ class LockTask {
   void forget(ListenSet lost) noexcept { plan_.forget(lost); }
   // The compensation of this release was answered; `deleted`: the key was still there and ours.
   void handle_compensated(bool deleted) noexcept;
+  // For Witness::Table: the task has come to another stage.
+  static void tell_stage(Witness& witness, LockTask& task, const TaskFacts& facts) noexcept;
   // The call ends here. For a driver that goes away.
   void abandon(Status status) noexcept;
 
@@ -190,7 +192,6 @@ class LockTask {
   template <TaskStage stage>
   TaskAct go_from() noexcept;
   void enter(TaskStage stage) noexcept;
-  void tell(const TaskFacts& facts) noexcept;
 
   Call call_ = Call::none;
   TaskStage stage_ = TaskStage::idle;

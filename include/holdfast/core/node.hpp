@@ -60,10 +60,6 @@ class Node {
   [[nodiscard]] bool dialling() const noexcept { return dialer_.state() == DialState::dialling; }
   // When the node has something to do if nothing happens.
   [[nodiscard]] Instant timeout() const noexcept { return earlier(dialer_.poll_timeout(), session_.poll_timeout()); }
-  // The path of its Unix socket, or its host.
-  [[nodiscard]] ByteView place_name() const noexcept {
-    return local() ? config_.socket_path.view() : config_.host.view();
-  }
   // Where to dial: the path of a Unix socket; or else the address in use, nullptr where none is known.
   [[nodiscard]] bool local() const noexcept { return !config_.socket_path.empty(); }
   [[nodiscard]] const SocketAddress* address() const noexcept {
@@ -113,6 +109,8 @@ class Node {
     last_used_ = now;
     used_ = used_ || session_.in_flight() != 0;  // What nobody asked for is no use of a connection.
   }
+  // For Witness::Table: its connection has come about, or has ended.
+  static void tell_connection(Witness& witness, const Node& node, Seen what) noexcept;
   // The transport is closed. Poll the replies: all that was in flight is answered.
   void handle_closed(Instant now, std::uint16_t random) noexcept;
 
@@ -132,7 +130,10 @@ class Node {
 
   Status commit(const Session::Place& place, std::size_t size, const ReplyTag& tag, Instant now) noexcept;
   void start(std::uint8_t address_count, bool named, std::uint8_t first) noexcept;
-  void tell(Seen what, Status status) const noexcept;
+  void tell(Seen what) const noexcept {
+    if (config_.meter != nullptr) [[unlikely]]
+      config_.meter->table->connection(*config_.meter, *this, what);
+  }
 
   SocketAddress* addresses_;  // The dialer knows how many there are.
   std::uint8_t addresses_max_;

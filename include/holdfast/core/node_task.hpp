@@ -121,8 +121,10 @@ class NodeTask : public AckRequest {
     if (node.config().meter == nullptr) [[likely]]
       machine.handle_reply(reply, now);
     else
-      take_seen(machine, *node.config().meter, reply, now);
+      node.config().meter->table->reply(*node.config().meter, machine, reply, now);
   }
+  // For Witness::Table: the same of who has a witness.
+  static void tell_reply(Witness& witness, LockMachine& machine, const Reply& reply, Instant now) noexcept;
   // It was granted without asking: nobody had it since its last release.
   static void tell_grant(const LockMachine& machine, const Node& node) noexcept {
     if (node.config().meter != nullptr) [[unlikely]]
@@ -138,7 +140,6 @@ class NodeTask : public AckRequest {
   }
 
  private:
-  static void take_seen(LockMachine& machine, Witness& witness, const Reply& reply, Instant now) noexcept;
   [[nodiscard]] bool take_answer(const Reply& reply) noexcept;
   void ask_along(Instant now) noexcept;
 

@@ -7,12 +7,18 @@
 
 #include <cstdint>
 
+#include "holdfast/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
 
+class LockMachine;
+class LockTask;
+class Node;
+struct Reply;
 struct Stats;
+struct TaskFacts;
 
 // What `status`, `subject` and `amount` are stands beside each; of the others the status is ok and the amount 0. Where nothing else
 // is said, the subject is the lock's name. A duration is in nanoseconds.
@@ -38,6 +44,15 @@ struct Witness {
     void (*tell)(Witness& self, Seen what, Status status, ByteView subject, std::int64_t amount) noexcept;
     // Any thread.
     void (*read)(const Witness& self, Stats& stats) noexcept;
+
+    // How what happens is made out, by those to whom it happens, who tell() then. Pointers to their own functions, since a program
+    // without a witness has no use for these.
+    // NodeTask::tell_reply
+    void (*reply)(Witness& self, LockMachine& machine, const Reply& reply, Instant now) noexcept;
+    // LockTask::tell_stage
+    void (*stage)(Witness& self, LockTask& task, const TaskFacts& facts) noexcept;
+    // Node::tell_connection
+    void (*connection)(Witness& self, const Node& node, Seen what) noexcept;
   };
   constexpr explicit Witness(const Table& functions) noexcept : table(&functions) {}
   Witness(const Witness&) = delete;
