@@ -21,6 +21,7 @@ declare -rA package_of=(
   [openssl/ssl.h]=libssl-dev [sqlite3.h]=libsqlite3-dev [lua5.1/lua.h]=liblua5.1-0-dev [python-clang]=python3-clang
   [doxygen]=doxygen [dot]=graphviz [linkchecker]=linkchecker
   [python-markdown-it]=python3-markdown-it [python-pygments]=python3-pygments
+  [python-prometheus]=python3-prometheus-client
 )
 
 # What each verb needs. One list stands on another, so they stand together.
@@ -31,7 +32,8 @@ readonly needs_coverage=("${needs_build[@]}" "${needs_clang[@]}" llvm-cov llvm-p
   lua5.1/lua.h)
 readonly needs_demo=("${needs_build[@]}" redis-server CLI/CLI.hpp)
 readonly needs_fuzz=("${needs_build[@]}" "${needs_clang[@]}")
-readonly needs_quick=("${needs_demo[@]}" doctest/doctest.h sqlite3.h lua5.1/lua.h valgrind strace cmake)
+readonly needs_quick=("${needs_demo[@]}" doctest/doctest.h sqlite3.h lua5.1/lua.h valgrind strace cmake
+  python-prometheus)
 readonly needs_sim=("${needs_build[@]}" CLI/CLI.hpp doctest/doctest.h lua5.1/lua.h)
 readonly needs_soak=("${needs_build[@]}" redis-server CLI/CLI.hpp doctest/doctest.h)
 readonly needs_mutate=("${needs_sim[@]}" python-clang)
@@ -61,6 +63,7 @@ have() {  # have NEED
     python-clang) /usr/bin/python3 -c 'import clang.cindex' 2>/dev/null ;;
     python-markdown-it) /usr/bin/python3 -c 'import markdown_it' 2>/dev/null ;;
     python-pygments) /usr/bin/python3 -c 'import pygments' 2>/dev/null ;;
+    python-prometheus) /usr/bin/python3 -c 'import prometheus_client.openmetrics.parser' 2>/dev/null ;;
     python-venv) python3 -c 'import ensurepip' 2>/dev/null ;;
     arm-libc) have_arm_archive libc.a ;;
     arm-libstdc++) have_arm_archive libstdc++.a ;;

@@ -80,6 +80,8 @@ struct Texts {
   std::optional<std::string> seconds;
   std::optional<std::string> pattern;
   std::optional<std::string> svg;
+  std::optional<std::string> stats;
+  std::vector<std::string> stats_labels;
   std::optional<std::string> duration;
   TrustOptions trust;
   std::vector<std::size_t> urls;  // By their place in SplitArguments.
@@ -142,6 +144,8 @@ void declare_run(CLI::App& app, Texts& texts) {
   declare_acquisition(app, texts);
   keep_in(app, "-k,--grace", texts.grace);
   app.add_flag("--keep-env", texts.keep_environment);
+  keep_in(app, "--stats", texts.stats);
+  keep_in(app, "--stats-label", [&texts](const std::string& given) { texts.stats_labels.push_back(given); });
 }
 
 void declare_acquire(CLI::App& app, Texts& texts) {
@@ -544,12 +548,32 @@ void read_acquisition(AcquisitionOptions& options, const Texts& texts, SplitArgu
   options.quiet = texts.quiet;
 }
 
+void add_label(RunOptions& options, const std::string& text) {
+  const std::size_t end = text.find('=');
+  const std::string what = "--stats-label: '" + escaped(text) + "': ";
+  if (options.stats.empty()) throw UsageError{"--stats-label: there is no --stats"};
+  if (end == std::string::npos) throw UsageError{what + "it must be NAME=VALUE"};
+  std::pair<std::string, std::string> label(text.substr(0, end), text.substr(end + 1));
+  const std::string_view name = label.first;
+  const std::string_view value = label.second;
+  if (const char* const problem = metric_label_problem({ByteView(name), ByteView(value)}); problem != nullptr)
+    throw UsageError{what + problem};
+  for (const auto& other : options.stats_labels)
+    if (other.first == label.first) throw UsageError{what + "its name is given twice"};
+  if (options.stats_labels.size() == metric_labels_max)
+    throw UsageError{"--stats-label: there may be " + std::to_string(metric_labels_max) + " at the most"};
+  options.stats_labels.push_back(std::move(label));
+}
+
 Invocation read_run(const Texts& texts, SplitArguments& split, const Environment& environment) {
   RunOptions options;
   take_name_and_command(options, texts, split);
   read_acquisition(options, texts, split, environment);
   options.grace = texts.grace ? grace_from(*texts.grace, options.lease) : default_grace(options.lease);
   options.keep_environment = texts.keep_environment;
+  if (texts.stats && texts.stats->empty()) throw UsageError{"--stats: the file has no name"};
+  options.stats = texts.stats.value_or("");
+  for (const std::string& label : texts.stats_labels) add_label(options, label);
   return options;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct RunOptions : AcquisitionOptions {
   std::vector<std::string> command;   // Never empty.
   Duration grace = Duration::zero();  // From TERM to KILL; at most half of the lease.
   bool keep_environment = false;      // Passwords stay in what the command gets.
+  std::string stats;                  // The file for the numbers; empty: there is none.
+  // Labels of those: names and values that OpenMetrics takes, no two names alike.
+  std::vector<std::pair<std::string, std::string>> stats_labels;
 };
 
 // holdfast acquire

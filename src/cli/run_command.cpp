@@ -9,12 +9,16 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "acquisition.hpp"
 #include "chosen_lock.hpp"
 #include "failure_text.hpp"
+#include "holdfast/proto/assert.hpp"
 #include "messages.hpp"
+#include "new_file.hpp"
 #include "run_list.hpp"
 #include "seconds.hpp"
 #include "signal_relay.hpp"
@@ -86,9 +90,8 @@ int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay,
   return warden.exit_code();
 }
 
-}  // namespace
-
-int run(RunOptions& options) {
+// All of a run but its numbers.
+int run_locked(RunOptions& options) {
   SignalRelay relay;
   ChosenLock lock(options);
   if (const std::optional<int> failed = acquire(lock, options, relay)) return *failed;
@@ -110,6 +113,43 @@ int run(RunOptions& options) {
   if (refused(released)) say("the release of " + name + " was not confirmed: " + lock.failure_text(released));
   settle(lock, options, relay, "the release of", until, lease_end);
   return lost ? exit_lost : exit_code;
+}
+
+void tell_stats_problem(const RunOptions& options, const std::string& problem) {
+  say("--stats: " + escaped(options.stats) + ": " + problem);
+}
+
+// At the end, whatever it was: that the lock was not acquired is a number, too.
+void write_stats(const RunOptions& options, const Stats& stats) {
+  std::vector<MetricLabel> labels;
+  std::size_t label_bytes = 0;
+  for (const auto& [name, value] : options.stats_labels) {
+    labels.push_back({ByteView(std::string_view(name)), ByteView(std::string_view(value))});
+    label_bytes += name.size() + value.size();
+  }
+  std::string text(openmetrics_size_max_with(labels.size(), label_bytes), '\0');
+  std::size_t size = 0;
+  const Status status = write_openmetrics(stats, {text.data(), text.size()}, size, labels.data(), labels.size());
+  HOLDFAST_ASSERT(status == Status::ok);  // options.cpp has judged the labels, and the size is a sum.
+  text.resize(size);
+  if (const std::string problem = write_new_file(options.stats, text); !problem.empty())
+    tell_stats_problem(options, problem);
+}
+
+}  // namespace
+
+int run(RunOptions& options) {
+  if (options.stats.empty()) return run_locked(options);
+  if (const std::string problem = new_file_problem(options.stats); !problem.empty()) {
+    tell_stats_problem(options, problem);
+    return exit_output;
+  }
+  Meter meter;
+  for (ClientConfig& server : options.servers) server.meter = &meter;
+  options.quorum.meter = &meter;
+  const int exit_code = run_locked(options);
+  write_stats(options, meter.stats());
+  return exit_code;
 }
 
 }  // namespace holdfast::cli

@@ -91,6 +91,16 @@ TEST_ON_SERVER(test_minimal_should_hold_and_release) {
   TEST_ASSERT_EQUAL("0", server.command("EXISTS holdfast/example"));
 }
 
+// ---- stats -------------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_stats_should_print_what_its_client_has_done) {
+  use("stats");
+  const std::string text = output_of("", {server.unix_url()}, 0);
+  for (const char* const line : {"holdfast_grants_total 3\n", "holdfast_renewals_total 3\n",
+                                 "holdfast_acquire_seconds_count 3\n", "holdfast_losses_total 0\n", "# EOF\n"})
+    TEST_ASSERT_TRUE(contains(text, line));
+}
+
 // ---- read_write --------------------------------------------------------------------------------------------------
 
 TEST_ON_SERVER(test_read_write_should_read_write_and_read_again) {

@@ -62,7 +62,7 @@ struct Latencies {
 };
 
 struct Stats {
-  // Calls that acquire a lock, by how they ended. One that is in progress is in none of them.
+  // Calls that acquire a lock, by how they ended. One that is in progress is in none of them, nor one refused for its arguments.
   std::uint64_t grants = 0;    // ok, also where a hold was acquired once more.
   std::uint64_t refusals = 0;  // The server said no: lock_busy, upgrade_refused, permits_differ.
   std::uint64_t failures = 0;  // Anything else: a connection, a server's error, a cancel.
