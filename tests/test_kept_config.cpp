@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client_config_text.hpp"
+#include "holdfast/detail/meter.hpp"
 #include "holdfast/detail/stream.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
@@ -42,6 +43,8 @@ ClientConfig changed_config() {
   config.spin = 14us;
   config.max_poll = 15ms;
   config.native_delete = false;
+  static Meter meter;
+  config.meter = &meter;
   return config;
 }
 
@@ -58,6 +61,7 @@ TEST(test_a_kept_config_should_be_the_one_that_was_given) {
     const ClientConfig again = kept;
     TEST_ASSERT_EQUAL(to_text(given), to_text(again));
     TEST_ASSERT_TRUE(again.tls == given.tls);
+    TEST_ASSERT_TRUE(again.meter == given.meter);
   }
 }
 

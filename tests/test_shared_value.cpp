@@ -44,3 +44,14 @@ TEST(test_an_exchange_should_tell_what_was_there) {
   TEST_ASSERT_TRUE(flag.exchange(false));
   TEST_ASSERT_FALSE(flag.load());
 }
+
+TEST(test_a_bit_should_be_raised_by_the_first_and_leave_the_others) {
+  SharedValue<std::uint16_t> bits;
+  TEST_ASSERT_TRUE(bits.raise(1));
+  TEST_ASSERT_FALSE(bits.raise(1));
+  TEST_ASSERT_TRUE(bits.raise(0));
+  TEST_ASSERT_TRUE(bits.raise(15));
+  TEST_ASSERT_EQUAL(0x8003U, bits.load());
+  bits.store(0);
+  TEST_ASSERT_TRUE(bits.raise(1));
+}
