@@ -63,7 +63,7 @@ struct CallState {
   std::uint32_t spin_pause_next_ = 0;  // Doubles with each miss.
 };
 
-class ClientBase : private CallState, private Connection, private NameQuestion {
+class ClientBase : private CallState, private NameQuestion, private Connection {
  public:
   struct Storage {
     Node::Storage node;
@@ -229,8 +229,8 @@ class ClientBase : private CallState, private Connection, private NameQuestion {
   // All requests of an inquiry that was begun with this status.
   [[nodiscard]] Status inquire(Inquiry& inquiry, Status begun) noexcept;
 
-  std::uint32_t records_ = 0;  // All holds that there are.
-  Status query_outcome_ = Status::ok;
+  Status query_outcome_ = Status::ok;       // It and what follows take the room that their base leaves.
+  std::uint32_t records_ = 0;               // All holds that there are.
   Keeper::Attachment attachment_ = {this};  // To keeper_.
   Decode query_decode_ = nullptr;
   void* query_out_ = nullptr;

@@ -15,7 +15,7 @@
 namespace holdfast {
 
 ClientBase::ClientBase(const Storage& storage) noexcept
-    : Connection(storage.node), NameQuestion{look_up_name}, push_(storage.push) {
+    : NameQuestion{look_up_name}, Connection(storage.node), push_(storage.push) {
   use(random_source_, this);
 }
 
