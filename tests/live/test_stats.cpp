@@ -352,6 +352,31 @@ TEST_ON_SERVER(test_numbers_should_be_read_from_any_thread_while_clients_share_a
 }
 
 #ifndef HOLDFAST_TEST_ASIO
+TEST_ON_NODES(test_redlock_that_a_thread_keeps_should_have_its_renewals_and_its_loss_counted, 3) {
+  Log log;
+  const Observer observer = log.observer();
+  Meter meter(observer);
+  Quorum<3> quorum;
+  holdfast::QuorumWatchdog watchdog;
+  QuorumConfig config = unguarded;
+  config.meter = &meter;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs(), config));
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(quorum));
+  RedlockMutex<3> lock(quorum, "k", {.lease = 900ms, .node_timeout = 500ms, .kept = true});
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_TRUE(comes([&] { return quorum.stats().renewals >= 2; }));
+  TEST_ASSERT_EQUAL(0U, quorum.stats().losses);
+  for (std::size_t node = 0; node < 3; ++node) nodes[node].command("DEL k");
+  TEST_ASSERT_TRUE(comes([&] { return quorum.stats().losses == 1; }));
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.release());
+  const Stats stats = quorum.stats();
+  TEST_ASSERT_EQUAL(1U, stats.losses);
+  TEST_ASSERT_EQUAL(stats.renewals, stats.renewal.count());
+  const std::string told = log.told();
+  TEST_ASSERT_EQUAL(1, std::count(told.begin(), told.end(), 'l'));
+  watchdog.stop();
+}
+
 TEST_ON_SERVER(test_counting_and_writing_should_not_allocate) {
   prove_that_the_trap_works();
   Hands hands([&](int) { server.command("DEL k"); });
