@@ -129,7 +129,7 @@ inline constexpr char run_help_text[] =
     "   69  no server, or one that serves no locks now; no majority of them\n"
     "   70  a mistake in holdfast itself\n"
     "   71  the operating system refused something\n"
-    "   74  the text that was asked for could not be printed\n"
+    "   74  the text that was asked for could not be printed, or FILE cannot be written\n"
     "   75  not acquired (-E replaces it)\n"
     "   76  the peer does not speak the protocol of Redis\n"
     "   77  the server refuses the user, the password or a command\n"
