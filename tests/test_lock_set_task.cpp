@@ -152,12 +152,24 @@ TEST(test_what_is_taken_should_be_renewed_while_the_next_is_waited_for) {
   desk.task.handle(Status::timed_out);  // What it came to is seen by the end of the hold.
   desk.expect(Act::acquire, 2);
   TEST_ASSERT_TRUE(desk.task.wait() == 1s);
+  desk.now = desk.now + 1s;
   desk.due[1] = desk.now;  // Due at once, and a renewal fails at once: no wait is shorter than that.
   desk.task.handle(Status::lock_busy);
   desk.expect(Act::renew, 1);
   desk.task.handle(Status::not_connected);
   desk.expect(Act::acquire, 2);
   TEST_ASSERT_TRUE(desk.task.wait() == 10ms);
+}
+
+TEST(test_a_lock_that_gives_up_before_its_time_should_end_the_call) {
+  Desk desk;
+  desk.acquire(20s);
+  desk.grant(0);
+  desk.due[0] = desk.now + 3s;
+  desk.expect(Act::acquire, 1);
+  desk.task.handle(Status::not_connected);  // Its client is closed: it would say so again at once.
+  desk.undo(1);
+  desk.expect_over(Status::not_connected);
 }
 
 TEST(test_loss_of_one_that_is_taken_should_end_the_call) {

@@ -162,7 +162,10 @@ LockSetTask::Act LockSetTask::step(Instant now) noexcept {
       if (cancelled_ && stage_ != Stage::undo) fail(Status::cancelled);
       break;
   }
+  // A lock that had time left and gave up by itself would do so again at once.
+  if (stage_ == Stage::keep && next_ == 0 && status_ != Status::ok && now < until_) fail(status_);
   if (stage_ == Stage::keep) {
+    status_ = Status::ok;
     while (next_ < taken_ && host_->renewal_due(set_, next_) > now) ++next_;
     if (next_ < taken_) return go(Act::renew, next_++);
     stage_ = Stage::take;
@@ -198,6 +201,7 @@ void LockSetTask::handle(Status outcome) noexcept {
   } else {
     stage_ = Stage::keep;
     next_ = 0;
+    status_ = outcome;
   }
 }
 
