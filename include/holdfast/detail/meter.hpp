@@ -10,7 +10,8 @@
 //
 // Any number of clients, watchdogs, loops and quorums may share one: it has their sums then. It must outlive them.
 // Each number is exact and grows only. Several of them are read one after the other, so that one may be of a later instant than
-// another; but no wait is seen to end before it began, nor a connection, and a histogram's count is the sum of its buckets.
+// another, and how many wait now may be too many; but no wait is seen to end before it began, nor a connection, and a histogram's
+// count is the sum of its buckets.
 // Thread rule: any.   No heap, no lock. In a forked child it has what the parent had counted.
 #pragma once
 
