@@ -29,7 +29,7 @@
 using namespace holdfast;
 
 // What the task is told, and what it answers.
-struct LockTask {
+struct LockingTask {
   freertos_sockaddr server;
   const char* key;
   Status outcome;  // ok: held, worked, released.
@@ -355,7 +355,7 @@ void serve_connection() {
 }  // namespace
 
 extern "C" void lock_task(void* parameters) {
-  LockTask& task = *static_cast<LockTask*>(parameters);
+  LockingTask& task = *static_cast<LockingTask*>(parameters);
   if (machine.configure(Key(ByteView(std::string_view(task.key))), timing) != Status::ok) {
     fail(Status::invalid_argument);
     progress.asked = true;
@@ -389,7 +389,7 @@ void board_log(TickType_t at, const char* what, const char* detail) {
 }
 
 int main(int argument_count, char** arguments) {
-  LockTask task{};
+  LockingTask task{};
   task.server.sin_family = FREERTOS_AF_INET;
   if (argument_count != 4 || ::inet_pton(AF_INET, arguments[1], &task.server.sin_addr) != 1) {
     std::fprintf(stderr, "usage: freertos_transport ADDRESS PORT KEY\n");

@@ -46,6 +46,8 @@ constexpr Words words[] = {
     {"--max-lease", "the longest lease of all who use a quorum, in seconds", Value::other},
     {"--acks", "how many replicas must have the grant", Value::other},
     {"--acks-timeout", "how many seconds replicas are asked for that", Value::other},
+    {"--stats", "the file for the numbers of the run", Value::file},
+    {"--stats-label", "a label on each of those numbers", Value::other},
     {"--no-restart-guard", "servers that were restarted vote at once"},
     {"--no-wait", "do not wait for the lock"},
     {"--verbose", "say what happens"},
