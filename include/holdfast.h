@@ -22,8 +22,9 @@
  * An object lives from its init, whatever that says, to its destroy. An init where one lives changes nothing, and says
  * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or
  * misaligned does nothing, and says HOLDFAST_INVALID_ARGUMENT, false or 0; of one that was never written to it is undefined.
- * Destroy in this order: locks, owners, then clients and quorums, whose watchdogs may go before or after them. An assertion
- * ends the program where a lock outlives its owner or its client.
+ * Destroy in this order: locks, owners, acks, then clients and quorums, whose watchdogs may go before or after them, and then what
+ * clients were told of: sentinels, clusters, TLS. An assertion ends the program where a lock outlives its owner, its acks or its
+ * client, or acks their client.
  *
  * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
  * are copied. Times are counted in milliseconds, or in what the name ends with.
@@ -147,7 +148,13 @@ HOLDFAST_API const char* holdfast_status_remedy(holdfast_status status) HOLDFAST
 #define HOLDFAST_QUORUM_NODE_SIZE 16384   /* One for each server. */
 #define HOLDFAST_QUORUM_VOTE_SIZE 544     /* One for each lock on a quorum and server. */
 #define HOLDFAST_QUORUM_WATCHDOG_SIZE 320 /* However many holds it keeps. */
+#define HOLDFAST_SENTINELS_SIZE 1856
+#define HOLDFAST_CLUSTER_SIZE 1344
+#define HOLDFAST_ACKS_SIZE 6912 /* All its buffers included. */
 #define HOLDFAST_NODES_MAX 9
+#define HOLDFAST_SENTINELS_MAX 9
+#define HOLDFAST_CLUSTER_HOSTS_MAX 9
+#define HOLDFAST_ACKS_MAX 15
 #define HOLDFAST_OWNER_PLACES_MAX 65535
 #define HOLDFAST_KEY_SIZE_MAX 256
 #define HOLDFAST_NAMES_MAX 8
@@ -173,6 +180,10 @@ HOLDFAST_STORAGE(holdfast_quorum, HOLDFAST_QUORUM_SIZE);
 HOLDFAST_STORAGE(holdfast_quorum_node, HOLDFAST_QUORUM_NODE_SIZE);
 HOLDFAST_STORAGE(holdfast_quorum_vote, HOLDFAST_QUORUM_VOTE_SIZE);
 HOLDFAST_STORAGE(holdfast_quorum_watchdog, HOLDFAST_QUORUM_WATCHDOG_SIZE);
+HOLDFAST_STORAGE(holdfast_sentinels, HOLDFAST_SENTINELS_SIZE);
+HOLDFAST_STORAGE(holdfast_cluster, HOLDFAST_CLUSTER_SIZE);
+HOLDFAST_STORAGE(holdfast_acks, HOLDFAST_ACKS_SIZE);
+typedef struct holdfast_tls holdfast_tls; /* holdfast_tls.h, of the library holdfast-tls. */
 
 /* For languages that do not read this header: the size of the object of that name, such as "holdfast_lock", in bytes; 0 where
  * there is none. Storage is aligned to HOLDFAST_ALIGNMENT bytes. Any thread. */
@@ -188,9 +199,46 @@ HOLDFAST_API size_t holdfast_size_of(const char* object) HOLDFAST_NOEXCEPT;
 /* Any thread. */
 HOLDFAST_API int64_t holdfast_now_ns(void) HOLDFAST_NOEXCEPT;
 
+/* ---- Sentinels and clusters ----------------------------------------------------------------------------------------------
+ * They say where the server is. A client that has one asks whenever it connects, and follows the server when it moves. Any
+ * number of clients, also of different threads, may have the same one. It must outlive them, and nothing changes it while a
+ * client has it. These functions do no I/O. holdfast/sentinels.hpp and holdfast/cluster.hpp say more, and proto/topology.md what
+ * a fail-over does to holds.
+ */
+typedef struct holdfast_sentinels_config {
+  const char* hosts; /* "host[:port],host[:port],...", up to HOLDFAST_SENTINELS_MAX. 26379. IPv6 stands in brackets. */
+  const char* service; /* What they call the master, such as "mymaster". */
+  /* Of the sentinels alone; the server's are in holdfast_client_config. */
+  const char* user;     /* The default user. */
+  const char* password; /* No AUTH. */
+} holdfast_sentinels_config;
+
+/* The settings are copied. `config` may be NULL, or all zero: then a URL has to say them. Errors: HOLDFAST_INVALID_ARGUMENT (a
+ * setting: holdfast_sentinels_problem() says which, and it is to be destroyed all the same). */
+HOLDFAST_API holdfast_status holdfast_sentinels_init(holdfast_sentinels* sentinels,
+                                                     const holdfast_sentinels_config* config) HOLDFAST_NOEXCEPT;
+/* The first setting that is wrong or missing, and in `reason`, unless that is NULL, a sentence about it. NULL where nothing is
+ * wrong, or where there are no sentinels. */
+HOLDFAST_API const char* holdfast_sentinels_problem(const holdfast_sentinels* sentinels,
+                                                    const char** reason) HOLDFAST_NOEXCEPT;
+/* REQUIRES: no client has them: it is destroyed, or was connected without them since. */
+HOLDFAST_API void holdfast_sentinels_destroy(holdfast_sentinels* sentinels) HOLDFAST_NOEXCEPT;
+
+typedef struct holdfast_cluster_config {
+  const char* hosts; /* As of sentinels, up to HOLDFAST_CLUSTER_HOSTS_MAX nodes of the cluster. 6379. */
+  const char* name;  /* A lock's name, such as "{orders}": a client serves the names of its slot, and no others. */
+  size_t name_size;  /* The name has so many bytes, whichever: up to its NUL. */
+} holdfast_cluster_config;
+
+/* As the functions of sentinels. Where the name alone is said, a URL has to say the hosts. */
+HOLDFAST_API holdfast_status holdfast_cluster_init(holdfast_cluster* cluster,
+                                                   const holdfast_cluster_config* config) HOLDFAST_NOEXCEPT;
+HOLDFAST_API const char* holdfast_cluster_problem(const holdfast_cluster* cluster,
+                                                  const char** reason) HOLDFAST_NOEXCEPT;
+HOLDFAST_API void holdfast_cluster_destroy(holdfast_cluster* cluster) HOLDFAST_NOEXCEPT;
+
 /* ---- Client --------------------------------------------------------------------------------------------------------------
- * One connection to one server, for any number of locks. It reconnects by itself. TLS and sentinels are not offered in C:
- * `rediss://` and `redis-sentinel://` are refused.
+ * One connection to one server, for any number of locks. It reconnects by itself.
  */
 typedef struct holdfast_client_config {
   const char* host;        /* "127.0.0.1" */
@@ -206,6 +254,15 @@ typedef struct holdfast_client_config {
   int64_t max_poll_ms;        /* Who waits by push asks again after so long at most. */
   int64_t spin_us;            /* Polls the socket so long before the process sleeps: not at all. At most 10,000. */
   bool no_native_delete;      /* Releases never go by the server's own compare-and-delete. */
+  /* Who says where the server is; host and port are not used then. At most one of them. */
+  holdfast_sentinels* sentinels;
+  holdfast_cluster* cluster;
+  holdfast_tls*
+      tls; /* It is open; what is sent can be read on its way where there is none. It must outlive the client. */
+  /* A grant counts only when so many replicas have confirmed it; the server alone. At most HOLDFAST_ACKS_MAX. The client needs
+   * a holdfast_acks for it. */
+  int acks;
+  int64_t acks_timeout_ms; /* They have so long to confirm: 500 ms. Below stall_timeout_ms. */
 } holdfast_client_config;
 
 /* Not connected yet. No I/O. */
@@ -221,6 +278,17 @@ HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_client_connect(holdfa
 /* The same by settings. */
 HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
 holdfast_client_connect_with(holdfast_client* client, const holdfast_client_config* config) HOLDFAST_NOEXCEPT;
+/* The same by both: address, user, password and database are as the URL says, all else is as `config` says, which may be NULL.
+ * These forms of a URL need an object in `config`, and with that no other form is taken:
+ *
+ *     redis-sentinel://[[user][:password]@]HOSTS/service[/database][?sentinel_user=u&sentinel_password=p]     `sentinels`
+ *     redis-cluster://[[user][:password]@]HOSTS/name                                                          `cluster`
+ *     rediss://, rediss-sentinel://, rediss-cluster://                                     the same over TLS: `tls`
+ *
+ * HOSTS and what follows are written into the sentinels or the cluster, whatever they were told before; but a name that the cluster
+ * has may be missing in the URL. REQUIRES: no other client has them, or the URL says what they say already. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_client_connect_to(
+    holdfast_client* client, const char* url, const holdfast_client_config* config) HOLDFAST_NOEXCEPT;
 /* Sends what waits to be sent, where that does not block, and closes. */
 HOLDFAST_API void holdfast_client_close(holdfast_client* client) HOLDFAST_NOEXCEPT;
 HOLDFAST_API bool holdfast_client_connected(const holdfast_client* client) HOLDFAST_NOEXCEPT;
@@ -236,6 +304,21 @@ HOLDFAST_API size_t holdfast_client_error_text(const holdfast_client* client, ch
 HOLDFAST_API int64_t holdfast_client_tend(holdfast_client* client) HOLDFAST_NOEXCEPT;
 /* Ends the call in progress, or the next one, with HOLDFAST_CANCELLED. Any thread; safe in a signal handler. */
 HOLDFAST_API void holdfast_client_cancel(holdfast_client* client) HOLDFAST_NOEXCEPT;
+
+/* ---- Counted replicas ----------------------------------------------------------------------------------------------------
+ * What a client has whose grants count only when replicas have confirmed them: a connection of its own to the client's server. A
+ * grant that too few have confirmed within the acks_timeout_ms is released again: HOLDFAST_TOO_FEW_REPLICAS, of an acquire that
+ * waits only when its time is over. Renewals are not confirmed. holdfast/acks.hpp says more, proto/topology.md what that buys.
+ */
+
+/* Nothing is sent. Before the connect whose settings have `acks`. It belongs to the client from here on, and is used by the same
+ * thread. Errors: HOLDFAST_INVALID_ARGUMENT (the client is none, or is connected), HOLDFAST_ALREADY_HELD (the client has others). */
+HOLDFAST_API holdfast_status holdfast_acks_init(holdfast_acks* acks, holdfast_client* client) HOLDFAST_NOEXCEPT;
+/* Closes their connection, and their client's. Does not block. REQUIRES: the client's locks are destroyed. */
+HOLDFAST_API void holdfast_acks_destroy(holdfast_acks* acks) HOLDFAST_NOEXCEPT;
+/* Of their own connection, which is made for the first grant: as the functions of a client. */
+HOLDFAST_API bool holdfast_acks_connected(const holdfast_acks* acks) HOLDFAST_NOEXCEPT;
+HOLDFAST_API size_t holdfast_acks_error_text(const holdfast_acks* acks, char* text, size_t size) HOLDFAST_NOEXCEPT;
 
 /* ---- Locks ---------------------------------------------------------------------------------------------------------------
  * One object for every kind, on one server and on a quorum. A setting that a kind does not have is refused.

@@ -6,7 +6,12 @@
 #include <string>
 
 #include "holdfast.h"
+#include "holdfast/acks.hpp"
+#include "holdfast/cluster.hpp"
 #include "holdfast/holdfast.hpp"
+#include "holdfast/sentinels.hpp"
+#include "holdfast/tls.hpp"
+#include "holdfast_tls.h"
 #include "printers.hpp"
 #include "unity_style.hpp"
 
@@ -77,7 +82,13 @@ TEST(test_the_sizes_should_be_found_by_name) {
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_LOCK_SIZE}, holdfast_size_of("holdfast_lock"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_OWNER_PLACE_SIZE}, holdfast_size_of("holdfast_owner_place"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_QUORUM_WATCHDOG_SIZE}, holdfast_size_of("holdfast_quorum_watchdog"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_SENTINELS_SIZE}, holdfast_size_of("holdfast_sentinels"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_CLUSTER_SIZE}, holdfast_size_of("holdfast_cluster"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_ACKS_SIZE}, holdfast_size_of("holdfast_acks"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_TLS_SIZE}, holdfast_size_of("holdfast_tls"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_TLS_PLACE_SIZE}, holdfast_size_of("holdfast_tls_place"));
   TEST_ASSERT_EQUAL(sizeof(holdfast_lock_options), holdfast_size_of("holdfast_lock_options"));
+  TEST_ASSERT_EQUAL(sizeof(holdfast_client_config), holdfast_size_of("holdfast_client_config"));
   TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_size_of("holdfast_loc"));
   TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_size_of(""));
   TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_size_of(nullptr));
@@ -91,6 +102,11 @@ TEST(test_a_size_should_be_near_that_of_its_object) {
   TEST_ASSERT_TRUE(HOLDFAST_WATCHDOG_SIZE < sizeof(Watchdog) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_WATCHDOG_PLACE_SIZE < (sizeof(RenewalSchedule::Place) + 4) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_QUORUM_VOTE_SIZE < sizeof(QuorumVote) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_SENTINELS_SIZE < sizeof(Sentinels) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_CLUSTER_SIZE < sizeof(Cluster) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_ACKS_SIZE < sizeof(Acks) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_TLS_SIZE < sizeof(Tls) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_TLS_PLACE_SIZE < sizeof(Tls::Place) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_QUORUM_SIZE + HOLDFAST_QUORUM_NODE_SIZE * 9 < sizeof(Quorum<9>) * 5 / 4);
 }
 
@@ -354,5 +370,234 @@ TEST(test_a_configuration_should_be_checked_and_its_problem_named) {
   TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect(client.get(), nullptr));
   TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect(client.get(), "rediss://127.0.0.1"));
   TEST_ASSERT_TRUE(holdfast_client_problem(client.get(), nullptr) != nullptr);
+  holdfast_client_destroy(client.get());
+}
+
+// ---- Who says where the server is --------------------------------------------------------------------------------
+
+namespace {
+
+// What a connect was refused for; `reason` has words about it.
+std::string problem_of(holdfast_client* client) {
+  const char* reason = nullptr;
+  const char* const field = holdfast_client_problem(client, &reason);
+  TEST_ASSERT_EQUAL(field == nullptr, reason == nullptr);
+  TEST_ASSERT_TRUE(reason == nullptr || *reason != '\0');
+  return field == nullptr ? "" : field;
+}
+
+std::string problem_after(holdfast_client* client, const holdfast_client_config& config) {
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect_with(client, &config));
+  return problem_of(client);
+}
+
+std::string problem_after(holdfast_client* client, const char* url, const holdfast_client_config& config) {
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect_to(client, url, &config));
+  return problem_of(client);
+}
+
+std::string problem_of(const holdfast_sentinels* sentinels) {
+  const char* const field = holdfast_sentinels_problem(sentinels, nullptr);
+  return field == nullptr ? "" : field;
+}
+
+std::string problem_of(const holdfast_cluster* cluster) {
+  const char* const field = holdfast_cluster_problem(cluster, nullptr);
+  return field == nullptr ? "" : field;
+}
+
+}  // namespace
+
+TEST(test_sentinels_should_be_checked_and_their_problem_named) {
+  const auto sentinels = zeroed<holdfast_sentinels>();
+  const auto init = [&](const holdfast_sentinels_config& config) {
+    holdfast_sentinels_destroy(sentinels.get());
+    return holdfast_sentinels_init(sentinels.get(), &config);
+  };
+  holdfast_sentinels_config config = {};
+  config.hosts = "10.0.0.1,10.0.0.2:5";
+  config.service = "mymaster";
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init(config));
+  TEST_ASSERT_EQUAL(std::string(), problem_of(sentinels.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_sentinels_init(sentinels.get(), nullptr));
+  TEST_ASSERT_EQUAL(std::string(), problem_of(sentinels.get()));
+  config.user = "somebody";
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(config));
+  TEST_ASSERT_EQUAL(std::string("sentinels.user"), problem_of(sentinels.get()));
+  config.password = "secret";
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init(config));
+  config.service = nullptr;
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(config));
+  TEST_ASSERT_EQUAL(std::string("sentinels.service"), problem_of(sentinels.get()));
+  config.service = "mymaster";
+  const std::string long_text(2000, 'a');
+  for (const char* const hosts : {"", "a,,b", "a:0", "a:65536", "::1", "1,2,3,4,5,6,7,8,9,10", long_text.c_str()}) {
+    TEST_MESSAGE(hosts);
+    config.hosts = hosts;
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(config));
+    const char* reason = nullptr;
+    TEST_ASSERT_EQUAL(std::string("sentinels.hosts"),
+                      std::string(holdfast_sentinels_problem(sentinels.get(), &reason)));
+    TEST_ASSERT_TRUE(reason != nullptr && *reason != '\0');
+  }
+  config.hosts = "1,2,3,4,5,6,7,8,9";
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init(config));
+  // All of it may be a URL's to say.
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init({}));
+  TEST_ASSERT_EQUAL(std::string("sentinels.hosts"), problem_of(sentinels.get()));
+  holdfast_sentinels_destroy(sentinels.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinels_init(sentinels.get(), nullptr));
+  holdfast_sentinels_destroy(sentinels.get());
+
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_sentinels_init(nullptr, &config));
+  const char* reason = "before";
+  TEST_ASSERT_TRUE(holdfast_sentinels_problem(nullptr, &reason) == nullptr && reason == nullptr);
+  TEST_ASSERT_EQUAL(std::string(), problem_of(sentinels.get()));
+  holdfast_sentinels_destroy(nullptr);
+}
+
+TEST(test_a_cluster_should_be_checked_and_its_problem_named) {
+  const auto cluster = zeroed<holdfast_cluster>();
+  const auto init = [&](const holdfast_cluster_config& config) {
+    holdfast_cluster_destroy(cluster.get());
+    return holdfast_cluster_init(cluster.get(), &config);
+  };
+  holdfast_cluster_config config = {};
+  config.hosts = "10.0.0.1,[::1]:6380";
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(config));
+  TEST_ASSERT_EQUAL(std::string("cluster.name"), problem_of(cluster.get()));
+  config.name = "{orders}";
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init(config));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_cluster_init(cluster.get(), &config));
+  const std::string long_name(HOLDFAST_KEY_SIZE_MAX + 1, 'k');
+  config.name = long_name.c_str();
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(config));
+  TEST_ASSERT_EQUAL(std::string("cluster.name"), problem_of(cluster.get()));
+  config.name_size = HOLDFAST_KEY_SIZE_MAX;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init(config));
+  config.hosts = nullptr;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init(config));
+  config.name_size = 0;
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(config));
+  config.hosts = "a,,b";
+  config.name = "k";
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(config));
+  TEST_ASSERT_EQUAL(std::string("cluster.hosts"), problem_of(cluster.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init({}));
+  holdfast_cluster_destroy(cluster.get());
+
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_cluster_init(nullptr, &config));
+  const char* reason = "before";
+  TEST_ASSERT_TRUE(holdfast_cluster_problem(cluster.get(), &reason) == nullptr && reason == nullptr);
+  holdfast_cluster_destroy(nullptr);
+}
+
+TEST(test_what_a_client_is_told_of_should_be_there_and_be_one) {
+  const auto client = zeroed<holdfast_client>();
+  const auto sentinels = zeroed<holdfast_sentinels>();
+  const auto cluster = zeroed<holdfast_cluster>();
+  const auto tls = zeroed<holdfast_tls>();
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(client.get()));
+  holdfast_client_config config = {};
+  config.sentinels = sentinels.get();
+  TEST_ASSERT_EQUAL(std::string("sentinels"), problem_after(client.get(), config));
+  TEST_ASSERT_EQUAL(std::string("sentinels"), problem_after(client.get(), "redis-sentinel://h/m", config));
+  config.sentinels = reinterpret_cast<holdfast_sentinels*>(sentinels->bytes + 1);
+  TEST_ASSERT_EQUAL(std::string("sentinels"), problem_after(client.get(), config));
+  config = {};
+  config.cluster = cluster.get();
+  TEST_ASSERT_EQUAL(std::string("cluster"), problem_after(client.get(), config));
+  config = {};
+  config.tls = tls.get();
+  TEST_ASSERT_EQUAL(std::string("tls"), problem_after(client.get(), config));
+  TEST_ASSERT_EQUAL(std::string("tls"), problem_after(client.get(), "rediss://h", config));
+
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinels_init(sentinels.get(), nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_cluster_init(cluster.get(), nullptr));
+  config = {};
+  config.sentinels = sentinels.get();
+  config.cluster = cluster.get();
+  TEST_ASSERT_EQUAL(std::string("cluster"), problem_after(client.get(), config));
+  TEST_ASSERT_EQUAL(std::string("cluster"), problem_after(client.get(), "redis-sentinel://h/m", config));
+  config.cluster = nullptr;
+  TEST_ASSERT_EQUAL(std::string("sentinels.hosts"), problem_after(client.get(), config));
+  config.socket_path = "/run/redis";
+  TEST_ASSERT_EQUAL(std::string("socket_path"), problem_after(client.get(), config));
+  config = {};
+  config.cluster = cluster.get();
+  TEST_ASSERT_EQUAL(std::string("cluster.hosts"), problem_after(client.get(), config));
+
+  // What a URL needs, and what it does not take.
+  for (const char* const url : {"redis-sentinel://h/m", "rediss-sentinel://h/m", "valkey-sentinel://h/m"}) {
+    TEST_MESSAGE(url);
+    TEST_ASSERT_EQUAL(std::string("sentinels"), problem_after(client.get(), url, {}));
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect(client.get(), url));
+    TEST_ASSERT_EQUAL(std::string("sentinels"), problem_of(client.get()));
+  }
+  for (const char* const url : {"redis-cluster://h/m", "valkeys-cluster://h/m"})
+    TEST_ASSERT_EQUAL(std::string("cluster"), problem_after(client.get(), url, {}));
+  for (const char* const url : {"rediss://h", "valkeys://h"})
+    TEST_ASSERT_EQUAL(std::string("tls"), problem_after(client.get(), url, {}));
+  config = {};
+  config.sentinels = sentinels.get();
+  TEST_ASSERT_EQUAL(std::string("tls"), problem_after(client.get(), "rediss-sentinel://h/m", config));
+  for (const char* const url : {"redis://h", "unix:///run/redis", "redis-cluster://h/m", "redis-sentinel://h", ""}) {
+    TEST_MESSAGE(url);
+    TEST_ASSERT_EQUAL(std::string("url"), problem_after(client.get(), url, config));
+  }
+  TEST_ASSERT_EQUAL(std::string("url"), problem_after(client.get(), nullptr, config));
+  // A URL that is refused leaves them as they were.
+  TEST_ASSERT_EQUAL(std::string("sentinels.hosts"), problem_of(sentinels.get()));
+  // The rest is the configuration's, and is checked.
+  config.request_timeout_ms = -1;
+  TEST_ASSERT_EQUAL(std::string("request_timeout"), problem_after(client.get(), "redis-sentinel://h/m", config));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect_to(nullptr, "redis://h", nullptr));
+
+  holdfast_client_destroy(client.get());
+  holdfast_cluster_destroy(cluster.get());
+  holdfast_sentinels_destroy(sentinels.get());
+}
+
+TEST(test_acks_should_be_of_one_client_and_go_before_it) {
+  const auto client = zeroed<holdfast_client>();
+  const auto acks = zeroed<holdfast_acks>();
+  const auto other = zeroed<holdfast_acks>();
+  char text[8] = "before";
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_acks_init(acks.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_acks_init(acks.get(), nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_acks_init(nullptr, client.get()));
+  TEST_ASSERT_FALSE(holdfast_acks_connected(acks.get()));
+  TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_acks_error_text(acks.get(), text, sizeof text));
+  TEST_ASSERT_EQUAL(std::string(), std::string(text));
+
+  holdfast_client_config config = {};
+  config.socket_path = "/nowhere/socket";
+  config.acks = 1;
+  TEST_ASSERT_EQUAL(std::string("acks"), problem_after(client.get(), config));
+  TEST_ASSERT_EQUAL(std::string("acks"), problem_after(client.get(), "unix:///nowhere/socket", config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(acks.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_acks_init(acks.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_acks_init(other.get(), client.get()));
+  holdfast_acks_destroy(other.get());
+  for (const int number : {-1, HOLDFAST_ACKS_MAX + 1, 256, 257, INT32_MAX, INT32_MIN}) {
+    TEST_MESSAGE(number);
+    config.acks = number;
+    TEST_ASSERT_EQUAL(std::string("acks"), problem_after(client.get(), config));
+  }
+  config.acks = HOLDFAST_ACKS_MAX;
+  for (const int64_t timeout : {int64_t{-1}, int64_t{5000}, INT64_MAX}) {
+    TEST_MESSAGE(timeout);
+    config.acks_timeout_ms = timeout;
+    TEST_ASSERT_EQUAL(std::string("acks_timeout"), problem_after(client.get(), config));
+  }
+  config.acks_timeout_ms = 0;
+  TEST_ASSERT_EQUAL(HOLDFAST_CONNECT_FAILED, holdfast_client_connect_with(client.get(), &config));
+  TEST_ASSERT_EQUAL(std::string(), problem_of(client.get()));
+  holdfast_acks_destroy(acks.get());
+  holdfast_acks_destroy(acks.get());
+  TEST_ASSERT_EQUAL(std::string("acks"), problem_after(client.get(), config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(other.get(), client.get()));
+  holdfast_acks_destroy(other.get());
   holdfast_client_destroy(client.get());
 }

@@ -36,6 +36,7 @@ class Acks : public Acker {
  public:
   // REQUIRES: the client outlives it, and it the locks of the client; the client has no other, and is not connected.
   explicit Acks(ClientBase& client) noexcept;
+  // A client that has `acks` in its configuration is closed, and not connected until connect() is called again.
   ~Acks();
 
   // Of its own connection, as the client's.

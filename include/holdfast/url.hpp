@@ -29,7 +29,7 @@ namespace holdfast {
 
 // Fills in address, user, password and database; the rest of `config` stays. `reason`, where it is not nullptr, is set
 // to a sentence that says what is wrong; it never contains the password.
-// REQUIRES: no client has the Sentinels or the Cluster of `config`.
+// REQUIRES: no client has the Sentinels or the Cluster of `config`, or the URL says what they say already.
 // Errors: invalid_argument (config, its Sentinels and its Cluster are untouched).   No heap.   Thread-safe.
 [[nodiscard]] Status parse_url(BytesArgument url, ClientConfig& config, const char** reason = nullptr) noexcept;
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//
+// A client in the storage of a holdfast_client: that of C++, and what C alone has to say about it.
 #pragma once
 
 #include "holdfast/client.hpp"
@@ -6,9 +8,14 @@
 
 namespace holdfast::c {
 
+struct ClientObject : Client {
+  ConfigProblem refused;          // Found before the settings, or the URL, came to the client.
+  holdfast_acks* acks = nullptr;  // Those that it has.
+};
+
 template <>
 struct Made<holdfast_client> {
-  using Object = Client;
+  using Object = ClientObject;
   static constexpr std::uintptr_t number = 1;
 };
 

@@ -2,6 +2,7 @@
 //
 // The sizes of the objects by their names, for languages that do not read holdfast.h.
 #include "holdfast/limits.hpp"
+#include "holdfast_tls.h"
 #include "objects.hpp"
 
 static_assert(HOLDFAST_KEY_SIZE_MAX == holdfast::key_size_max);
@@ -14,13 +15,17 @@ size_t holdfast_size_of(const char* object) noexcept {
     std::size_t size;
   } sizes[] = {
 #define HOLDFAST_SIZE(name) {#name, sizeof(name)}
-      HOLDFAST_SIZE(holdfast_client),        HOLDFAST_SIZE(holdfast_lock),
-      HOLDFAST_SIZE(holdfast_owner),         HOLDFAST_SIZE(holdfast_owner_place),
-      HOLDFAST_SIZE(holdfast_watchdog),      HOLDFAST_SIZE(holdfast_watchdog_place),
-      HOLDFAST_SIZE(holdfast_quorum),        HOLDFAST_SIZE(holdfast_quorum_node),
-      HOLDFAST_SIZE(holdfast_quorum_vote),   HOLDFAST_SIZE(holdfast_quorum_watchdog),
-      HOLDFAST_SIZE(holdfast_client_config), HOLDFAST_SIZE(holdfast_lock_options),
-      HOLDFAST_SIZE(holdfast_keep_options),  HOLDFAST_SIZE(holdfast_quorum_config),
+      HOLDFAST_SIZE(holdfast_client),         HOLDFAST_SIZE(holdfast_lock),
+      HOLDFAST_SIZE(holdfast_owner),          HOLDFAST_SIZE(holdfast_owner_place),
+      HOLDFAST_SIZE(holdfast_watchdog),       HOLDFAST_SIZE(holdfast_watchdog_place),
+      HOLDFAST_SIZE(holdfast_quorum),         HOLDFAST_SIZE(holdfast_quorum_node),
+      HOLDFAST_SIZE(holdfast_quorum_vote),    HOLDFAST_SIZE(holdfast_quorum_watchdog),
+      HOLDFAST_SIZE(holdfast_sentinels),      HOLDFAST_SIZE(holdfast_cluster),
+      HOLDFAST_SIZE(holdfast_acks),           HOLDFAST_SIZE(holdfast_tls),
+      HOLDFAST_SIZE(holdfast_tls_place),      HOLDFAST_SIZE(holdfast_client_config),
+      HOLDFAST_SIZE(holdfast_lock_options),   HOLDFAST_SIZE(holdfast_keep_options),
+      HOLDFAST_SIZE(holdfast_quorum_config),  HOLDFAST_SIZE(holdfast_sentinels_config),
+      HOLDFAST_SIZE(holdfast_cluster_config), HOLDFAST_SIZE(holdfast_tls_config),
 #undef HOLDFAST_SIZE
   };
   const holdfast::ByteView wanted = object;

@@ -27,7 +27,7 @@ const char* read_cluster(ByteView authority, ClusterConfig& cluster, ClientConfi
 }
 
 // Fills in both. A name that the cluster has stays where the URL has none. Returns what is wrong, or nullptr; where something is,
-// `cluster` is untouched.
+// or where it says the same already, `cluster` is untouched.
 const char* parse_cluster_url(ByteView url, Topology& topology, ClientConfig& config) noexcept {
   if (skip(url, "rediss-cluster://") || skip(url, "valkeys-cluster://")) {
     if (config.tls == nullptr) return "TLS needs a Tls in the configuration: see tls.hpp";
@@ -41,6 +41,8 @@ const char* parse_cluster_url(ByteView url, Topology& topology, ClientConfig& co
   parsed.name = cluster.config().name;
   if (const char* problem = read_cluster(url, parsed, config)) return problem;
   config.socket_path.assign({});
+  const ClusterConfig& known = cluster.config();
+  if (known.hosts.view() == parsed.hosts.view() && known.name.view() == parsed.name.view()) return nullptr;
   cluster.configure(parsed);
   return nullptr;
 }

@@ -45,7 +45,14 @@ const char* read_sentinels(ByteView authority, SentinelConfig& sentinels, Client
   return database.empty() ? nullptr : read_database(database, config);
 }
 
-// Fills in both. Returns what is wrong, or nullptr; where something is, `sentinels` is untouched.
+bool same(const SentinelConfig& left, const SentinelConfig& right) noexcept {
+  return left.hosts.view() == right.hosts.view() && left.service.view() == right.service.view() &&
+         left.user.view() == right.user.view() && left.user.too_long() == right.user.too_long() &&
+         left.password.view() == right.password.view() && left.password.too_long() == right.password.too_long();
+}
+
+// Fills in both. Returns what is wrong, or nullptr; where something is, or where it says the same already, `sentinels` is untouched:
+// others may read it.
 const char* parse_sentinel_url(ByteView url, Topology& sentinels, ClientConfig& config) noexcept {
   if (skip(url, "rediss-sentinel://") || skip(url, "valkeys-sentinel://")) {
     if (config.tls == nullptr) return "TLS needs a Tls in the configuration: see tls.hpp";
@@ -57,7 +64,8 @@ const char* parse_sentinel_url(ByteView url, Topology& sentinels, ClientConfig& 
   SentinelConfig parsed;
   if (const char* problem = read_sentinels(url, parsed, config)) return problem;
   config.socket_path.assign({});
-  static_cast<Sentinels&>(sentinels).configure(parsed);
+  auto& known = static_cast<Sentinels&>(sentinels);
+  if (!same(known.config(), parsed)) known.configure(parsed);
   return nullptr;
 }
 

@@ -44,7 +44,7 @@ check "$kinds" src/kinds
 check "$system_floor" src/system
 check "$asio" include/holdfast/asio include/holdfast/asio.hpp src/asio
 check "$posix" include/holdfast/detail src/posix
-check "$posix|holdfast\.h|$(private src/c)" src/c
+check "$posix|holdfast(_tls)?\.h|$(private src/c)" src/c
 
 top=$(find include/holdfast -maxdepth 1 -name '*.hpp' | wc -l)
 ((top <= 30)) || { echo "FAILED: $top headers at the top of include/holdfast; what a user does not include stands below" >&2; failed=1; }

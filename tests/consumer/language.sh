@@ -39,9 +39,11 @@ echo "ok: $count headers ask for C++20"
 for standard in c11 c17 c++11 c++14 c++17 c++20; do
   language=c
   [[ $standard != c++* ]] || language=c++
-  said=$("$@" "-std=$standard" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" -x "$language" - <<<"#include <holdfast.h>" 2>&1) ||
-    fail "holdfast.h says in $standard: $said"
+  for header in holdfast.h holdfast_tls.h; do
+    said=$("$@" "-std=$standard" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" -x "$language" - <<<"#include <$header>" 2>&1) ||
+      fail "$header says in $standard: $said"
+  done
 done
 ! "$@" -std=c11 -fshort-enums -fsyntax-only -I"$include" -x c - <<<"#include <holdfast.h>" 2>/dev/null ||
   fail "holdfast.h compiles with -fshort-enums"
-echo "ok: holdfast.h compiles in C11 and C++11"
+echo "ok: holdfast.h and holdfast_tls.h compile in C11 and C++11"
