@@ -56,6 +56,7 @@ ConfigProblem choose_objects(ClientConfig& config, const holdfast_client_config&
   if (wanted.tls != nullptr) {
     TlsObject* const object = object_in(wanted.tls);
     if (object == nullptr) return {"tls", none};
+    if (!object->open) return {"tls", "it is not open: see holdfast_tls_open()"};
     config.tls = &object->tls;
   }
   if (wanted.acks > 0 && client.acks == nullptr)

@@ -14,6 +14,7 @@ struct TlsObject {
 
   Tls::Storage places;
   Tls tls;
+  bool open = false;  // Once it was.
 };
 
 template <>

@@ -51,8 +51,8 @@ bool same(const SentinelConfig& left, const SentinelConfig& right) noexcept {
          left.password.view() == right.password.view() && left.password.too_long() == right.password.too_long();
 }
 
-// Fills in both. Returns what is wrong, or nullptr; where something is, or where it says the same already, `sentinels` is untouched:
-// others may read it.
+// Fills in both. Returns what is wrong, or nullptr; where something is, or where it says the same already, `sentinels` is
+// untouched: others may read it.
 const char* parse_sentinel_url(ByteView url, Topology& sentinels, ClientConfig& config) noexcept {
   if (skip(url, "rediss-sentinel://") || skip(url, "valkeys-sentinel://")) {
     if (config.tls == nullptr) return "TLS needs a Tls in the configuration: see tls.hpp";

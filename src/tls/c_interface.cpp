@@ -23,11 +23,13 @@ holdfast_status holdfast_tls_open(holdfast_tls* tls, const holdfast_tls_config* 
   TlsObject* const object = object_in(tls);
   if (object == nullptr) return HOLDFAST_INVALID_ARGUMENT;
   const holdfast_tls_config wanted = config == nullptr ? holdfast_tls_config{} : *config;
-  return to_c(object->tls.open({.ca_file = wanted.ca_file,
-                                .certificate_file = wanted.certificate_file,
-                                .key_file = wanted.key_file,
-                                .server_name = wanted.server_name,
-                                .verify = wanted.insecure ? TlsVerify::nothing : TlsVerify::full}));
+  const Status status = object->tls.open({.ca_file = wanted.ca_file,
+                                          .certificate_file = wanted.certificate_file,
+                                          .key_file = wanted.key_file,
+                                          .server_name = wanted.server_name,
+                                          .verify = wanted.insecure ? TlsVerify::nothing : TlsVerify::full});
+  if (status == Status::ok) object->open = true;
+  return to_c(status);
 }
 
 size_t holdfast_tls_error_text(const holdfast_tls* tls, char* text, size_t size) noexcept {

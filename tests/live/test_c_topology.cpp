@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+//
+// The C interface with sentinels, with a cluster, and with replicas that are counted, on real servers. Nothing of it uses the heap.
+#include <string>
+
+#include "cluster_setup.hpp"
+#include "hands.hpp"
+#include "heap_trap.hpp"
+#include "holdfast.h"
+#include "live_fixture.hpp"
+#include "patience.hpp"
+#include "replica_setup.hpp"
+#include "sentinel_setup.hpp"
+
+using namespace holdfast;
+
+namespace {
+
+// In static storage, as most programs in C have them: all of it is zero before a test.
+holdfast_sentinels sentinels;
+holdfast_cluster cluster;
+holdfast_client client;
+holdfast_client other_client;
+holdfast_acks acks;
+holdfast_owner owner;
+holdfast_owner_place places[2];
+holdfast_watchdog watchdog;
+holdfast_watchdog_place watchdog_places[4];
+holdfast_lock lock;
+holdfast_lock other;
+
+constexpr holdfast_lock_options long_lease = [] {
+  holdfast_lock_options options = {};
+  options.lease_ms = 60'000;
+  return options;
+}();
+
+// The deadlines are long: a machine that stands still for a moment fails no test.
+holdfast_client_config calm() {
+  holdfast_client_config config = {};
+  config.connect_timeout_ms = 15'000;
+  config.request_timeout_ms = 5000;
+  return config;
+}
+
+std::string text_of(const holdfast_client& of) {
+  char text[256] = "";
+  (void)holdfast_client_error_text(&of, text, sizeof text);
+  return text;
+}
+
+}  // namespace
+
+static void setUp() {}
+static void tearDown() {
+  holdfast_watchdog_stop(&watchdog);
+  for (holdfast_lock* const each : {&lock, &other}) holdfast_lock_destroy(each);
+  holdfast_owner_destroy(&owner);
+  holdfast_watchdog_destroy(&watchdog);
+  holdfast_acks_destroy(&acks);
+  for (holdfast_client* const each : {&client, &other_client}) holdfast_client_destroy(each);
+  holdfast_sentinels_destroy(&sentinels);
+  holdfast_cluster_destroy(&cluster);
+}
+
+// ---- Sentinels ---------------------------------------------------------------------------------------------------
+
+TEST(test_c_sentinels_should_lead_to_the_master_of_before_and_after_a_fail_over) {
+  SentinelSetup setup(server_binaries().front());
+  const std::string hosts = setup.hosts();
+  holdfast_sentinels_config named = {};
+  named.hosts = hosts.c_str();
+  named.service = "mymaster";
+  holdfast_client_config config = calm();
+  config.sentinels = &sentinels;
+  config.host = "host.that.is.not.used";
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinels_init(&sentinels, &named));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_with(&client, &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL("1", setup.master().command("EXISTS k"));
+  // Another client by the same ones, and its watchdog.
+  holdfast_lock_options kept = {};
+  kept.lease_ms = 600;
+  kept.kept = true;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&other_client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_with(&other_client, &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_watchdog_init(&watchdog, watchdog_places, 4));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_watchdog_start(&watchdog, &other_client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&other, &other_client, "kept", &kept));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_acquire(&other, 20'000));
+  const int64_t first_end = holdfast_lock_valid_until_ns(&other);
+  TEST_ASSERT_TRUE(comes([&] { return holdfast_lock_valid_until_ns(&other) > first_end; }));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&other));
+  holdfast_lock_destroy(&other);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&other, &other_client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_LOCK_BUSY, holdfast_lock_try_acquire(&other));
+
+  setup.await_replicas();
+  const RedisServer& after = setup.fail_over();
+  TEST_ASSERT_TRUE(&after != setup.servers[0].get());
+  TEST_ASSERT_TRUE(comes([&] { return holdfast_lock_renew(&lock) == HOLDFAST_OK; }));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_acquire(&other, 20'000));
+  TEST_ASSERT_EQUAL("1", after.command("EXISTS k"));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&other));
+}
+
+TEST(test_c_sentinels_should_be_filled_in_by_a_url_and_ask_for_their_own_password) {
+  SentinelSetup setup(server_binaries().front());
+  for (const auto& sentinel : setup.sentinels) {
+    TEST_ASSERT_EQUAL("OK", sentinel->command("ACL SETUSER asker on >word &* +@all"));
+    TEST_ASSERT_EQUAL("OK", sentinel->command("ACL SETUSER default +@all resetpass"));
+  }
+  holdfast_client_config config = calm();
+  config.sentinels = &sentinels;
+  config.database = 3;        // What the URL does not say is none.
+  config.password = "wrong";  // It is the URL's to say, too.
+  config.client_name = "by-url";
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinels_init(&sentinels, nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  const std::string nobody = "redis-sentinel://" + setup.hosts() + "/nobody?sentinel_user=asker&sentinel_password=word";
+  const std::string wrong = setup.url() + "?sentinel_user=asker&sentinel_password=wrong";
+  const std::string right = setup.url() + "?sentinel_user=asker&sentinel_password=word";
+  TEST_ASSERT_EQUAL(HOLDFAST_AUTH_REQUIRED, holdfast_client_connect_to(&client, setup.url().c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_AUTH_FAILED, holdfast_client_connect_to(&client, wrong.c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_UNKNOWN_SERVICE, holdfast_client_connect_to(&client, nobody.c_str(), &config));
+  TEST_ASSERT_TRUE(text_of(client).find("nobody") != std::string::npos);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, right.c_str(), &config));
+  TEST_ASSERT_TRUE(holdfast_client_problem(&client, nullptr) == nullptr);
+  TEST_ASSERT_TRUE(holdfast_sentinels_problem(&sentinels, nullptr) == nullptr);
+  TEST_ASSERT_TRUE(setup.servers[0]->command("CLIENT LIST").find("name=by-url") != std::string::npos);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&other_client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&other_client, right.c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&other, &other_client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_LOCK_BUSY, holdfast_lock_try_acquire(&other));
+  TEST_ASSERT_EQUAL("1", setup.servers[0]->command("EXISTS k"));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  // The same by settings.
+  const std::string hosts = setup.hosts();
+  holdfast_sentinels_config named = {};
+  named.hosts = hosts.c_str();
+  named.service = "mymaster";
+  named.user = "asker";
+  named.password = "word";
+  holdfast_client_close(&other_client);
+  holdfast_client_close(&client);
+  config.password = nullptr;
+  holdfast_lock_destroy(&lock);
+  holdfast_lock_destroy(&other);
+  holdfast_client_destroy(&client);
+  holdfast_client_destroy(&other_client);
+  holdfast_sentinels_destroy(&sentinels);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinels_init(&sentinels, &named));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_with(&client, &config));
+}
+
+// ---- A cluster ---------------------------------------------------------------------------------------------------
+
+TEST(test_c_a_cluster_should_lead_to_the_server_of_a_slot_and_follow_it) {
+  ClusterSetup setup(server_binaries().front());
+  const std::string hosts = setup.hosts();
+  holdfast_cluster_config named = {};
+  named.hosts = hosts.c_str();
+  named.name = "{orders}";
+  holdfast_client_config config = calm();
+  config.cluster = &cluster;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_cluster_init(&cluster, &named));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_with(&client, &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_owner_init(&owner, &client, places, 2));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_reentrant_init(&lock, &owner, "{orders}:42", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&other, &client, "elsewhere", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_CROSS_SLOT, holdfast_lock_try_acquire(&other));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_acquire(&lock, 20'000));
+  TEST_ASSERT_EQUAL("1", setup.master("{orders}").command("EXISTS {orders}:42"));
+
+  setup.move_slot("{orders}", setup.other_than(setup.master_of("{orders}")));
+  TEST_ASSERT_TRUE(comes([&] { return holdfast_lock_renew(&lock) == HOLDFAST_OK; }));
+  TEST_ASSERT_TRUE(holdfast_lock_held(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  TEST_ASSERT_EQUAL("0", setup.master("{orders}").command("EXISTS {orders}:42"));
+
+  // A database other than 0 is none that a cluster has.
+  config.database = 1;
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect_with(&client, &config));
+  TEST_ASSERT_EQUAL(std::string("database"), std::string(holdfast_client_problem(&client, nullptr)));
+}
+
+TEST(test_c_a_cluster_should_be_filled_in_by_a_url) {
+  ClusterSetup setup(server_binaries().front());
+  holdfast_client_config config = calm();
+  config.cluster = &cluster;
+  holdfast_cluster_config named = {};
+  named.name = "name\0with a NUL";
+  named.name_size = 15;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_cluster_init(&cluster, &named));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  const std::string without_a_name = "redis-cluster://" + setup.hosts();
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, without_a_name.c_str(), &config));
+  holdfast_lock_options options = long_lease;
+  options.key_size = named.name_size;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, named.name, &options));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  holdfast_lock_destroy(&lock);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, setup.url("%7Bjobs%7D").c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "{jobs}/7", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL("1", setup.master("{jobs}").command("EXISTS {jobs}/7"));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+}
+
+// ---- Counted replicas --------------------------------------------------------------------------------------------
+
+TEST(test_c_a_grant_should_count_when_replicas_have_it_and_not_when_they_are_stopped) {
+  ReplicaSetup setup(server_binaries().front());
+  const RedisServer& master = *setup.servers[0];
+  const std::string url = master.unix_url();
+  holdfast_client_config config = calm();
+  config.acks = 2;
+  config.acks_timeout_ms = 10'000;
+  config.stall_timeout_ms = 20'000;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(&acks, &client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, url.c_str(), &config));
+  TEST_ASSERT_FALSE(holdfast_acks_connected(&acks));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_owner_init(&owner, &client, places, 2));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_reentrant_init(&other, &owner, "r", &long_lease));
+  for (holdfast_lock* const each : {&lock, &other}) {
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(each));
+    TEST_ASSERT_TRUE(holdfast_lock_held(each));
+  }
+  TEST_ASSERT_TRUE(holdfast_acks_connected(&acks));
+  for (const std::size_t replica : {std::size_t{1}, std::size_t{2}})
+    TEST_ASSERT_EQUAL("2", setup.servers[replica]->command("EXISTS k r"));
+  for (holdfast_lock* const each : {&lock, &other}) TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(each));
+
+  // One that is stopped confirms nothing.
+  config.acks_timeout_ms = 50;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, url.c_str(), &config));
+  setup.servers[2]->pause();
+  const holdfast_status refused = holdfast_lock_try_acquire(&lock);
+  const bool held = holdfast_lock_held(&lock);
+  const holdfast_status waited = holdfast_lock_acquire(&other, 300);
+  setup.servers[2]->resume();
+  TEST_ASSERT_EQUAL(HOLDFAST_TOO_FEW_REPLICAS, refused);
+  TEST_ASSERT_FALSE(held);
+  TEST_ASSERT_EQUAL(HOLDFAST_TOO_FEW_REPLICAS, waited);
+  TEST_ASSERT_TRUE(comes([&] { return master.command("EXISTS k r") == "0"; }));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_acquire(&lock, 20'000));  // It is back.
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+}
+
+TEST(test_c_a_client_whose_acks_are_gone_should_grant_nothing_until_it_is_connected_anew) {
+  ReplicaSetup setup(server_binaries().front(), 1);
+  const std::string url = setup.servers[0]->unix_url();
+  holdfast_client_config config = calm();
+  config.acks = 1;
+  config.acks_timeout_ms = 4000;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(&acks, &client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, url.c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  holdfast_lock_destroy(&lock);
+  holdfast_acks_destroy(&acks);
+  TEST_ASSERT_FALSE(holdfast_client_connected(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_NOT_CONNECTED, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_NOT_CONNECTED, holdfast_lock_acquire(&lock, 20'000));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect_to(&client, url.c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_NOT_CONNECTED, holdfast_lock_try_acquire(&lock));
+  config.acks = 0;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, url.c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  // One that is connected has no acks to come.
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_acks_init(&acks, &client));
+  holdfast_client_close(&client);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(&acks, &client));
+  config.acks = 1;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, url.c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_TRUE(holdfast_acks_connected(&acks));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+}
+
+// ---- No heap -----------------------------------------------------------------------------------------------------
+
+TEST(test_c_sentinels_and_acks_should_not_allocate) {
+  prove_that_the_trap_works();
+  SentinelSetup setup(server_binaries().front());
+  const std::string url = setup.url();
+  const std::string nobody = "redis-sentinel://" + setup.hosts() + "/nobody";
+  holdfast_status outcomes[9] = {};
+  std::uint64_t allocations = 0;
+  {
+    HeapTrap trap;
+    holdfast_client_config config = calm();
+    config.sentinels = &sentinels;
+    config.acks = 2;
+    config.acks_timeout_ms = 4000;
+    outcomes[0] = holdfast_sentinels_init(&sentinels, nullptr);
+    outcomes[1] = holdfast_client_init(&client);
+    outcomes[2] = holdfast_acks_init(&acks, &client);
+    outcomes[3] = holdfast_client_connect_to(&client, nobody.c_str(), &config);
+    outcomes[4] = holdfast_client_connect_to(&client, "redis://127.0.0.1", &config);
+    outcomes[5] = holdfast_client_connect_to(&client, url.c_str(), &config);
+    outcomes[6] = holdfast_mutex_init(&lock, &client, "k", &long_lease);
+    outcomes[7] = holdfast_lock_acquire(&lock, 20'000);
+    outcomes[8] = holdfast_lock_release(&lock);
+    holdfast_lock_destroy(&lock);
+    holdfast_acks_destroy(&acks);
+    holdfast_client_destroy(&client);
+    holdfast_sentinels_destroy(&sentinels);
+    allocations = trap.count();
+  }
+  for (std::size_t index = 0; index != std::size(outcomes); ++index) {
+    TEST_MESSAGE(index);
+    const holdfast_status expected = index == 3   ? HOLDFAST_UNKNOWN_SERVICE
+                                     : index == 4 ? HOLDFAST_INVALID_ARGUMENT
+                                                  : HOLDFAST_OK;
+    TEST_ASSERT_EQUAL(expected, outcomes[index]);
+  }
+  TEST_ASSERT_EQUAL(0U, allocations);
+}
