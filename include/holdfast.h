@@ -285,8 +285,8 @@ holdfast_client_connect_with(holdfast_client* client, const holdfast_client_conf
  *     redis-cluster://[[user][:password]@]HOSTS/name                                                          `cluster`
  *     rediss://, rediss-sentinel://, rediss-cluster://                                     the same over TLS: `tls`
  *
- * HOSTS and what follows are written into the sentinels or the cluster, whatever they were told before; a name that the cluster
- * has may be missing in the URL. REQUIRES: no other client has them, or the URL says what they say already. */
+ * HOSTS and what follows are written into the sentinels or the cluster, whatever they were told before; a name that the
+ * cluster has may be missing in the URL. REQUIRES: no other client has them, or the URL says what they say already. */
 HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_client_connect_to(
     holdfast_client* client, const char* url, const holdfast_client_config* config) HOLDFAST_NOEXCEPT;
 /* Sends what waits to be sent, where that does not block, and closes. */

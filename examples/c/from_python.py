@@ -5,6 +5,8 @@
 #
 #     gcc -shared -o libholdfast-c.so -Wl,--whole-archive libholdfast.a -Wl,--no-whole-archive -pthread
 #
+# A URL of sentinels fills in an object of theirs; so it would be with a cluster.
+#
 # usage: from_python.py LIBRARY [URL]
 import ctypes
 import sys
@@ -25,6 +27,31 @@ class LockOptions(ctypes.Structure):
     ]
 
 
+class ClientConfig(ctypes.Structure):
+    """As holdfast_client_config: what is zero is the default."""
+
+    _fields_ = [
+        ("host", ctypes.c_char_p),
+        ("port", ctypes.c_uint16),
+        ("socket_path", ctypes.c_char_p),
+        ("user", ctypes.c_char_p),
+        ("password", ctypes.c_char_p),
+        ("client_name", ctypes.c_char_p),
+        ("database", ctypes.c_int),
+        ("connect_timeout_ms", ctypes.c_int64),
+        ("request_timeout_ms", ctypes.c_int64),
+        ("stall_timeout_ms", ctypes.c_int64),
+        ("max_poll_ms", ctypes.c_int64),
+        ("spin_us", ctypes.c_int64),
+        ("no_native_delete", ctypes.c_bool),
+        ("sentinels", ctypes.c_void_p),
+        ("cluster", ctypes.c_void_p),
+        ("tls", ctypes.c_void_p),
+        ("acks", ctypes.c_int),
+        ("acks_timeout_ms", ctypes.c_int64),
+    ]
+
+
 class Holdfast:
     def __init__(self, path):
         self.calls = ctypes.CDLL(path)
@@ -34,6 +61,7 @@ class Holdfast:
         self.calls.holdfast_lock_fence.restype = ctypes.c_uint64
         # A struct that grew in a later release is noticed here, and not by what it does.
         assert self.calls.holdfast_size_of(b"holdfast_lock_options") == ctypes.sizeof(LockOptions)
+        assert self.calls.holdfast_size_of(b"holdfast_client_config") == ctypes.sizeof(ClientConfig)
 
     def storage(self, name):
         """Storage for the object of that name: zeroed, and aligned to eight bytes."""
@@ -50,11 +78,16 @@ def main():
     client = holdfast.storage(b"holdfast_client")
     lock = holdfast.storage(b"holdfast_lock")
     rival = holdfast.storage(b"holdfast_lock")
+    sentinels = holdfast.storage(b"holdfast_sentinels")
     options = LockOptions(lease_ms=5000, fence=True)
     url = sys.argv[2] if len(sys.argv) > 2 else "redis://127.0.0.1:6379"
 
+    config = ClientConfig(client_name=b"python")
+    if url.startswith("redis-sentinel:"):
+        calls.holdfast_sentinels_init(sentinels, None)
+        config.sentinels = ctypes.addressof(sentinels)
     calls.holdfast_client_init(client)
-    status = calls.holdfast_client_connect(client, url.encode())
+    status = calls.holdfast_client_connect_to(client, url.encode(), ctypes.byref(config))
     print("connect:", holdfast.name(status))
     if status == 0:
         for each in (lock, rival):
@@ -69,6 +102,7 @@ def main():
     for each in (lock, rival):
         calls.holdfast_lock_destroy(each)
     calls.holdfast_client_destroy(client)
+    calls.holdfast_sentinels_destroy(sentinels)
     return 0 if status == 0 else 1
 
 

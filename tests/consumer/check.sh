@@ -123,7 +123,7 @@ CMAKE
 
 # By each compiler for C, which links nothing of C++. That they work is seen by the test of the examples.
 as_package_in_c() {
-  local flags compiler program
+  local flags tls_flags compiler program
   program_of_guide c c >"$work/readme.c"
   grep -q 'int main' "$work/readme.c" || fail "the guide has no program in C"
   read -ra flags <<<"$(pkg-config --cflags --libs holdfast)"
@@ -133,6 +133,15 @@ as_package_in_c() {
       quietly "$compiler" -std=c11 -pedantic -Wall -Wextra -Wconversion -Werror "$program" "${flags[@]}" -o "$work/in-c"
     done
     echo "ok: installed, in C by $compiler"
+    if ! pkg-config --exists holdfast-tls; then
+      [[ ! -e $prefix/include/holdfast_tls.h ]] || fail "without TLS its header is installed"
+      echo "skipped: TLS in C by $compiler, which is not here"
+      continue
+    fi
+    read -ra tls_flags <<<"$(pkg-config --cflags --libs holdfast-tls)"
+    quietly "$compiler" -std=c11 -pedantic -Wall -Wextra -Wconversion -Werror "$here/secure.c" "${tls_flags[@]}" -o "$work/secure-in-c"
+    "$work/secure-in-c" || fail "a file that is no certificate was taken"
+    echo "ok: installed with TLS, in C by $compiler"
   done
 }
 
@@ -154,6 +163,9 @@ as_package_by_cmake() {
     -DPROGRAM_IN_C="$source_root/examples/c/minimal.c"
   quietly cmake --build "$work/cmake-c"
   [[ $("$work/cmake-c/in-c" "unix://$work/socket" | tail -n 1) == 'acquire and release: ok' ]] || fail "C did not lock"
+  if pkg-config --exists holdfast-tls; then
+    "$work/cmake-c/secure-in-c" || fail "a file that is no certificate was taken, or there is no holdfast::tls in C"
+  fi
   other_pointers_are_refused
   echo "ok: installed, by CMake in C"
 }

@@ -5,8 +5,10 @@
 #include <fstream>
 #include <string>
 
+#include "cluster_setup.hpp"
 #include "command_fixture.hpp"
 #include "live_fixture.hpp"
+#include "sentinel_setup.hpp"
 
 using namespace holdfast;
 
@@ -167,6 +169,30 @@ TEST_ON_SERVER(test_redlock_in_c_should_be_held_by_three) {
   TEST_ASSERT_TRUE(contains(young, "connect: no_quorum\n") && contains(young, "was restarted"));
   const std::string wrong = output_of("", {server.unix_url(), "redis://h:0", third.unix_url()}, 1);
   TEST_ASSERT_TRUE(contains(wrong, "connect: invalid_argument\n") && contains(wrong, "URL 2: "));
+}
+
+TEST(test_topology_in_c_should_hold_where_sentinels_and_a_cluster_say) {
+  use_c("topology");
+  {
+    const SentinelSetup setup(server_binaries().front());
+    const std::string text = output_of("", {setup.url(), "2"}, 0);
+    TEST_ASSERT_TRUE(contains(text, "acquire: ok\nheld: yes\nrelease: ok\n"));
+    const std::string wrong = output_of("", {"redis-sentinel://" + setup.hosts() + "/nobody"}, 1);
+    TEST_ASSERT_TRUE(contains(wrong, "connect: unknown_service\n") && contains(wrong, "nobody"));
+    const std::string none = output_of("", {"redis-sentinel://" + setup.hosts()}, 1);
+    TEST_ASSERT_TRUE(contains(none, "connect: invalid_argument\nurl: "));
+  }
+  const ClusterSetup setup(server_binaries().front());
+  const std::string text = output_of("", {"redis-cluster://" + setup.hosts()}, 0);
+  TEST_ASSERT_TRUE(contains(text, "acquire: ok\nheld: yes\nrelease: ok\n"));
+}
+
+TEST(test_python_should_hold_a_lock_where_sentinels_say) {
+  const SentinelSetup setup(server_binaries().front());
+  const std::string program = std::string(std::getenv("HOLDFAST_SOURCE_ROOT")) + "/examples/c/from_python.py";
+  ::setenv("HOLDFAST_COMMAND", "python3", 1);
+  const std::string text = output_of("", {program, folder() + "/c/libholdfast-c.so", setup.url()}, 0);
+  TEST_ASSERT_TRUE(contains(text, "acquire: ok\nheld: True fence: True\na rival: lock_busy\nrelease: ok\n"));
 }
 
 TEST_ON_SERVER(test_python_should_hold_a_lock) {
