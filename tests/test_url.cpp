@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // Theorem S8 of proto/security.md: a URL is understood as a whole or refused, with its reason and without a trace.
+#include <sys/mman.h>
+
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "client_config_text.hpp"
@@ -459,4 +462,44 @@ TEST(test_a_malformed_cluster_url_should_be_refused_and_change_nothing) {
   TEST_ASSERT_EQUAL(Status::ok, ClusterUrl("rediss-cluster://h/n", "", &security).status);
   TEST_ASSERT_EQUAL("there is a Tls in the configuration, so a URL begins with rediss-cluster://",
                     ClusterUrl("redis-cluster://h/n", "", &security).reason);
+}
+
+namespace {
+
+// In a page that is only read from here on: a write is a crash.
+template <class Object, class Config>
+class ReadOnly {
+ public:
+  explicit ReadOnly(const Config& config) {
+    mapped_ = ::mmap(nullptr, sizeof(Object), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    TEST_ASSERT_TRUE(mapped_ != MAP_FAILED);
+    object_ = ::new (mapped_) Object(config);
+    TEST_ASSERT_EQUAL(0, ::mprotect(mapped_, sizeof(Object), PROT_READ));
+  }
+  ~ReadOnly() { ::munmap(mapped_, sizeof(Object)); }
+  ReadOnly(const ReadOnly&) = delete;
+  ReadOnly& operator=(const ReadOnly&) = delete;
+
+  [[nodiscard]] Status parse(const char* url) {
+    ClientConfig config;
+    config.topology = object_;
+    return parse_url(url, config);
+  }
+
+ private:
+  void* mapped_;
+  Object* object_;
+};
+
+}  // namespace
+
+// Another client may have them, and a thread of its watchdog read them.
+TEST(test_a_url_that_says_what_is_known_should_not_write_it_again) {
+  ReadOnly<Sentinels, SentinelConfig> sentinels(
+      {.hosts = "h1,h2:5", .service = "mymaster", .user = "u", .password = "p"});
+  TEST_ASSERT_EQUAL(Status::ok,
+                    sentinels.parse("redis-sentinel://h1,h2:5/mymaster?sentinel_user=u&sentinel_password=p"));
+  ReadOnly<Cluster, ClusterConfig> cluster({.hosts = "h1,h2:5", .name = "orders"});
+  TEST_ASSERT_EQUAL(Status::ok, cluster.parse("redis-cluster://h1,h2:5/orders"));
+  TEST_ASSERT_EQUAL(Status::ok, cluster.parse("redis-cluster://:secret@h1,h2:5"));
 }
