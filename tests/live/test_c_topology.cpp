@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // The C interface with sentinels, with a cluster, and with replicas that are counted, on real servers. Nothing of it uses the heap.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <string>
 
 #include "cluster_setup.hpp"
 #include "hands.hpp"
 #include "heap_trap.hpp"
 #include "holdfast.h"
+#include "holdfast/proto/assert.hpp"
 #include "live_fixture.hpp"
 #include "patience.hpp"
 #include "replica_setup.hpp"
@@ -289,6 +293,58 @@ TEST(test_c_a_client_whose_acks_are_gone_should_grant_nothing_until_it_is_connec
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, url.c_str(), &config));
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
   TEST_ASSERT_TRUE(holdfast_acks_connected(&acks));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+}
+
+// They would tell a client that is gone.
+TEST(test_c_acks_that_outlive_their_client_should_be_an_assertion) {
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(&acks, &client));
+  const pid_t child = ::fork();
+  TEST_ASSERT_TRUE(child >= 0);
+  if (child == 0) {
+    set_assertion_handler([](const char*, int) noexcept { ::_exit(42); });
+    holdfast_client_destroy(&client);
+    ::_exit(0);
+  }
+  int outcome = 0;
+  TEST_ASSERT_EQUAL(child, ::waitpid(child, &outcome, 0));
+  TEST_ASSERT_TRUE(WIFEXITED(outcome));
+  TEST_ASSERT_EQUAL(42, WEXITSTATUS(outcome));
+}
+
+// A child of a fork has a connection of its own, or none.
+TEST(test_c_acks_that_go_in_a_child_should_leave_the_parent_its_connection) {
+  ReplicaSetup setup(server_binaries().front(), 1);
+  const std::string url = setup.servers[0]->unix_url();
+  holdfast_client_config config = calm();
+  config.acks = 1;
+  config.acks_timeout_ms = 4000;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(&acks, &client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(&client, url.c_str(), &config));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  holdfast_lock_destroy(&lock);
+  const pid_t child = ::fork();
+  TEST_ASSERT_TRUE(child >= 0);
+  if (child == 0) {
+    ::alarm(20);
+    holdfast_acks_destroy(&acks);
+    (void)holdfast_mutex_init(&lock, &client, "k", &long_lease);
+    const holdfast_status status = holdfast_lock_try_acquire(&lock);
+    holdfast_lock_destroy(&lock);
+    holdfast_client_destroy(&client);
+    ::_exit(status);
+  }
+  int outcome = 0;
+  TEST_ASSERT_EQUAL(child, ::waitpid(child, &outcome, 0));
+  TEST_ASSERT_TRUE(WIFEXITED(outcome));
+  TEST_ASSERT_EQUAL(static_cast<int>(HOLDFAST_NOT_CONNECTED), WEXITSTATUS(outcome));
+  TEST_ASSERT_TRUE(holdfast_client_connected(&client) && holdfast_acks_connected(&acks));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
 }
 
