@@ -22,9 +22,8 @@
  * An object lives from its init, whatever that says, to its destroy. An init where one lives changes nothing, and says
  * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or
  * misaligned does nothing, and says HOLDFAST_INVALID_ARGUMENT, false or 0; of one that was never written to it is undefined.
- * Destroy in this order: locks, owners, acks, then clients and quorums, whose watchdogs may go before or after them, and then what
- * clients were told of: sentinels, clusters, TLS. An assertion ends the program where a lock outlives its owner, its acks or its
- * client, or acks their client.
+ * Destroy in this order: locks, owners, acks, then clients and quorums, whose watchdogs may go before or after them, and at last
+ * sentinels, clusters and TLS. An assertion ends the program where a lock outlives its owner or its client, or acks their client.
  *
  * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
  * are copied. Times are counted in milliseconds, or in what the name ends with.
@@ -257,12 +256,10 @@ typedef struct holdfast_client_config {
   /* Who says where the server is; host and port are not used then. At most one of them. */
   holdfast_sentinels* sentinels;
   holdfast_cluster* cluster;
-  holdfast_tls*
-      tls; /* It is open; what is sent can be read on its way where there is none. It must outlive the client. */
-  /* A grant counts only when so many replicas have confirmed it; the server alone. At most HOLDFAST_ACKS_MAX. The client needs
-   * a holdfast_acks for it. */
-  int acks;
-  int64_t acks_timeout_ms; /* They have so long to confirm: 500 ms. Below stall_timeout_ms. */
+  /* For host and port, or what says them. It is open, and must outlive the client. NULL: what is sent can be read on its way. */
+  holdfast_tls* tls;
+  int acks; /* A grant counts only when so many replicas have confirmed it, up to HOLDFAST_ACKS_MAX: holdfast_acks. 0. */
+  int64_t acks_timeout_ms; /* They have so long to confirm: 500 ms. Below the stall timeout. */
 } holdfast_client_config;
 
 /* Not connected yet. No I/O. */
@@ -311,10 +308,11 @@ HOLDFAST_API void holdfast_client_cancel(holdfast_client* client) HOLDFAST_NOEXC
  * waits only when its time is over. Renewals are not confirmed. holdfast/acks.hpp says more, proto/topology.md what that buys.
  */
 
-/* Nothing is sent. Before the connect whose settings have `acks`. It belongs to the client from here on, and is used by the same
- * thread. Errors: HOLDFAST_INVALID_ARGUMENT (the client is none, or is connected), HOLDFAST_ALREADY_HELD (the client has others). */
+/* Nothing is sent. It is called before the connect whose settings have `acks`. They are used by the client's thread from here on.
+ * Errors: HOLDFAST_INVALID_ARGUMENT (the client is none, or is connected), HOLDFAST_ALREADY_HELD (the client has others). */
 HOLDFAST_API holdfast_status holdfast_acks_init(holdfast_acks* acks, holdfast_client* client) HOLDFAST_NOEXCEPT;
-/* Closes their connection, and their client's. Does not block. REQUIRES: the client's locks are destroyed. */
+/* Closes their connection. Where the client has `acks`, it is closed, too, and calls of its locks say HOLDFAST_NOT_CONNECTED until
+ * it is connected anew. Does not block. REQUIRES: the client's locks are destroyed. */
 HOLDFAST_API void holdfast_acks_destroy(holdfast_acks* acks) HOLDFAST_NOEXCEPT;
 /* Of their own connection, which is made for the first grant: as the functions of a client. */
 HOLDFAST_API bool holdfast_acks_connected(const holdfast_acks* acks) HOLDFAST_NOEXCEPT;
@@ -477,9 +475,9 @@ HOLDFAST_API holdfast_status holdfast_quorum_init(holdfast_quorum* quorum, holdf
 /* Closes. Does not block. REQUIRES: its locks are destroyed. */
 HOLDFAST_API void holdfast_quorum_destroy(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
 /* Connects to all at once, with the default timeouts; HOLDFAST_OK when a majority is there and may vote. `config` may be NULL.
- * Blocks for the connect timeout at most. Errors: HOLDFAST_INVALID_ARGUMENT (a URL; none, or too many; max_lease;
- * holdfast_quorum_problem() says which), HOLDFAST_SAME_MACHINE, HOLDFAST_NO_QUORUM: it goes on connecting whenever it is used;
- * HOLDFAST_CANCELLED; HOLDFAST_ALREADY_HELD. */
+ * URLs are such as holdfast_client_connect() takes: without TLS and sentinels. Blocks for the connect timeout at most. Errors:
+ * HOLDFAST_INVALID_ARGUMENT (a URL; none, or too many; max_lease; holdfast_quorum_problem() says which), HOLDFAST_SAME_MACHINE,
+ * HOLDFAST_NO_QUORUM: it goes on connecting whenever it is used; HOLDFAST_CANCELLED; HOLDFAST_ALREADY_HELD. */
 HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
 holdfast_quorum_connect(holdfast_quorum* quorum, const char* const* urls, size_t count,
                         const holdfast_quorum_config* config) HOLDFAST_NOEXCEPT;
