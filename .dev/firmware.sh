@@ -14,7 +14,7 @@ readonly lwip_sources=(core/{init,def,inet_chksum,ip,mem,memp,netif,pbuf,tcp,tcp
   core/ipv4/{etharp,icmp,ip4,ip4_addr}.c netif/ethernet.c)
 
 # How much of holdfast is in them at most, in bytes of flash. A promise is about 200 bytes above what was measured when it was made.
-declare -rA promise_firmware=([freertos_on_board]=16300 [mutex]=21900 [firmware]=30500)
+declare -rA promise_firmware=([freertos_on_board]=16300 [mutex]=22400 [firmware]=31000)
 
 readonly firmware_programs=(firmware mutex freertos_on_board)
 
