@@ -139,7 +139,8 @@ as_package_in_c() {
       continue
     fi
     read -ra tls_flags <<<"$(pkg-config --cflags --libs holdfast-tls)"
-    quietly "$compiler" -std=c11 -pedantic -Wall -Wextra -Wconversion -Werror "$here/secure.c" "${tls_flags[@]}" -o "$work/secure-in-c"
+    quietly "$compiler" -std=c11 -pedantic -Wall -Wextra -Wconversion -Werror "$here/secure.c" "${tls_flags[@]}" \
+      -o "$work/secure-in-c"
     "$work/secure-in-c" || fail "a file that is no certificate was taken"
     echo "ok: installed with TLS, in C by $compiler"
   done

@@ -40,7 +40,8 @@ for standard in c11 c17 c++11 c++14 c++17 c++20; do
   language=c
   [[ $standard != c++* ]] || language=c++
   for header in holdfast.h holdfast_tls.h; do
-    said=$("$@" "-std=$standard" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" -x "$language" - <<<"#include <$header>" 2>&1) ||
+    said=$("$@" "-std=$standard" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" -x "$language" - \
+      <<<"#include <$header>" 2>&1) ||
       fail "$header says in $standard: $said"
   done
 done
