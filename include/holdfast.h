@@ -23,7 +23,8 @@
  * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or
  * misaligned does nothing, and says HOLDFAST_INVALID_ARGUMENT, false or 0; of one that was never written to it is undefined.
  * Destroy in this order: locks, owners, acks, then clients and quorums, whose watchdogs may go before or after them, and at last
- * sentinels, clusters and TLS. An assertion ends the program where a lock outlives its owner or its client, or acks their client.
+ * sentinels, clusters and TLS. An assertion ends the program where a lock outlives its owner, its acks or its client, or acks
+ * outlive their client.
  *
  * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
  * are copied. Times are counted in milliseconds, or in what the name ends with.

@@ -17,7 +17,7 @@ Acks::Acks(ClientBase& client) noexcept : Acker(table), client_(&client), lane_(
 }
 
 Acks::~Acks() {
-  HOLDFAST_ASSERT(requests_.empty());
+  HOLDFAST_ASSERT(requests_.empty() && client_->records_ == 0);  // Its client's locks go first.
   // Whose grants were to be confirmed gets none that are not: it is not connected until it is told anew where to.
   if (client_->settings_.acks_wait != Duration::zero()) {
     if (client_->forked()) client_->start_anew_in_child();
