@@ -51,11 +51,11 @@ struct CountingAllocator {
 };
 
 // Says when it goes.
-struct Witness {
-  explicit Witness(bool& flag) : gone(flag) {}
-  ~Witness() { gone = true; }
-  Witness(const Witness&) = delete;
-  Witness& operator=(const Witness&) = delete;
+struct Onlooker {
+  explicit Onlooker(bool& flag) : gone(flag) {}
+  ~Onlooker() { gone = true; }
+  Onlooker(const Onlooker&) = delete;
+  Onlooker& operator=(const Onlooker&) = delete;
   bool& gone;
 };
 
@@ -255,7 +255,7 @@ TEST_ON_SERVER(test_a_coroutine_should_be_ended_by_the_lost_signal) {
   asio::co_spawn(
       world.loop,
       [&]() -> asio::awaitable<void> {
-        const Witness witness(gone);
+        const Onlooker onlooker(gone);
         asio::steady_timer work(co_await asio::this_coro::executor, std::chrono::hours(1));
         co_await work.async_wait(asio::use_awaitable);
       },
@@ -481,8 +481,8 @@ TEST_ON_SERVER(test_the_257th_operation_that_waits_should_be_refused) {
 // A handler that is refused may own what it was refused by, and its loop may end before it is called.
 TEST_ON_SERVER(test_a_refused_handler_should_be_free_to_own_its_client) {
   struct Session {
-    Session(asio::io_context& loop, bool& gone) : witness(gone), client(loop.get_executor(), {.operations = 1}) {}
-    Witness witness;
+    Session(asio::io_context& loop, bool& gone) : onlooker(gone), client(loop.get_executor(), {.operations = 1}) {}
+    Onlooker onlooker;
     AsyncClient client;
     AsyncMutex lock{client, "k"};
   };

@@ -22,11 +22,11 @@ static void tearDown() {}
 namespace {
 
 // Says when it goes.
-struct Witness {
-  explicit Witness(bool& flag) : gone(flag) {}
-  ~Witness() { gone = true; }
-  Witness(const Witness&) = delete;
-  Witness& operator=(const Witness&) = delete;
+struct Onlooker {
+  explicit Onlooker(bool& flag) : gone(flag) {}
+  ~Onlooker() { gone = true; }
+  Onlooker(const Onlooker&) = delete;
+  Onlooker& operator=(const Onlooker&) = delete;
   bool& gone;
 };
 
@@ -218,7 +218,7 @@ TEST_ON_SERVER(test_a_loop_that_ends_should_drop_what_waits) {
     AsyncLock* const locks[] = {&lock, &waiting, &pushed};
     server.command("HSET pushed somebody 1");
     for (std::size_t index = 0; index < 3; ++index)
-      locks[index]->async_acquire(wait_forever, [&, index, witness = std::make_unique<Witness>(gone[index])](
+      locks[index]->async_acquire(wait_forever, [&, index, onlooker = std::make_unique<Onlooker>(gone[index])](
                                                     std::error_code error) { outcomes[index].handler()(error); });
     world.loop.poll();
   }
@@ -232,8 +232,8 @@ namespace {
 
 struct Owned {
   Owned(asio::io_context& loop, const std::string& key, bool& gone)
-      : witness(gone), client(loop.get_executor()), lock(client, ByteView(key), {.lease = 60s}) {}
-  Witness witness;
+      : onlooker(gone), client(loop.get_executor()), lock(client, ByteView(key), {.lease = 60s}) {}
+  Onlooker onlooker;
   AsyncClient client;
   AsyncMutex lock;
 };
