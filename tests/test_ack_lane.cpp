@@ -164,6 +164,26 @@ TEST(test_who_leaves_should_be_told_nothing_and_leave_the_others_theirs) {
   TEST_ASSERT_EQUAL(Status::ok, desk.one.task.outcome());
 }
 
+TEST(test_who_was_told_may_leave_or_enter_again_before_it_is_polled) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.lane.enter(desk.two.task);
+  desk.work();
+  desk.receive(":1\r\n:1\r\n:0\r\n");
+  for (const Reply& reply : desk.heard) TEST_ASSERT_TRUE(desk.lane.handle_reply(reply, desk.node->config()));
+  desk.heard.clear();
+  TEST_ASSERT_FALSE(desk.one.task.pending());
+  desk.lane.enter(desk.three.task);
+  desk.lane.enter(desk.one.task);
+  desk.lane.leave(desk.two.task);
+  TEST_ASSERT_TRUE(desk.lane.poll_told() == nullptr);
+  desk.work();
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:1\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(2, desk.told.size());
+  TEST_ASSERT_TRUE(desk.lane.empty());
+}
+
 TEST(test_a_lost_connection_should_confirm_nothing) {
   LaneDesk desk;
   desk.come_up();

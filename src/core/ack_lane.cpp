@@ -30,6 +30,7 @@ const LockMachine& machine_of(const AckRequest& request) noexcept {
 
 void AckLane::enter(AckRequest& request) noexcept {
   HOLDFAST_ASSERT(!request.pending());
+  leave(request);  // It may have been told, and not been polled yet.
   AckRequest** place = &first_;
   while (*place != nullptr) place = &(*place)->next_;
   *place = &request;

@@ -172,7 +172,7 @@ HOLDFAST_FLAT Status HoldRecord::run(NodeTask& task, Ear* ear) noexcept {
         break;
       case TaskAct::give_up: give_up(task); break;
       case TaskAct::let_go:
-        if (task.pending()) client_->acker_->table().leave(*client_->acker_, task);
+        if (client_->acker_ != nullptr) client_->acker_->table().leave(*client_->acker_, task);
         (void)post_release();
         break;
       case TaskAct::over:
