@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "holdfast/proto/language.hpp"
+
 namespace holdfast {
 
 class SharedCount {
