@@ -90,9 +90,10 @@ TEST_ON_SERVER(test_labels_that_no_reader_takes_should_be_refused_by_name) {
       {{"--stats", file, "--stats-label", "a=1", "--stats-label", "a=2"}, "its name is given twice"},
       {{"--stats", ""}, "the file has no name"},
   };
-  for (const auto& [words, reason] : refused) {
+  for (const auto& refusal : refused) {
+    const char* const reason = refusal.reason;
     Words all = {"run"};
-    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), refusal.words.begin(), refusal.words.end());
     for (const char* const word : {"k", "--", "true"}) all.emplace_back(word);
     std::string said;
     TEST_MESSAGE(reason);
