@@ -7,6 +7,7 @@
 #include "client_hot.hpp"
 #include "ear.hpp"
 #include "hold_record_hot.hpp"
+#include "holdfast/proto/assert.hpp"
 
 namespace holdfast {
 
@@ -164,7 +165,10 @@ HOLDFAST_FLAT Status HoldRecord::run(NodeTask& task, Ear* ear) noexcept {
         if (life.stage() == TaskStage::answer) client_->pump(this);
         break;
       case TaskAct::listen: plan(task); break;
-      case TaskAct::confirm: client_->acker_->table().enter(*client_->acker_, task); break;
+      case TaskAct::confirm:
+        HOLDFAST_ASSERT(client_->acker_ != nullptr);  // Or connect() had refused the configuration.
+        client_->acker_->table().enter(*client_->acker_, task);
+        break;
       case TaskAct::keep:
         life.handle_kept(start_keeping());
         if (client_->acker_ != nullptr) [[unlikely]]
