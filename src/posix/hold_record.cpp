@@ -61,7 +61,7 @@ bool HoldRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_ri
     if (client_->stream_.is_open()) client_->transmit();  // Nothing can be asked before it has gone.
   }
   for (LockEvent event = machine_.poll_event(); event != LockEvent::none; event = machine_.poll_event()) {
-    const bool told = !unconfirmed();  // Nobody knows of such a hold.
+    const bool told = !unconfirmed_;  // Nobody knows of such a hold.
     switch (event) {
       case LockEvent::at_risk:
         if (told) keeping_.note(Keeping::News::at_risk);
@@ -171,13 +171,14 @@ HOLDFAST_FLAT Status HoldRecord::run(NodeTask& task, Ear* ear) noexcept {
         break;
       case TaskAct::keep:
         life.handle_kept(start_keeping());
-        if (client_->acker_ != nullptr) [[unlikely]]
-          publish();  // It counts from here on.
+        if (unconfirmed_) [[unlikely]]
+          unconfirmed_ = false, publish();  // It counts from here on.
         break;
       case TaskAct::give_up: give_up(task); break;
       case TaskAct::let_go:
         if (client_->acker_ != nullptr) client_->acker_->table().leave(*client_->acker_, task);
         (void)post_release();
+        unconfirmed_ = false;
         break;
       case TaskAct::over:
         client_->task_ = outer_task;
@@ -197,6 +198,7 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
     if (status != Status::ok) client_->error_number_ = errno;
   }
   if (status == Status::ok) status = task.ask(token, client_->now_);
+  unconfirmed_ = task.unconfirmed();
   task.submit(client_->ear_ != nullptr && client_->ear_->listening(), client_->now_);
   task.life().handle_asked(status);
   if (machine_.has_output()) [[unlikely]]

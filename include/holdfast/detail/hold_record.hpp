@@ -123,11 +123,7 @@ class HoldRecord {
   void note_post_outcome(const Reply& reply) noexcept;
   void publish() noexcept;
   void publish_unkept() noexcept {
-    keeping_.publish(unconfirmed() ? Instant() : machine_.valid_until(), machine_.risky_from());
-  }
-  // What the machine holds does not count yet.
-  [[nodiscard]] bool unconfirmed() const noexcept {
-    return client_->acker_ != nullptr && calls() && client_->task_->unconfirmed();
+    keeping_.publish(unconfirmed_ ? Instant() : machine_.valid_until(), machine_.risky_from());
   }
 
   // Keeping: by the watchdog or by the client's own tend().
@@ -162,7 +158,8 @@ class HoldRecord {
   bool kept_ = false;     // To be renewed by the keeper or by tend().
   bool watched_ = false;  // There is more to a hold than its renewal: somebody to tell, or an end to it.
   bool automatic_lease_ = false;
-  bool to_be_kept_ = false;  // From the next grant on, for the rest of the hold.
+  bool to_be_kept_ = false;   // From the next grant on, for the rest of the hold.
+  bool unconfirmed_ = false;  // What the machine holds does not count yet: replicas are asked.
   Status configuration_ = Status::ok;
   Status post_outcome_ = Status::ok;
   std::uint32_t posted_generation_ = 0;  // Whose post_outcome_ that is.
