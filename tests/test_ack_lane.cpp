@@ -74,6 +74,15 @@ struct LaneDesk : NodeDesk {
   std::vector<void*> told;
 };
 
+// One hold is asked for.
+struct AskedDesk : LaneDesk {
+  AskedDesk() {
+    come_up();
+    lane.enter(one.task);
+    work();
+  }
+};
+
 const std::string wait_for_two = "*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$3\r\n150\r\n";
 
 }  // namespace
@@ -98,17 +107,11 @@ TEST(test_a_renewal_and_its_wait_should_leave_in_one_send) {
 
 TEST(test_fewer_replicas_than_were_asked_for_should_be_too_few) {
   for (const char* const count : {":1\r\n", ":0\r\n"}) {
-    LaneDesk desk;
-    desk.come_up();
-    desk.lane.enter(desk.one.task);
-    desk.work();
+    AskedDesk desk;
     TEST_ASSERT_TRUE(desk.answer(":1\r\n" + std::string(count)));
     TEST_ASSERT_EQUAL(Status::too_few_replicas, desk.one.task.outcome());
   }
-  LaneDesk desk;
-  desk.come_up();
-  desk.lane.enter(desk.one.task);
-  desk.work();
+  AskedDesk desk;
   TEST_ASSERT_TRUE(desk.answer(":1\r\n:3\r\n"));
   TEST_ASSERT_EQUAL(Status::ok, desk.one.task.outcome());
 }
@@ -229,10 +232,7 @@ TEST(test_without_a_connection_the_reason_should_be_told) {
 }
 
 TEST(test_answers_in_time_should_be_waited_for_no_longer_than_that) {
-  LaneDesk desk;
-  desk.come_up();
-  desk.lane.enter(desk.one.task);
-  desk.work();
+  AskedDesk desk;
   desk.now = desk.now + 649ms;
   desk.node->session().handle_timeout(desk.now);
   desk.poll_replies();
@@ -246,10 +246,7 @@ TEST(test_answers_in_time_should_be_waited_for_no_longer_than_that) {
 }
 
 TEST(test_refusals_should_be_told_in_the_servers_words) {
-  LaneDesk desk;
-  desk.come_up();
-  desk.lane.enter(desk.one.task);
-  desk.work();
+  AskedDesk desk;
   TEST_ASSERT_TRUE(desk.answer("-NOPERM no\r\n:2\r\n"));
   TEST_ASSERT_EQUAL(Status::no_permission, desk.one.task.outcome());
   desk.lane.enter(desk.one.task);
@@ -260,17 +257,11 @@ TEST(test_refusals_should_be_told_in_the_servers_words) {
 
 TEST(test_replies_of_another_shape_should_be_no_confirmation) {
   for (const char* const count : {"+OK\r\n", "$1\r\n2\r\n", ":-1\r\n", "$-1\r\n", "*1\r\n:2\r\n"}) {
-    LaneDesk desk;
-    desk.come_up();
-    desk.lane.enter(desk.one.task);
-    desk.work();
+    AskedDesk desk;
     TEST_ASSERT_FALSE(desk.answer(":1\r\n" + std::string(count)));
     TEST_ASSERT_EQUAL(Status::protocol_error, desk.one.task.outcome());
   }
-  LaneDesk desk;
-  desk.come_up();
-  desk.lane.enter(desk.one.task);
-  desk.work();
+  AskedDesk desk;
   TEST_ASSERT_FALSE(desk.answer("+OK\r\n"));
   TEST_ASSERT_EQUAL(Status::protocol_error, desk.one.task.outcome());
 }

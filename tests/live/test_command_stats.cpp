@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // The numbers that `holdfast run --stats` leaves behind.
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,8 +29,20 @@ bool has_line(const std::string& text, const std::string& line) { return contain
 
 TEST_ON_SERVER(test_run_should_leave_its_numbers_whatever_became_of_it) {
   const std::string file = server.socket_path() + ".prom";
-  TEST_ASSERT_EQUAL(7, run_to_end(server.unix_url(),
-                                  {"run", "-l", "0.3", "--stats", file, "k", "--", "sh", "-c", "sleep 0.5; exit 7"}));
+  const std::string over = server.socket_path() + ".over";
+  TEST_ASSERT_EQUAL(0, ::mkfifo(over.c_str(), 0600));
+  Running renewed(server.unix_url(),
+                  {"run", "-l", "3", "--stats", file, "k", "--", "sh", "-c", "cat " + over + "; exit 7"});
+  const auto remaining = [&] { return std::atol(server.command("PTTL k").c_str()); };
+  long least = 0;  // It grows by a renewal alone.
+  TEST_ASSERT_TRUE(eventually([&] {
+    const long left = remaining();
+    const bool grew = least != 0 && left > least;
+    least = left > 0 && (least == 0 || left < least) ? left : least;
+    return grew;
+  }));
+  ::close(::open(over.c_str(), O_WRONLY));  // The command reads its end.
+  TEST_ASSERT_EQUAL(7, renewed.wait());
   std::string text = text_in(file);
   TEST_ASSERT_TRUE(has_line(text, "holdfast_grants_total 1"));
   TEST_ASSERT_FALSE(has_line(text, "holdfast_renewals_total 0"));  // At a third of the lease.
