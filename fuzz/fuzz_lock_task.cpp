@@ -220,7 +220,9 @@ class Driver {
     if (!outstanding_) return;
     outstanding_ = false;
     note(status);
-    if (!replicas_) granted_ = status == Status::ok && task_.call() == Call::acquire;
+    if (replicas_) return;
+    granted_ = status == Status::ok && task_.call() == Call::acquire;
+    if (granted_ && facts_.unconfirmed) hold(30s);
   }
   void note(Status status) {
     heard_ = status;
@@ -412,7 +414,6 @@ class Driver {
   }
   void ask_replicas() {
     HOLDFAST_THEOREM(granted_ && !replicas_ && facts_.unconfirmed, trace_);
-    hold(30s);  // It was granted just now.
     outstanding_ = facts_.waiting = replicas_ = true;
     facts_.unconfirmed = false;
     answered_by_ = Instant::max();
@@ -445,7 +446,7 @@ class Driver {
   }
   // The call goes on.
   void let_go_unconfirmed() {
-    const bool late = !facts_.held || (outstanding_ && facts_.now >= asleep_);
+    const bool late = !facts_.held || (outstanding_ && facts_.now >= confirm_by_);
     HOLDFAST_THEOREM(granted_ && (facts_.cancelled || late || (!outstanding_ && heard_ != Status::ok)), trace_);
     note(facts_.cancelled ? Status::cancelled : late ? Status::timed_out : heard_);
     granted_ = replicas_ = outstanding_ = facts_.waiting = false;

@@ -449,6 +449,7 @@ struct AckDesk : Desk {
     TEST_ASSERT_TRUE(task.confirms());
     facts.unconfirmed = false;
     facts.waiting = true;
+    facts.now = facts.now + 1ms;  // That is how long asking took.
     TEST_ASSERT_EQUAL(TaskAct::sleep, step());
   }
   void confirm(Status status) {

@@ -107,10 +107,10 @@ inline void LockTask::enter(TaskStage stage) noexcept {
   switch (stage) {
     case TaskStage::idle: status_ = outcome_; break;
     case TaskStage::attempt:
-    case TaskStage::answer: break;
+    case TaskStage::answer:
+    case TaskStage::confirm: break;
     case TaskStage::link:
-    case TaskStage::room:
-    case TaskStage::confirm: until_ = Instant(); break;
+    case TaskStage::room: until_ = Instant(); break;
     case TaskStage::asking: refused_ = given_up_ = confirmed_ = false; break;
     case TaskStage::retry: planned_ = false; break;
     case TaskStage::compensation:
@@ -212,7 +212,7 @@ inline TaskInput LockTask::read_answer(const TaskFacts& facts) noexcept {
       return conclude(facts.answer, facts);
     outcome_ = Status::ok;
     if (facts.unconfirmed) [[unlikely]]
-      return TaskInput::confirm;
+      return begin_confirm(facts);
     return call_ != Call::acquire || kept_ || facts.kept ? TaskInput::end : TaskInput::granted;
   }
   if (!facts.cancelled && facts.now < until_) return TaskInput::none;
@@ -221,11 +221,15 @@ inline TaskInput LockTask::read_answer(const TaskFacts& facts) noexcept {
   return TaskInput::unwanted;
 }
 
-// Until the replicas have said yes, what was granted does not count: it is let go of in every other case. So it is where most of
-// its time would be over before it is of use.
-[[gnu::noinline]] TaskInput LockTask::read_confirm(const TaskFacts& facts) noexcept {
+// The time counts from before the replicas are asked. It ends where most of the hold's would be over before it is of use.
+[[gnu::noinline]] TaskInput LockTask::begin_confirm(const TaskFacts& facts) noexcept {
   const Duration half = (facts.valid_until - facts.now) / 2;
-  if (until_ == Instant()) until_ = facts.now + (half < settings_->acks_wait ? half : settings_->acks_wait);
+  until_ = facts.now + (half < settings_->acks_wait ? half : settings_->acks_wait);
+  return TaskInput::confirm;
+}
+
+// Until the replicas have said yes, what was granted does not count: it is let go of in every other case.
+[[gnu::noinline]] TaskInput LockTask::read_confirm(const TaskFacts& facts) noexcept {
   if (facts.cancelled) {
     outcome_ = Status::cancelled;
   } else if (!facts.held || (facts.waiting && facts.now >= until_)) {

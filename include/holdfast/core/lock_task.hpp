@@ -181,6 +181,7 @@ class LockTask {
   [[nodiscard]] TaskInput read_link(const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput read_room(const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput read_answer(const TaskFacts& facts) noexcept;
+  [[nodiscard]] TaskInput begin_confirm(const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput read_confirm(const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput conclude(Status status, const TaskFacts& facts) noexcept;
   [[nodiscard]] TaskInput cancel() noexcept;
