@@ -3,9 +3,12 @@
 """usage: read_openmetrics.py PROGRAM
 
 Reads what print_openmetrics prints by the strict parser of prometheus_client, and compares what that understands. Exit code 77,
-skipped, where there is no such parser (Debian: python3-prometheus-client).
+skipped, where there is no such parser (Debian: python3-prometheus-client). A program of another machine runs by the wrapper that
+Meson names.
 """
 
+import os
+import shlex
 import subprocess
 import sys
 
@@ -15,7 +18,8 @@ except ImportError:
     print("skipped: there is no prometheus_client")
     sys.exit(77)
 
-text = subprocess.run([sys.argv[1]], check=True, stdout=subprocess.PIPE).stdout.decode()
+wrapper = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))
+text = subprocess.run([*wrapper, sys.argv[1]], check=True, stdout=subprocess.PIPE).stdout.decode()
 families = {family.name: family for family in text_string_to_metric_families(text)}
 labels = {"job": 'a"b\\c\nd', "_2": "\u00e4 {x}"}
 
