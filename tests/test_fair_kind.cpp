@@ -128,10 +128,11 @@ TEST(test_a_fair_lock_should_say_what_it_is) {
 
 // The scripts work the channel out.
 TEST(test_who_is_given_the_lock_should_be_told_over_the_channel_that_its_client_listens_to) {
-  const std::string publish = "'PUBLISH', '" + std::string(fair_kind.announcement->channel.string_view()) +
-                              ":{' .. head:gsub(':.*', '') .. '}', head)";
-  for (const Script* const script : {&scripts::fair_acquire, &scripts::fair_release})
-    TEST_ASSERT_TRUE(script->text.string_view().find(publish) != std::string_view::npos);
+  const std::string publish = "'PUBLISH', '" + std::string(fair_kind.announcement->channel.string_view()) + ":{' .. ";
+  for (const auto& [script, who] : {std::pair{&scripts::fair_acquire, "top"}, {&scripts::fair_release, "head"}}) {
+    const std::string_view text = script->text.string_view();
+    TEST_ASSERT_TRUE(text.find(publish + who + ":match('[^:]*') .. '}', " + who + ")") != std::string_view::npos);
+  }
 }
 
 // ---- A place in the queue ----------------------------------------------------------------------------------------

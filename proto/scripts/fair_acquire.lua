@@ -8,32 +8,35 @@
 -- our way: his hold may be one that nobody uses.
 local call, lock, me = redis.call, KEYS[1], ARGV[1]
 local tag = lock:find('{') and lock or '{' .. lock .. '}'
-local row, beat, left, time = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':', call('PTTL', lock), call('TIME')
-local head = left ~= -2 and redis.pcall('HKEYS', lock)[1]
-local ours = head == me
-while left == -2 and not head do
-head = call('ZPOPMIN', row)[1] or me
-ours = head == me
-head = (call('DEL', beat .. head) == 1 or ours) and head
+local row, beat, left, t = 'holdfast_queue:' .. tag, 'holdfast_beat:' .. tag .. ':', call('PTTL', lock), call('TIME')
+local top = left == -2 and {} or redis.pcall('HKEYS', lock)
+-- WRONGTYPE: what is no hash is another's. Who may not look does not know whether it is ours.
+if top.err and not top.err:find('^W') then
+return top
 end
-local out, now = {ok='OK'}, time[1] * 1e6 + time[2]
+top = top[1]
+while left == -2 and not top do
+top = call('ZPOPMIN', row)[1] or me
+top = (call('DEL', beat .. top) == 1 or top == me) and top
+end
+local ours, out, now = top == me, {ok='OK'}, t[1] * 1e6 + t[2]
 if ours and ARGV[4] == '1' then
-local count = 'redisson_lock_token:' .. tag
-call('INCR', count)
-out = call('GET', count)
+local key = 'redisson_lock_token:' .. tag
+call('INCR', key)
+out = call('GET', key)
 if out - now < 0 then
 out = ('%.0f'):format(now)
-call('SET', count, out)
+call('SET', key, out)
 end
 end
 if left == -2 then
 -- Where PEXPIRE is refused, nothing has been created yet that would stay for ever.
 left = ours and ARGV[2] or 3000
 call('PEXPIRE', lock, left)
-call('HSET', lock, head, '1')
+call('HSET', lock, top, '1')
 call('PEXPIRE', lock, left)
-elseif head then
-head = head:find(':%-') and head
+elseif top then
+top = top:find(':%-') and top
 end
 if ours then
 if ARGV[2] - left > 0 then
@@ -41,8 +44,8 @@ call('PEXPIRE', lock, ARGV[2])
 end
 return out
 end
-if head then
-redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:gsub(':.*', '') .. '}', head)
+if top then
+redis.pcall('PUBLISH', 'holdfast_fair:{' .. top:match('[^:]*') .. '}', top)
 end
 if ARGV[3] == '1' then
 -- Where PEXPIRE is refused, nothing has been created yet. It is a write that needs no memory: what follows passes behind it.
@@ -54,4 +57,5 @@ call('ZADD', row, now, me)
 end
 call('PEXPIRE', row, 60000)
 end
-return left < 0 and 1000 or math.min(left, 1000)
+-- Where the lock has no TTL, too.
+return math.min(left % 1e9, 1e3)

@@ -26,7 +26,7 @@ if head then
 call('PEXPIRE', lock, 3000)
 call('HSET', lock, head, '1')
 call('PEXPIRE', lock, 3000)
-redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:gsub(':.*', '') .. '}', head)
+redis.pcall('PUBLISH', 'holdfast_fair:{' .. head:match('[^:]*') .. '}', head)
 end
 return head
 end)

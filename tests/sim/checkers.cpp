@@ -784,7 +784,7 @@ void Checkers::read(Node& node, std::size_t name) {
   view.touched = false;
   if (world_.plan().of_semaphore(name)) return read_permits(node, name);
   if (world_.plan().fair) read_queue(node, name);
-  const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
+  const Entry* const entry = node.redis.find_stored(names_[name].lock, names_[name].database);
   const std::vector<std::uint32_t> before = view.all();
   view.present = entry != nullptr;
   view.grant = 0;

@@ -182,9 +182,13 @@ void ModelRedis::load_data(const Databases& data) {
   if (state_->settings.active_expiry) state_->expire_all();
 }
 
-const Entry* ModelRedis::find(std::string_view key, int database) const {
+const Entry* ModelRedis::find_stored(std::string_view key, int database) const {
   const Keyspace& keys = state_->databases[static_cast<std::size_t>(database)];
-  const Entry* const entry = keys.find(key);
+  return keys.find(key);
+}
+
+const Entry* ModelRedis::find(std::string_view key, int database) const {
+  const Entry* const entry = find_stored(key, database);
   if (entry == nullptr || (entry->expiry_ms != no_expiry && state_->now_ms() > entry->expiry_ms)) return nullptr;
   return entry;
 }

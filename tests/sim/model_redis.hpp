@@ -153,6 +153,8 @@ class ModelRedis {
   // D. For checkers: nothing of this changes anything.
   // nullptr if it is not there or its time has passed.
   [[nodiscard]] const Entry* find(std::string_view key, int database = 0) const;
+  // Also what has expired and was not looked at since: it is there again where the clock is put back.
+  [[nodiscard]] const Entry* find_stored(std::string_view key, int database = 0) const;
   [[nodiscard]] std::vector<std::string> keys(int database = 0) const;
   [[nodiscard]] std::vector<ConnectionId> subscribers(std::string_view channel) const;
   [[nodiscard]] std::size_t connection_count() const;
