@@ -1288,6 +1288,10 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
   if (slot.unclear.empty()) return;
   if (slot.queues()) check_left(process, slot);
   const std::uint32_t number = find(slot.node, {slot.unclear.bytes().data(), slot.unclear.bytes().size()});
+  if (number != 0 && grants_[number].told) {  // To that other handle, which has lost it since.
+    slot.unclear = Token();
+    return;
+  }
   const View& view = views_[slot.domain];
   // A replica keeps what has expired, and shows it to nobody.
   const std::int64_t expiry_ms = expiry_of(slot.name, view, number);
