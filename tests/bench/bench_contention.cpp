@@ -14,6 +14,7 @@
 //     longest         the same of one grant; or how long a client has waited that was not granted the lock by the end
 //     commands        that the server ran, those in scripts too, by grants
 //     sent            requests that clients sent, by grants: what the server read from their sockets
+//     (un)subs        SUBSCRIBE and UNSUBSCRIBE among the commands, by grants
 //     server us       processor time of the server, in microseconds, by grants
 #include <algorithm>
 #include <chrono>
@@ -55,6 +56,7 @@ struct Outcome {
   double wait_longest;
   double commands;  // This and what follows is by grants.
   double sent;
+  double subscriptions;
   double server_time;  // Microseconds.
 };
 
@@ -62,13 +64,26 @@ struct Reading {
   Clock::time_point at;
   double commands;
   double reads;
+  double subscriptions;
   std::chrono::nanoseconds server_time;
   std::vector<std::uint32_t> grants;  // A client each.
 };
 
+double subscriptions_of(const RedisServer& server) {
+  const bench::CommandStats stats = bench::command_stats(server);
+  double calls = 0;
+  for (const char* const name : {"subscribe", "unsubscribe"})
+    if (const auto it = stats.find(name); it != stats.end()) calls += it->second.calls;
+  return calls;
+}
+
 Reading read_all(const RedisServer& server, const ContentionMemory& memory) {
-  Reading reading{
-      Clock::now(), bench::calls_of_all(server), bench::reads_of(server), bench::cpu_time_of(server.pid()), {}};
+  Reading reading{.at = Clock::now(),
+                  .commands = bench::calls_of_all(server),
+                  .reads = bench::reads_of(server),
+                  .subscriptions = subscriptions_of(server),
+                  .server_time = bench::cpu_time_of(server.pid()),
+                  .grants = {}};
   for (std::size_t client = 0; client < memory.clients(); ++client)
     reading.grants.push_back(memory.slot(client).grants.load());
   return reading;
@@ -120,6 +135,7 @@ Outcome outcome_of(const ContentionMemory& memory, const Reading& before, const 
       .wait_longest = std::max(longest, waits.back()),
       .commands = (after.commands - before.commands) / grants,
       .sent = (after.reads - before.reads) / grants,
+      .subscriptions = (after.subscriptions - before.subscriptions) / grants,
       .server_time = std::chrono::duration<double, std::micro>(after.server_time - before.server_time).count() / grants,
   };
 }
@@ -129,6 +145,7 @@ struct Setting {
   std::chrono::duration<double> warm_up;
   std::chrono::duration<double> window;
   std::chrono::duration<double> hold;
+  std::chrono::duration<double> pause;
 };
 
 Outcome run(const RedisServer& server, const Contender& contender, const Setting& setting) {
@@ -136,7 +153,8 @@ Outcome run(const RedisServer& server, const Contender& contender, const Setting
   const ContentionMemory memory(setting.clients);
   const std::unique_ptr<bench::Crowd> crowd =
       contender.start({memory, server.port(), "bench:" + std::to_string(++runs),
-                       std::chrono::duration_cast<std::chrono::nanoseconds>(setting.hold)});
+                       std::chrono::duration_cast<std::chrono::nanoseconds>(setting.hold),
+                       std::chrono::duration_cast<std::chrono::nanoseconds>(setting.pause)});
   await_ready(memory, *crowd);
   memory.set_phase(ContentionPhase::running);
   std::this_thread::sleep_for(setting.warm_up);
@@ -169,6 +187,7 @@ constexpr Column columns[] = {
     {"longest ms", "wait, longest", "ms", &Outcome::wait_longest},
     {"commands", "commands run by the server, a grant", "", &Outcome::commands},
     {"sent", "requests sent by clients, a grant", "", &Outcome::sent},
+    {"(un)subs", "SUBSCRIBE and UNSUBSCRIBE, a grant", "", &Outcome::subscriptions},
     {"server us", "processor time of the server, a grant", "us", &Outcome::server_time},
 };
 
@@ -180,8 +199,8 @@ std::string number_text(double value) {
 }
 
 void print_heading(const Setting& setting, std::size_t rounds) {
-  (void)std::printf("\n%zu clients, %g ms a hold, %g s a run, %zu rounds\n  %-26s", setting.clients,
-                    1e3 * setting.hold.count(), setting.window.count(), rounds, "");
+  (void)std::printf("\n%zu clients, %g ms a hold, %g ms a pause, %g s a run, %zu rounds\n  %-26s", setting.clients,
+                    1e3 * setting.hold.count(), 1e3 * setting.pause.count(), setting.window.count(), rounds, "");
   for (const Column& column : columns) (void)std::printf(" %13s", column.heading);
   (void)std::printf("\n");
 }
@@ -260,6 +279,7 @@ void report_promises(bench::Report& report, const Outcomes& fair, const Outcomes
 struct Asked {
   std::size_t processes = 0;  // All three numbers.
   double hold = 1;            // Milliseconds.
+  double pause = 0;
   std::size_t rounds = 3;
   std::string contender;
 };
@@ -287,6 +307,7 @@ void measure(Harness& harness, const Asked& asked) {
         .warm_up = std::chrono::duration<double>(smoke ? 0.05 : 1),
         .window = std::chrono::duration<double>(smoke ? 0.2 : harness.seconds()),
         .hold = std::chrono::duration<double, std::milli>(smoke ? 0.1 : asked.hold),
+        .pause = std::chrono::duration<double, std::milli>(asked.pause),
     };
     std::vector<Outcomes> outcomes(contenders.size());
     std::vector<std::size_t> order;
@@ -311,8 +332,8 @@ void measure(Harness& harness, const Asked& asked) {
     };
     const Outcomes* const fair = outcomes_of("holdfast FairLock");
     const Outcomes* const reentrant = outcomes_of("holdfast ReentrantLock");
-    if (clients != promised_clients || setting.hold.count() != promised_hold || fair == nullptr || reentrant == nullptr)
-      continue;
+    if (clients != promised_clients || setting.hold.count() != promised_hold || setting.pause.count() != 0) continue;
+    if (fair == nullptr || reentrant == nullptr) continue;
     report_promises(harness.report(), *fair, *reentrant);
   }
 }
@@ -334,6 +355,7 @@ int main(int argc, char** argv) {
   Asked asked;
   harness.options().add("--processes N", &asked.processes, "how many clients (default: 2, then 8, then 32)");
   harness.options().add("--hold N", &asked.hold, "how long each holds the lock, in milliseconds (default 1)");
+  harness.options().add("--pause N", &asked.pause, "how long each works between, in milliseconds (default 0)");
   harness.options().add("--rounds N", &asked.rounds, "how often each contender runs (default 3)");
   harness.options().add("--contender TEXT", &asked.contender, "only those with that in their name");
   harness.add_seconds(4, "how long each run is measured");
