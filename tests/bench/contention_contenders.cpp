@@ -45,6 +45,7 @@ void contend(const ContentionTask& task, std::size_t client) {
     std::this_thread::sleep_for(task.hold);
     task.memory.leave(client);
     party.expect_ok(party.lock.release());
+    if (task.pause.count() != 0) std::this_thread::sleep_for(task.pause);
   }
 }
 
@@ -133,14 +134,15 @@ constexpr HoldfastKind holdfast_kinds[] = {
 
 struct PeerKind {
   const char* name;                  // Behind it stands the version.
-  std::vector<std::string> command;  // Then come PORT KEY PATH CLIENTS HOLD: of the memory, and in nanoseconds.
+  std::vector<std::string> command;  // Then come PORT KEY PATH CLIENTS HOLD PAUSE: PATH of the memory; nanoseconds.
 };
 
 std::vector<std::string> command_of(const PeerKind& kind, int port, const std::string& key, const std::string& path,
-                                    std::size_t clients, std::chrono::nanoseconds hold) {
+                                    std::size_t clients, std::chrono::nanoseconds hold,
+                                    std::chrono::nanoseconds pause) {
   std::vector<std::string> command = kind.command;
-  for (const std::string& word :
-       {std::to_string(port), key, path, std::to_string(clients), std::to_string(hold.count())})
+  for (const std::string& word : {std::to_string(port), key, path, std::to_string(clients),
+                                  std::to_string(hold.count()), std::to_string(pause.count())})
     command.push_back(word);
   return command;
 }
@@ -148,7 +150,8 @@ std::vector<std::string> command_of(const PeerKind& kind, int port, const std::s
 class PeerCrowd : public Crowd {
  public:
   PeerCrowd(const ContentionTask& task, const PeerKind& kind)
-      : program_(command_of(kind, task.port, task.key, task.memory.path(), task.memory.clients(), task.hold)) {
+      : program_(
+            command_of(kind, task.port, task.key, task.memory.path(), task.memory.clients(), task.hold, task.pause)) {
     if (!program_.missing().empty()) throw std::runtime_error(program_.missing());
   }
 
@@ -172,7 +175,7 @@ std::vector<PeerKind> peer_kinds() {
 // Asks a program without clients whether it can run.
 std::string missing_of(const PeerKind& kind) {
   if (kind.command[0] == "java" && std::getenv("CLASSPATH") == nullptr) return "java finds no Redisson (see CLASSPATH)";
-  return PeerProgram(command_of(kind, 0, "none", "none", 0, {})).missing();
+  return PeerProgram(command_of(kind, 0, "none", "none", 0, {}, {})).missing();
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ struct ContentionTask {
   int port;  // Of the server on the loopback interface.
   std::string key;
   std::chrono::nanoseconds hold;
+  std::chrono::nanoseconds pause;  // Of each client, between a release and its next acquire.
 };
 
 // The clients of one run. Those that are left when it goes are killed, and they do not outlive this process.

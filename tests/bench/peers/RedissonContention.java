@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Clients of Redisson's RLock or RFairLock, for bench_contention: RedissonContention.java lock|fair PORT KEY PATH CLIENTS
-// HOLD. Each client is a thread of this program, which Redisson takes for an owner of its own; they share its connections.
-// What PATH holds is in contention_memory.hpp; HOLD is in nanoseconds. The lines are those of redis_py_contention.py.
+// HOLD PAUSE. Each client is a thread of this program, which Redisson takes for an owner of its own; they share its connections.
+// What PATH holds is in contention_memory.hpp; HOLD and PAUSE are in nanoseconds. The lines are those of redis_py_contention.py.
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -45,6 +45,7 @@ public final class RedissonContention {
     if (clients == 0) return;
 
     long hold = Long.parseLong(arguments[5]);
+    long pause = Long.parseLong(arguments[6]);
     try (FileChannel file =
         FileChannel.open(Path.of(arguments[3]), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
       memory = file.map(FileChannel.MapMode.READ_WRITE, 0, (long) (clients + 1) * slotSize);
@@ -58,7 +59,7 @@ public final class RedissonContention {
       RLock lock = fair ? redisson.getFairLock(arguments[2]) : redisson.getLock(arguments[2]);
       threads.add(new Thread(() -> {
         try {
-          contend(number, lock, hold);
+          contend(number, lock, hold, pause);
         } catch (Throwable error) {
           failure = error;
         }
@@ -79,7 +80,7 @@ public final class RedissonContention {
     ints.setVolatile(memory, offset, value);
   }
 
-  private static void contend(int client, RLock lock, long hold) {
+  private static void contend(int client, RLock lock, long hold, long pause) {
     int slot = (client + 1) * slotSize;
     int ready = slot + 8;
     int grants = slot + 12;
@@ -95,10 +96,15 @@ public final class RedissonContention {
       set(waits + 4 * get(grants), (int) (waited / 1000));
       set(grants, get(grants) + 1);
       if ((int) ints.getAndSet(memory, inside, client + 1) != 0) set(violated, 1);
-      long end = System.nanoTime() + hold;
-      for (long left = hold; left > 0; left = end - System.nanoTime()) LockSupport.parkNanos(left);
+      sleep(hold);
       if ((int) ints.getAndSet(memory, inside, 0) != client + 1) set(violated, 1);
       lock.unlock();
+      sleep(pause);
     }
+  }
+
+  private static void sleep(long nanoseconds) {
+    long end = System.nanoTime() + nanoseconds;
+    for (long left = nanoseconds; left > 0; left = end - System.nanoTime()) LockSupport.parkNanos(left);
   }
 }

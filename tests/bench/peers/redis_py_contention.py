@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Clients of redis-py's Lock as it comes, each a process of its own, for bench_contention:
-# redis_py_contention.py PORT KEY PATH CLIENTS HOLD. What PATH holds is in contention_memory.hpp; HOLD is in nanoseconds.
+# redis_py_contention.py PORT KEY PATH CLIENTS HOLD PAUSE. What PATH holds is in contention_memory.hpp; HOLD and PAUSE are in
+# nanoseconds.
 # Says "ready NAME VERSION", and "done" when all clients have ended well. Without clients it only says the first.
 import ctypes
 import mmap
@@ -21,7 +22,8 @@ except ImportError:
     say("skip python3 finds no module redis (see PYTHONPATH)")
     sys.exit()
 
-port, key, path, clients, hold = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+port, key, path = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+clients, hold, pause = int(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6])
 PREPARING, RUNNING = 0, 1
 SLOT = 1 << 20
 WAITS_MAX = SLOT // 4 - 4
@@ -54,6 +56,8 @@ def contend(client, memory):
             head[2] = 1
         head[1] = 0
         lock.release()
+        if pause != 0:
+            time.sleep(pause / 1e9)
 
 
 def run_child(client, memory, parent):
