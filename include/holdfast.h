@@ -20,8 +20,9 @@
  * libc for host names and the start of a watchdog's thread. An object may not be copied or moved.
  *
  * An object lives from its init, whatever that says, to its destroy. An init where one lives changes nothing, and says
- * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or
- * misaligned does nothing, and says HOLDFAST_INVALID_ARGUMENT, false or 0; of one that was never written to it is undefined.
+ * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or misaligned does nothing, and says
+ * HOLDFAST_INVALID_ARGUMENT, false, NULL or 0, or HOLDFAST_NEVER where it gives an instant at which to call again; of one that was
+ * never written to it is undefined.
  * Destroy in this order: locks, owners, acks, then clients and quorums, whose watchdogs may go before or after them, and at last
  * sentinels, clusters and TLS. An assertion ends the program where a lock outlives its owner, its acks or its client, or acks
  * outlive their client.
