@@ -21,8 +21,8 @@ Status on_one_server(const char* url) {
   holdfast::Mutex lock(client, "orders/42", {.lease = 8s});
   if (const Status status = lock.acquire(5s); status != Status::ok) return status;
   work();
-  if (lock.renew() != Status::ok && !lock.held())
-    return Status::lock_lost;  // Not extended, it is held until its end all the same.
+  // Not renewed, it is held until its end all the same.
+  if (lock.renew() != Status::ok && !lock.held()) return Status::lock_lost;
   return lock.release();
 }
 
