@@ -24,8 +24,8 @@
  * HOLDFAST_INVALID_ARGUMENT, false, NULL or 0, or HOLDFAST_NEVER where it gives an instant at which to call again; of one that was
  * never written to it is undefined.
  * Destroy in this order: locks, owners, acks, then clients and quorums, whose watchdogs may go before or after them, and at last
- * sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its acks or its client, or acks
- * outlive their client.
+ * sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its acks or its client, or
+ * acks outlive their client.
  *
  * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
  * are copied. Times are counted in milliseconds, or in what the name ends with.
@@ -483,8 +483,9 @@ HOLDFAST_API holdfast_status holdfast_quorum_init(holdfast_quorum* quorum, holdf
 HOLDFAST_API void holdfast_quorum_destroy(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
 /* Connects to all at once, with the default timeouts; HOLDFAST_OK when a majority is there and may vote. `config` may be NULL.
  * URLs are such as holdfast_client_connect() takes: without TLS and sentinels. Blocks for the connect timeout at most. Errors:
- * HOLDFAST_INVALID_ARGUMENT (a URL; none, or too many; max_lease; meter; holdfast_quorum_problem() says which), HOLDFAST_SAME_MACHINE,
- * HOLDFAST_NO_QUORUM: it goes on connecting whenever it is used; HOLDFAST_CANCELLED; HOLDFAST_ALREADY_HELD. */
+ * HOLDFAST_INVALID_ARGUMENT (a URL; none, or too many; max_lease; meter; holdfast_quorum_problem() says which),
+ * HOLDFAST_SAME_MACHINE, HOLDFAST_NO_QUORUM: it goes on connecting whenever it is used; HOLDFAST_CANCELLED;
+ * HOLDFAST_ALREADY_HELD. */
 HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
 holdfast_quorum_connect(holdfast_quorum* quorum, const char* const* urls, size_t count,
                         const holdfast_quorum_config* config) HOLDFAST_NOEXCEPT;

@@ -39,8 +39,8 @@ struct AcquisitionOptions {
   [[nodiscard]] Duration request_timeout() const noexcept { return servers.front().request_timeout; }
 };
 
-// Between two writes of a run's numbers. A disk is asked for each of them, so there is a least; with the most, a day, they are as good
-// as written at the end alone.
+// Between two writes of a run's numbers. A disk is asked for each of them, so there is a least; with the most, a day, they are as
+// good as written at the end alone.
 inline constexpr Duration stats_interval_default = std::chrono::seconds(10);
 inline constexpr Duration stats_interval_min = std::chrono::seconds(1);
 inline constexpr Duration stats_interval_max = std::chrono::hours(24);

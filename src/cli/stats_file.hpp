@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The file of `holdfast run --stats`: written when the command starts, again and again while it runs, and at the end. A thread of its
-// own does it, since a disk may let it wait for as long as it likes, and the lock must be renewed meanwhile.
+// The file of `holdfast run --stats`: written when the command starts, again and again while it runs, and at the end. A thread of
+// its own does it, since a disk may let it wait for as long as it likes, and the lock must be renewed meanwhile.
 #pragma once
 
 #include <condition_variable>

@@ -2,8 +2,8 @@
 #
 # usage: cmake -D PORT_DIR=... -D FEATURES=... -D WORK=... -P vcpkg.cmake
 #
-# Runs the port's portfile.cmake as vcpkg does, with stand-ins for the functions of vcpkg that it calls: they take what the real ones
-# take, refuse what those refuse, and do the part of their work that a port can see. So the order of the port's steps and what
+# Runs the port's portfile.cmake as vcpkg does, with stand-ins for the functions of vcpkg that it calls: they take what the real
+# ones take, refuse what those refuse, and do the part of their work that a port can see. So the order of the port's steps and what
 # they leave behind are seen, and nothing of what vcpkg does by itself: downloads, triplets, toolchains, dependencies.
 cmake_minimum_required(VERSION 3.21)
 set(PORT holdfast)

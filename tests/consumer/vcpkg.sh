@@ -3,8 +3,8 @@
 #
 # usage: vcpkg.sh SOURCE-ROOT BUILD-ROOT
 #
-# The port for vcpkg, .dev/vcpkg/holdfast, as far as it can be seen without vcpkg: its manifest by rules of vcpkg's schema, its steps by
-# vcpkg.cmake, and a program that uses what they leave, for Debug and for Release. vcpkg itself is not run.
+# The port for vcpkg, .dev/vcpkg/holdfast, as far as it can be seen without vcpkg: its manifest by rules of vcpkg's schema, its
+# steps by vcpkg.cmake, and a program that uses what they leave, for Debug and for Release. vcpkg itself is not run.
 # Exits 77 (skipped) where there is no CMake, or no server to lock on.
 set -euo pipefail
 
