@@ -20,11 +20,12 @@
  * libc for host names and the start of a watchdog's thread. An object may not be copied or moved.
  *
  * An object lives from its init, whatever that says, to its destroy. An init where one lives changes nothing, and says
- * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or
- * misaligned does nothing, and says HOLDFAST_INVALID_ARGUMENT, false or 0; of one that was never written to it is undefined.
+ * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or misaligned does nothing, and says
+ * HOLDFAST_INVALID_ARGUMENT, false, NULL or 0, or HOLDFAST_NEVER where it gives an instant at which to call again; of one that was
+ * never written to it is undefined.
  * Destroy in this order: locks, owners, acks, then clients and quorums, whose watchdogs may go before or after them, and at last
- * sentinels, clusters and TLS. An assertion ends the program where a lock outlives its owner, its acks or its client, or acks
- * outlive their client.
+ * sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its acks or its client, or
+ * acks outlive their client.
  *
  * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
  * are copied. Times are counted in milliseconds, or in what the name ends with.
@@ -151,6 +152,7 @@ HOLDFAST_API const char* holdfast_status_remedy(holdfast_status status) HOLDFAST
 #define HOLDFAST_SENTINELS_SIZE 1856
 #define HOLDFAST_CLUSTER_SIZE 1344
 #define HOLDFAST_ACKS_SIZE 6912 /* All its buffers included. */
+#define HOLDFAST_METER_SIZE 648
 #define HOLDFAST_NODES_MAX 9
 #define HOLDFAST_SENTINELS_MAX 9
 #define HOLDFAST_CLUSTER_HOSTS_MAX 9
@@ -183,6 +185,7 @@ HOLDFAST_STORAGE(holdfast_quorum_watchdog, HOLDFAST_QUORUM_WATCHDOG_SIZE);
 HOLDFAST_STORAGE(holdfast_sentinels, HOLDFAST_SENTINELS_SIZE);
 HOLDFAST_STORAGE(holdfast_cluster, HOLDFAST_CLUSTER_SIZE);
 HOLDFAST_STORAGE(holdfast_acks, HOLDFAST_ACKS_SIZE);
+HOLDFAST_STORAGE(holdfast_meter, HOLDFAST_METER_SIZE);
 typedef struct holdfast_tls holdfast_tls; /* holdfast_tls.h, of the library holdfast-tls. */
 
 /* For languages that do not read this header: the size of the object of that name, such as "holdfast_lock", in bytes; 0 where
@@ -261,6 +264,8 @@ typedef struct holdfast_client_config {
   holdfast_tls* tls;
   int acks; /* A grant counts only when so many replicas have confirmed it, up to HOLDFAST_ACKS_MAX: holdfast_acks. 0. */
   int64_t acks_timeout_ms; /* They have so long to confirm: 500 ms. Below the stall timeout. */
+  holdfast_meter*
+      meter; /* Counts what the client does, and its watchdog's connection. It must outlive both. NULL: nobody does. */
 } holdfast_client_config;
 
 /* Not connected yet. No I/O. */
@@ -468,6 +473,7 @@ HOLDFAST_API void holdfast_watchdog_stop(holdfast_watchdog* watchdog) HOLDFAST_N
 typedef struct holdfast_quorum_config {
   int64_t max_lease_ms;  /* The longest lease of any client of this quorum: 30 s. One setting for all of them. */
   bool no_restart_guard; /* A restarted server votes at once. Only where servers keep what they have answered. */
+  holdfast_meter* meter; /* As of a client: a lock that is granted by a majority is one grant. */
 } holdfast_quorum_config;
 
 /* `nodes` must outlive it: 1 to HOLDFAST_NODES_MAX. No I/O. */
@@ -477,8 +483,9 @@ HOLDFAST_API holdfast_status holdfast_quorum_init(holdfast_quorum* quorum, holdf
 HOLDFAST_API void holdfast_quorum_destroy(holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
 /* Connects to all at once, with the default timeouts; HOLDFAST_OK when a majority is there and may vote. `config` may be NULL.
  * URLs are such as holdfast_client_connect() takes: without TLS and sentinels. Blocks for the connect timeout at most. Errors:
- * HOLDFAST_INVALID_ARGUMENT (a URL; none, or too many; max_lease; holdfast_quorum_problem() says which), HOLDFAST_SAME_MACHINE,
- * HOLDFAST_NO_QUORUM: it goes on connecting whenever it is used; HOLDFAST_CANCELLED; HOLDFAST_ALREADY_HELD. */
+ * HOLDFAST_INVALID_ARGUMENT (a URL; none, or too many; max_lease; meter; holdfast_quorum_problem() says which),
+ * HOLDFAST_SAME_MACHINE, HOLDFAST_NO_QUORUM: it goes on connecting whenever it is used; HOLDFAST_CANCELLED;
+ * HOLDFAST_ALREADY_HELD. */
 HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
 holdfast_quorum_connect(holdfast_quorum* quorum, const char* const* urls, size_t count,
                         const holdfast_quorum_config* config) HOLDFAST_NOEXCEPT;
@@ -509,6 +516,90 @@ HOLDFAST_API void holdfast_quorum_watchdog_destroy(holdfast_quorum_watchdog* wat
 HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status
 holdfast_quorum_watchdog_start(holdfast_quorum_watchdog* watchdog, holdfast_quorum* quorum) HOLDFAST_NOEXCEPT;
 HOLDFAST_API void holdfast_quorum_watchdog_stop(holdfast_quorum_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+
+/* ---- Numbers -------------------------------------------------------------------------------------------------------------
+ * A meter counts what clients and quorums do that have it in their settings; without one nothing is counted. Any number of them may
+ * have the same one, whose numbers are their sums. holdfast/core/stats.hpp says more of each number, and holdfast/detail/meter.hpp
+ * how exact they are. A forked child has what its parent had counted.
+ *
+ *     static holdfast_meter meter;
+ *     static char text[HOLDFAST_OPENMETRICS_SIZE];
+ *     holdfast_meter_init(&meter);
+ *     const holdfast_client_config config = {.host = "db.internal", .meter = &meter};
+ *     if (holdfast_client_connect_with(&client, &config) != HOLDFAST_OK) ...
+ *     ...
+ *     holdfast_stats stats;
+ *     if (holdfast_meter_stats(&meter, &stats) == HOLDFAST_OK &&
+ *         holdfast_write_openmetrics(&stats, NULL, 0, text, sizeof text, NULL) == HOLDFAST_OK) ...
+ */
+
+/* The last bucket has what is above all bounds. */
+#define HOLDFAST_LATENCY_BUCKETS 19
+
+typedef struct holdfast_latencies {
+  uint64_t buckets[HOLDFAST_LATENCY_BUCKETS]; /* How many: not above the bound, and not in a bucket before it. */
+  uint64_t nanoseconds;                       /* Their sum. */
+} holdfast_latencies;
+
+typedef struct holdfast_stats {
+  /* Calls that acquire a lock, by how they ended. */
+  uint64_t grants;      /* HOLDFAST_OK, also where a hold was acquired once more. */
+  uint64_t refusals;    /* The server said no: HOLDFAST_LOCK_BUSY, HOLDFAST_UPGRADE_REFUSED, HOLDFAST_PERMITS_DIFFER. */
+  uint64_t failures;    /* Anything else: a connection, a server's error, a cancel. */
+  uint64_t waits;       /* Calls that found the lock busy, and began to wait for it. */
+  uint64_t waits_ended; /* Those of them that are over. The others wait now. */
+  uint64_t losses;      /* Holds that ended before they were released, each once. */
+  uint64_t renewals;    /* Each extended one hold. */
+  uint64_t renewals_failed;
+  uint64_t connects;      /* Connections that came to be of use, the watchdog's own among them, */
+  uint64_t reconnects;    /* those of them that followed one which was lost, */
+  uint64_t disconnects;   /* and those that have ended. The others are open. */
+  uint64_t compensations; /* Sent to take back what nobody may have. */
+  uint64_t bytes_sent;    /* Of all connections. Under TLS: before it is encrypted. */
+  uint64_t bytes_received;
+  holdfast_latencies acquire; /* Of grants: from the call to its end. */
+  holdfast_latencies wait;    /* Of waits that are over: likewise. */
+  holdfast_latencies renewal; /* Of renewals: from the request to the answer. */
+} holdfast_stats;
+
+/* No I/O. Errors: none but what is said above of every init. */
+HOLDFAST_API holdfast_status holdfast_meter_init(holdfast_meter* meter) HOLDFAST_NOEXCEPT;
+/* REQUIRES: no client or quorum has it: it is destroyed, or was connected without it since. */
+HOLDFAST_API void holdfast_meter_destroy(holdfast_meter* meter) HOLDFAST_NOEXCEPT;
+
+/* What was counted until now. No I/O; reads some seventy numbers. On failure the output is untouched. Any thread. Errors:
+ * HOLDFAST_INVALID_ARGUMENT (no meter, or no output). */
+HOLDFAST_API holdfast_status holdfast_meter_stats(const holdfast_meter* meter, holdfast_stats* stats) HOLDFAST_NOEXCEPT;
+/* The same of its meter, all 0 without one. Any thread, but not during a connect. */
+HOLDFAST_API holdfast_status holdfast_client_stats(const holdfast_client* client,
+                                                   holdfast_stats* stats) HOLDFAST_NOEXCEPT;
+HOLDFAST_API holdfast_status holdfast_quorum_stats(const holdfast_quorum* quorum,
+                                                   holdfast_stats* stats) HOLDFAST_NOEXCEPT;
+/* In nanoseconds; HOLDFAST_NEVER of the last bucket, and of what is none. Any thread. */
+HOLDFAST_API int64_t holdfast_latency_bound_ns(size_t bucket) HOLDFAST_NOEXCEPT;
+
+/* Put on every number, to tell apart what comes from several processes. */
+typedef struct holdfast_metric_label {
+  const char* name;  /* Up to 64 letters, digits and '_', no digit first; not "le", and no "__" first. */
+  const char* value; /* Up to 256 bytes of UTF-8. */
+} holdfast_metric_label;
+#define HOLDFAST_METRIC_LABELS_MAX 4
+
+/* Room for the longest text without labels, its NUL included; and for one with labels whose names and values have so many bytes
+ * together. */
+#define HOLDFAST_OPENMETRICS_SIZE (8 * 1024 + 1)
+#define HOLDFAST_OPENMETRICS_SIZE_WITH(label_count, label_bytes) \
+  (HOLDFAST_OPENMETRICS_SIZE + 77 * (2 + 4 * (label_count) + 2 * (label_bytes)))
+
+/* Writes the numbers as OpenMetrics text, which Prometheus and its kin read, with a NUL behind it; or nothing. `written`, unless it
+ * is NULL, is its size without the NUL. No I/O; formats some seventy lines. Any thread. Errors: HOLDFAST_BUFFER_TOO_SMALL;
+ * HOLDFAST_INVALID_ARGUMENT (no numbers or no text; a label is none, or comes twice, or there are more than
+ * HOLDFAST_METRIC_LABELS_MAX). The outputs are untouched then. */
+HOLDFAST_API HOLDFAST_WARN_UNUSED holdfast_status holdfast_write_openmetrics(const holdfast_stats* stats,
+                                                                             const holdfast_metric_label* labels,
+                                                                             size_t label_count, char* text,
+                                                                             size_t size,
+                                                                             size_t* written) HOLDFAST_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -87,6 +87,8 @@ TEST(test_the_sizes_should_be_found_by_name) {
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_ACKS_SIZE}, holdfast_size_of("holdfast_acks"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_TLS_SIZE}, holdfast_size_of("holdfast_tls"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_TLS_PLACE_SIZE}, holdfast_size_of("holdfast_tls_place"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_METER_SIZE}, holdfast_size_of("holdfast_meter"));
+  TEST_ASSERT_EQUAL(sizeof(holdfast_stats), holdfast_size_of("holdfast_stats"));
   TEST_ASSERT_EQUAL(sizeof(holdfast_lock_options), holdfast_size_of("holdfast_lock_options"));
   TEST_ASSERT_EQUAL(sizeof(holdfast_client_config), holdfast_size_of("holdfast_client_config"));
   TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_size_of("holdfast_loc"));
@@ -105,9 +107,132 @@ TEST(test_a_size_should_be_near_that_of_its_object) {
   TEST_ASSERT_TRUE(HOLDFAST_SENTINELS_SIZE < sizeof(Sentinels) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_CLUSTER_SIZE < sizeof(Cluster) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_ACKS_SIZE < sizeof(Acks) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_METER_SIZE < sizeof(Meter) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_TLS_SIZE < sizeof(Tls) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_TLS_PLACE_SIZE < sizeof(Tls::Place) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_QUORUM_SIZE + HOLDFAST_QUORUM_NODE_SIZE * 9 < sizeof(Quorum<9>) * 5 / 4);
+}
+
+// ---- Numbers -----------------------------------------------------------------------------------------------------
+
+TEST(test_a_meter_should_live_from_its_init_to_its_destroy) {
+  holdfast_stats stats;
+  std::memset(&stats, 7, sizeof stats);
+  const holdfast_stats before = stats;
+  const auto meter = zeroed<holdfast_meter>();
+  for (const holdfast_meter* const none :
+       {static_cast<const holdfast_meter*>(nullptr), static_cast<const holdfast_meter*>(meter.get()),
+        reinterpret_cast<const holdfast_meter*>(meter->bytes + 1)})
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_meter_stats(none, &stats));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_stats(nullptr, &stats));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_stats(nullptr, &stats));
+  TEST_ASSERT_EQUAL(0, std::memcmp(&before, &stats, sizeof stats));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_meter_init(nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_meter_init(meter.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_meter_init(meter.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_meter_stats(meter.get(), nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_meter_stats(meter.get(), &stats));
+  TEST_ASSERT_EQUAL(0U, stats.grants + stats.bytes_received + stats.renewal.nanoseconds);
+  holdfast_meter_destroy(meter.get());
+  holdfast_meter_destroy(meter.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_meter_stats(meter.get(), &stats));
+}
+
+TEST(test_a_meter_that_is_none_should_be_refused_by_name) {
+  const auto meter = zeroed<holdfast_meter>();
+  const auto client = zeroed<holdfast_client>();
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(client.get()));
+  holdfast_client_config config = {};
+  config.meter = meter.get();
+  const char* reason = nullptr;
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_client_connect_with(client.get(), &config));
+  TEST_ASSERT_EQUAL(std::string("meter"), std::string(holdfast_client_problem(client.get(), &reason)));
+  TEST_ASSERT_TRUE(std::string(reason).find("not initialised") != std::string::npos);
+  holdfast_client_destroy(client.get());
+
+  const auto quorum = zeroed<holdfast_quorum>();
+  const auto nodes = std::make_unique<holdfast_quorum_node[]>(3);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_quorum_init(quorum.get(), nodes.get(), 3));
+  holdfast_quorum_config settings = {};
+  settings.meter = meter.get();
+  const char* const urls[] = {"redis://a", "redis://b", "redis://c"};
+  std::size_t node = 7;
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), urls, 3, &settings));
+  TEST_ASSERT_EQUAL(std::string("meter"), std::string(holdfast_quorum_problem(quorum.get(), &node, &reason)));
+  // What was wrong is forgotten by what is wrong next.
+  settings.meter = nullptr;
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_quorum_connect(quorum.get(), urls, 0, &settings));
+  const char* const field = holdfast_quorum_problem(quorum.get(), &node, &reason);
+  TEST_ASSERT_TRUE(field == nullptr || std::string(field) != "meter");
+  holdfast_quorum_destroy(quorum.get());
+}
+
+TEST(test_the_bounds_of_buckets_should_be_those_of_cpp) {
+  for (std::size_t bucket = 0; bucket < latency_bounds_count; ++bucket)
+    TEST_ASSERT_EQUAL(latency_bounds[bucket].bound.count(), holdfast_latency_bound_ns(bucket));
+  TEST_ASSERT_EQUAL(100'000, holdfast_latency_bound_ns(0));
+  for (const std::size_t bucket :
+       {std::size_t{HOLDFAST_LATENCY_BUCKETS - 1}, std::size_t{HOLDFAST_LATENCY_BUCKETS}, SIZE_MAX})
+    TEST_ASSERT_EQUAL(HOLDFAST_NEVER, holdfast_latency_bound_ns(bucket));
+}
+
+TEST(test_the_text_of_numbers_should_be_that_of_cpp_or_nothing) {
+  Stats numbers;
+  std::uint64_t next = 1;  // Each number is another one.
+  for (std::uint64_t* const each :
+       {&numbers.grants, &numbers.refusals, &numbers.failures, &numbers.waits, &numbers.losses, &numbers.renewals,
+        &numbers.renewals_failed, &numbers.connects, &numbers.reconnects, &numbers.compensations, &numbers.bytes_sent,
+        &numbers.bytes_received, &numbers.acquire.nanoseconds, &numbers.wait.nanoseconds, &numbers.renewal.nanoseconds})
+    *each = next++;
+  for (Latencies* const each : {&numbers.acquire, &numbers.wait, &numbers.renewal})
+    for (std::uint64_t& bucket : each->buckets) bucket = next++;
+  holdfast_stats stats;
+  static_assert(sizeof stats == sizeof numbers);
+  std::memcpy(&stats, &numbers, sizeof stats);
+
+  const MetricLabel ours[] = {{"job", "a\"b"}, {"x", ""}};
+  const holdfast_metric_label theirs[] = {{"job", "a\"b"}, {"x", ""}};
+  std::string expected(openmetrics_size_max_with(2, 7), '\0');
+  std::size_t size = 0;
+  TEST_ASSERT_EQUAL(Status::ok, write_openmetrics(numbers, {expected.data(), expected.size()}, size, ours, 2));
+  expected.resize(size);
+
+  std::string text(HOLDFAST_OPENMETRICS_SIZE_WITH(2, 7), 'z');
+  std::size_t written = 7;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_write_openmetrics(&stats, theirs, 2, text.data(), text.size(), &written));
+  TEST_ASSERT_EQUAL(size, written);
+  TEST_ASSERT_EQUAL(expected, std::string(text.c_str()));
+  // As short as it can be, and one byte shorter.
+  text.assign(size + 2, 'z');
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_write_openmetrics(&stats, theirs, 2, text.data(), size + 1, nullptr));
+  TEST_ASSERT_EQUAL('z', text[size + 1]);
+  TEST_ASSERT_EQUAL(expected, std::string(text.c_str()));
+  text.assign(size + 2, 'z');
+  const std::string untouched = text;
+  written = 7;
+  for (const std::size_t room : {size, std::size_t{1}, std::size_t{0}})
+    TEST_ASSERT_EQUAL(HOLDFAST_BUFFER_TOO_SMALL,
+                      holdfast_write_openmetrics(&stats, theirs, 2, text.data(), room, &written));
+  const holdfast_metric_label nameless[] = {{nullptr, "a"}};
+  const holdfast_metric_label twice[] = {{"a", "b"}, {"a", "c"}};
+  const holdfast_metric_label valueless[] = {{"a", nullptr}};
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT,
+                    holdfast_write_openmetrics(nullptr, nullptr, 0, text.data(), text.size(), &written));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_write_openmetrics(&stats, nullptr, 0, nullptr, 9, &written));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT,
+                    holdfast_write_openmetrics(&stats, nullptr, 1, text.data(), text.size(), &written));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT,
+                    holdfast_write_openmetrics(&stats, nameless, 1, text.data(), text.size(), &written));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT,
+                    holdfast_write_openmetrics(&stats, twice, 2, text.data(), text.size(), &written));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT,
+                    holdfast_write_openmetrics(&stats, theirs, SIZE_MAX, text.data(), text.size(), &written));
+  TEST_ASSERT_EQUAL(untouched, text);
+  TEST_ASSERT_EQUAL(7U, written);
+  // A value that is not there is an empty one.
+  text.assign(HOLDFAST_OPENMETRICS_SIZE_WITH(1, 1), 'z');
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_write_openmetrics(&stats, valueless, 1, text.data(), text.size(), nullptr));
+  TEST_ASSERT_TRUE(text.find("holdfast_grants_total{a=\"\"} 1\n") != std::string::npos);
 }
 
 TEST(test_what_is_no_lock_should_refuse_every_call) {

@@ -166,8 +166,30 @@ TEST(test_a_replica_that_is_ahead_should_not_lag_and_those_not_looked_at_should_
   TEST_ASSERT_TRUE(contains_text(findings_of(server), "18 replicas, of which 2 were not looked at"));
   server.info["slave15"] = "ip=1.2.3.4,port=1,state=online,offset=1000,lag=6";
   TEST_ASSERT_TRUE(has(findings_of(server), Severity::warning, "replica-lag"));
+  // The master's clock was set back; or it is no master.
+  server.info["slave15"] = "ip=1.2.3.4,port=1,state=online,offset=1000,lag=-1";
+  TEST_ASSERT_FALSE(has(findings_of(server), Severity::warning, "replica-lag"));
   server.info["slave15"] = "ip=1.2.3.4,port=1,state=wait_bgsave,offset=0,lag=0";
   TEST_ASSERT_TRUE(has(findings_of(server), Severity::warning, "replica-away"));
+}
+
+TEST(test_numbers_below_zero_should_be_none) {
+  ServerFacts server = healthy();
+  for (const char* const name : {"connected_slaves", "used_memory", "maxmemory", "connected_clients", "maxclients"})
+    server.info[name] = "-1";
+  server.settings["min-replicas-to-write"] = " -1";
+  TEST_ASSERT_TRUE(findings_of(server).empty());
+  server.info["redis_version"] = "-7.-4";
+  TEST_ASSERT_EQUAL(0U, server.version().major + server.version().minor);
+  TEST_ASSERT_EQUAL(7U, leading_number("7\x1b[2J"));
+}
+
+TEST(test_a_server_that_says_nothing_of_itself_should_not_pass_for_one_that_was_checked) {
+  ServerFacts server = healthy();
+  server.info.clear();
+  TEST_ASSERT_TRUE(has(findings_of(server), Severity::information, "no-info"));
+  server.no_info = "its answer is no text";
+  TEST_ASSERT_TRUE(contains_text(findings_of(server), "(its answer is no text)"));
 }
 
 TEST(test_servers_whose_hosts_sentinels_know_should_not_be_taken_for_one_host) {
@@ -329,6 +351,11 @@ TEST(test_rights_of_a_kind_should_be_those_of_the_document) {
 TEST(test_keys_beside_a_lock_should_be_named_as_on_the_server) {
   TEST_ASSERT_EQUAL("a", named("~NAME", "a").example);
   TEST_ASSERT_EQUAL("~a", named("~NAME", "a").rule);
+  // A rule is for its name alone, and can be typed.
+  TEST_ASSERT_EQUAL("~a[*]b[?]c[[]d]", named("~NAME", "a*b?c[d]").rule);
+  TEST_ASSERT_EQUAL("a*b?c[d]", named("~NAME", "a*b?c[d]").example);
+  TEST_ASSERT_EQUAL("~?a?b?c?d??", named("~NAME", std::string(" a'b\"c\\d\xc3\0", 10)).rule);
+  TEST_ASSERT_EQUAL("~{a[*]}*", named("~{NAME}*", "a*").rule);
   TEST_ASSERT_EQUAL("{a}:timeout", named("~{NAME}*", "a").example);
   TEST_ASSERT_EQUAL("~{a}*", named("~{NAME}*", "a").rule);
   TEST_ASSERT_EQUAL("x{a}:timeout", named("~{NAME}*", "x{a}").example);

@@ -49,6 +49,7 @@ class ClientConfig(ctypes.Structure):
         ("tls", ctypes.c_void_p),
         ("acks", ctypes.c_int),
         ("acks_timeout_ms", ctypes.c_int64),
+        ("meter", ctypes.c_void_p),
     ]
 
 

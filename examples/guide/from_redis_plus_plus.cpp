@@ -22,8 +22,9 @@ Status on_one_server(const char* url) {
   holdfast::ScopedLock guard(lock, 500ms);
   if (!guard) return guard.status();
   work();
-  if (lock.renew() != Status::ok) return Status::lock_lost;
-  if (lock.held()) work();
+  // Not renewed, it is held until its end all the same.
+  if (lock.renew() != Status::ok && !lock.held()) return Status::lock_lost;
+  work();
   return guard.release();
 }
 

@@ -20,11 +20,9 @@ Status on_one_server(const char* url) {
   if (const Status status = client.connect(url); status != Status::ok) return status;
   holdfast::Mutex lock(client, "orders/42", {.lease = 8s});
   if (const Status status = lock.acquire(5s); status != Status::ok) return status;
-  while (lock.held()) {
-    work();
-    if (lock.renew() != Status::ok) continue;  // It is held until valid_until() all the same.
-    break;
-  }
+  work();
+  // Not renewed, it is held until its end all the same.
+  if (lock.renew() != Status::ok && !lock.held()) return Status::lock_lost;
   return lock.release();
 }
 

@@ -3,6 +3,7 @@
 
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/url.hpp"
+#include "meter.hpp"
 #include "tls.hpp"
 #include "topology.hpp"
 
@@ -59,6 +60,7 @@ ConfigProblem choose_objects(ClientConfig& config, const holdfast_client_config&
     if (!object->open) return {"tls", "it is not open: see holdfast_tls_open()"};
     config.tls = &object->tls;
   }
+  if (!choose_meter(wanted.meter, config.meter)) return no_meter;
   if (wanted.acks > 0 && client.acks == nullptr)
     return {"acks", "the client has no holdfast_acks: call holdfast_acks_init() before"};
   return {};

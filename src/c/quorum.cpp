@@ -6,6 +6,7 @@
 #include "holdfast/redlock.hpp"
 #include "holdfast/watchdog.hpp"
 #include "lock.hpp"
+#include "meter.hpp"
 
 namespace holdfast::c {
 namespace {
@@ -25,6 +26,8 @@ class PlacedQuorum : public QuorumClient {
     leave();
     for (std::size_t index = 0; index < count_; ++index) std::destroy_at(places_ + index);
   }
+
+  ConfigProblem refused;  // Found before the settings came to the quorum.
 
  private:
   Node* places_;
@@ -108,9 +111,10 @@ holdfast_status holdfast_quorum_connect(holdfast_quorum* quorum, const char* con
   ByteView views[nodes_max];
   for (std::size_t index = 0; index < count; ++index) views[index] = urls[index];
   const holdfast_quorum_config wanted = config == nullptr ? holdfast_quorum_config{} : *config;
-  return to_c(object->connect(views, count,
-                              {.max_lease = of_milliseconds(wanted.max_lease_ms, QuorumConfig{}.max_lease),
-                               .restart_guard = !wanted.no_restart_guard}));
+  QuorumConfig settings = {.max_lease = of_milliseconds(wanted.max_lease_ms, QuorumConfig{}.max_lease),
+                           .restart_guard = !wanted.no_restart_guard};
+  object->refused = choose_meter(wanted.meter, settings.meter) ? ConfigProblem() : no_meter;
+  return object->refused.found() ? HOLDFAST_INVALID_ARGUMENT : to_c(object->connect(views, count, settings));
 }
 
 void holdfast_quorum_close(holdfast_quorum* quorum) noexcept {
@@ -130,8 +134,9 @@ holdfast_status holdfast_quorum_node_status(const holdfast_quorum* quorum, size_
 
 const char* holdfast_quorum_problem(const holdfast_quorum* quorum, size_t* node, const char** reason) noexcept {
   const PlacedQuorum* const object = object_in(quorum);
-  const ConfigProblem problem = object == nullptr ? ConfigProblem() : object->problem();
-  if (node != nullptr) *node = object == nullptr ? 0 : object->problem_node();
+  const bool ours = object != nullptr && object->refused.found();
+  const ConfigProblem problem = object == nullptr ? ConfigProblem() : ours ? object->refused : object->problem();
+  if (node != nullptr) *node = object == nullptr || ours ? 0 : object->problem_node();
   if (reason != nullptr) *reason = problem.reason;
   return problem.field;
 }
@@ -139,6 +144,11 @@ const char* holdfast_quorum_problem(const holdfast_quorum* quorum, size_t* node,
 size_t holdfast_quorum_error_text(holdfast_quorum* quorum, char* text, size_t size) noexcept {
   PlacedQuorum* const object = object_in(quorum);
   return copy_text(object == nullptr ? ByteView() : object->error_text(), text, size);
+}
+
+holdfast_status holdfast_quorum_stats(const holdfast_quorum* quorum, holdfast_stats* stats) noexcept {
+  const PlacedQuorum* const object = object_in(quorum);
+  return object == nullptr ? HOLDFAST_INVALID_ARGUMENT : give(object->stats(), stats);
 }
 
 int64_t holdfast_quorum_tend(holdfast_quorum* quorum) noexcept {

@@ -7,6 +7,7 @@
 
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/limits.hpp"
+#include "kind_rights.hpp"
 #include "messages.hpp"
 #include "seconds.hpp"
 #include "set_up_diagnosis.hpp"
@@ -43,8 +44,6 @@ std::string milliseconds_text(Duration duration) {
   fraction.insert(0, 3 - std::min<std::size_t>(fraction.size(), 3), '0');
   return std::to_string(microseconds / 1000) + "." + fraction.substr(0, 2) + " ms";
 }
-
-std::uint64_t number_of(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
 
 // Of its round trip.
 Instant middle_of(const TimePair& pair) { return pair.sent + pair.round_trip() / 2; }
@@ -96,9 +95,10 @@ void judge_no_connection(Findings& findings, const ServerFacts& server) {
       findings.add(Severity::danger, "replica", server.no_connection, "see why the sentinels name a replica");
       break;
     case Status::no_permission:
-      findings.add(Severity::danger, "rights", server.no_connection,
-                   "who is found by others must say what it is: ACL SETUSER USER +eval +info" +
-                       std::string(server.set_up.kind == SetUp::cluster ? " ~" + escaped(server.set_up.name) : ""));
+      findings.add(
+          Severity::danger, "rights", server.no_connection,
+          "who is found by others must say what it is: ACL SETUSER USER +eval +info" +
+              std::string(server.set_up.kind == SetUp::cluster ? " " + named("~NAME", server.set_up.name).rule : ""));
       break;
     default:
       findings.add(Severity::danger, "no-connection", server.no_connection,
@@ -238,14 +238,16 @@ void judge_replication(Findings& findings, const ServerFacts& server) {
 }
 
 void judge_service(Findings& findings, const ServerFacts& server, Duration lease) {
-  if (!server.no_info.empty() && !server.silent && !is_standstill(server.refusal)) {
-    findings.add(Severity::information, "no-info",
-                 server.info_refused
-                     ? "this user may not ask what the server is: much is not checked"
-                     : "the server did not say what it is: much is not checked (" + escaped(server.no_info) + ")",
-                 server.info_refused
-                     ? "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +info +eval"
-                     : "EVAL and INFO are needed for that");
+  // What says ok, and nothing of itself, is no server that was checked.
+  const bool nameless = server.version().text.empty();
+  if ((!server.no_info.empty() || nameless) && !server.silent && !is_standstill(server.refusal)) {
+    findings.add(
+        Severity::information, "no-info",
+        server.info_refused ? "this user may not ask what the server is: much is not checked"
+                            : "the server did not say what it is: much is not checked (" +
+                                  (server.no_info.empty() ? "INFO names no version" : escaped(server.no_info)) + ")",
+        server.info_refused ? "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +info +eval"
+                            : "EVAL and INFO are needed for that");
   }
   // Whoever keeps a lock says something at each third of its lease.
   const std::uint64_t idle = server.setting("timeout").value_or(0);
@@ -427,7 +429,7 @@ std::string ServerFacts::field(const std::string& name) const {
 std::optional<std::uint64_t> ServerFacts::setting(const std::string& name) const {
   const auto found = settings.find(name);
   if (found == settings.end()) return std::nullopt;
-  return number_of(found->second);
+  return leading_number(found->second);
 }
 
 std::vector<Replica> ServerFacts::replicas() const {
@@ -436,24 +438,24 @@ std::vector<Replica> ServerFacts::replicas() const {
   for (std::uint64_t index = 0; index < std::min(number("connected_slaves"), replicas_max); ++index) {
     const std::string line = field("slave" + std::to_string(index));
     if (line.empty()) continue;
-    const std::uint64_t offset = number_of(value_in(line, "offset"));
+    const std::uint64_t offset = leading_number(value_in(line, "offset"));
     // It may have got on between the two numbers.
     all.push_back({value_in(line, "ip") + ":" + value_in(line, "port"), value_in(line, "state"),
-                   number_of(value_in(line, "lag")), end > offset ? end - offset : 0});
+                   leading_number(value_in(line, "lag")), end > offset ? end - offset : 0});
   }
   return all;
 }
 
-std::uint64_t ServerFacts::number(const std::string& name) const { return number_of(field(name)); }
+std::uint64_t ServerFacts::number(const std::string& name) const { return leading_number(field(name)); }
 
 Version ServerFacts::version() const {
   Version version;
   version.text = field("valkey_version");
   version.valkey = !version.text.empty();
   if (!version.valkey) version.text = field("redis_version");
-  char* end = nullptr;
-  version.major = std::strtoul(version.text.c_str(), &end, 10);
-  if (*end == '.') version.minor = std::strtoul(end + 1, nullptr, 10);
+  version.major = leading_number(version.text);
+  if (const std::size_t point = version.text.find('.'); point != std::string::npos)
+    version.minor = leading_number(version.text.substr(point + 1));
   return version;
 }
 

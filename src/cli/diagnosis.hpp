@@ -58,8 +58,8 @@ struct Right {
 struct Version {
   bool valkey = false;
   std::string text;  // Empty: it is not known.
-  unsigned long major = 0;
-  unsigned long minor = 0;
+  std::uint64_t major = 0;
+  std::uint64_t minor = 0;
 };
 
 // The server answers everything with this: a script of somebody's runs, or its data are being loaded.

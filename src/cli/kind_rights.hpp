@@ -54,7 +54,8 @@ inline constexpr char fair_pattern[] = "&holdfast_fair:*";
 // The rules of such a list.
 [[nodiscard]] std::vector<std::string> rules_of(const char* list);
 
-// A pattern of keys or channels as a rule for the lock of this name, and one key or channel that it matches.
+// A pattern of keys or channels as a rule for the lock of this name, and one key or channel that it matches. The rule can be typed
+// as it is: what cannot be typed of the name is `?` there, which is any byte.
 struct NamedPattern {
   std::string rule;
   std::string example;

@@ -81,6 +81,7 @@ struct Texts {
   std::optional<std::string> pattern;
   std::optional<std::string> svg;
   std::optional<std::string> stats;
+  std::optional<std::string> stats_interval;
   std::vector<std::string> stats_labels;
   std::optional<std::string> duration;
   TrustOptions trust;
@@ -145,6 +146,7 @@ void declare_run(CLI::App& app, Texts& texts) {
   keep_in(app, "-k,--grace", texts.grace);
   app.add_flag("--keep-env", texts.keep_environment);
   keep_in(app, "--stats", texts.stats);
+  keep_in(app, "--stats-interval", texts.stats_interval);
   keep_in(app, "--stats-label", [&texts](const std::string& given) { texts.stats_labels.push_back(given); });
 }
 
@@ -565,6 +567,15 @@ void add_label(RunOptions& options, const std::string& text) {
   options.stats_labels.push_back(std::move(label));
 }
 
+Duration stats_interval_from(const std::string& text, bool has_file) {
+  if (!has_file) throw UsageError{"--stats-interval: there is no --stats"};
+  const Duration interval = seconds_of("--stats-interval", text);
+  if (interval < stats_interval_min || interval > stats_interval_max)
+    throw UsageError{"--stats-interval: it takes from " + seconds_text(stats_interval_min) + " to " +
+                     seconds_text(stats_interval_max) + " seconds, and not '" + escaped(text) + "'"};
+  return interval;
+}
+
 Invocation read_run(const Texts& texts, SplitArguments& split, const Environment& environment) {
   RunOptions options;
   take_name_and_command(options, texts, split);
@@ -573,6 +584,7 @@ Invocation read_run(const Texts& texts, SplitArguments& split, const Environment
   options.keep_environment = texts.keep_environment;
   if (texts.stats && texts.stats->empty()) throw UsageError{"--stats: the file has no name"};
   options.stats = texts.stats.value_or("");
+  if (texts.stats_interval) options.stats_interval = stats_interval_from(*texts.stats_interval, !options.stats.empty());
   for (const std::string& label : texts.stats_labels) add_label(options, label);
   return options;
 }

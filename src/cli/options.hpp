@@ -39,12 +39,19 @@ struct AcquisitionOptions {
   [[nodiscard]] Duration request_timeout() const noexcept { return servers.front().request_timeout; }
 };
 
+// Between two writes of a run's numbers. A disk is asked for each of them, so there is a least; with the most, a day, they are as
+// good as written at the end alone.
+inline constexpr Duration stats_interval_default = std::chrono::seconds(10);
+inline constexpr Duration stats_interval_min = std::chrono::seconds(1);
+inline constexpr Duration stats_interval_max = std::chrono::hours(24);
+
 // holdfast run
 struct RunOptions : AcquisitionOptions {
-  std::vector<std::string> command;   // Never empty.
-  Duration grace = Duration::zero();  // From TERM to KILL; at most half of the lease.
-  bool keep_environment = false;      // Passwords stay in what the command gets.
-  std::string stats;                  // The file for the numbers; empty: there is none.
+  std::vector<std::string> command;                  // Never empty.
+  Duration grace = Duration::zero();                 // From TERM to KILL; at most half of the lease.
+  bool keep_environment = false;                     // Passwords stay in what the command gets.
+  std::string stats;                                 // The file for the numbers; empty: there is none.
+  Duration stats_interval = stats_interval_default;  // Within the limits.
   // Labels of those: names and values that OpenMetrics takes, no two names alike.
   std::vector<std::pair<std::string, std::string>> stats_labels;
 };

@@ -9,19 +9,16 @@
 #include <iterator>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "acquisition.hpp"
 #include "chosen_lock.hpp"
 #include "failure_text.hpp"
-#include "holdfast/proto/assert.hpp"
 #include "messages.hpp"
-#include "new_file.hpp"
 #include "run_list.hpp"
 #include "seconds.hpp"
 #include "signal_relay.hpp"
+#include "stats_file.hpp"
 #include "supervision.hpp"
 #include "terminal.hpp"
 #include "warden.hpp"
@@ -62,7 +59,7 @@ bool set_environment(const ChosenLock& lock, const RunOptions& options, const st
 }
 
 // Runs the command under the lock. REQUIRES: the lock is held, and signals are.
-int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, bool& lost) {
+int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay, StatsFile* stats, bool& lost) {
   const std::string token(lock.token().bytes().string_view());
   if (!set_environment(lock, options, token)) {
     say("cannot set the command's environment: " + system_text(errno));
@@ -77,6 +74,7 @@ int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay,
   }
   relay.begin_running(warden.command(), warden.descriptor());
   relay.release_signals();
+  if (stats != nullptr) stats->begin();
 
   Supervision supervision(lock, options, relay, terminal, warden, token);
   supervision.run();
@@ -90,15 +88,15 @@ int run_command(ChosenLock& lock, const RunOptions& options, SignalRelay& relay,
   return warden.exit_code();
 }
 
-// All of a run but its numbers.
-int run_locked(RunOptions& options) {
+// All of a run but what becomes of its numbers: `stats`, or nullptr where nobody wants them.
+int run_locked(RunOptions& options, StatsFile* stats) {
   SignalRelay relay;
   ChosenLock lock(options);
   if (const std::optional<int> failed = acquire(lock, options, relay)) return *failed;
   const std::string name = escaped(options.name);
 
   bool lost = false;
-  const int exit_code = run_command(lock, options, relay, lost);
+  const int exit_code = run_command(lock, options, relay, stats, lost);
 
   // When the server has dropped it by itself.
   const Instant lease_end = lock.valid_until() + drift_of(options.lease);
@@ -115,40 +113,17 @@ int run_locked(RunOptions& options) {
   return lost ? exit_lost : exit_code;
 }
 
-void tell_stats_problem(const RunOptions& options, const std::string& problem) {
-  say("--stats: " + escaped(options.stats) + ": " + problem);
-}
-
-// At the end, whatever it was: that the lock was not acquired is a number, too.
-void write_stats(const RunOptions& options, const Stats& stats) {
-  std::vector<MetricLabel> labels;
-  std::size_t label_bytes = 0;
-  for (const auto& [name, value] : options.stats_labels) {
-    labels.push_back({ByteView(std::string_view(name)), ByteView(std::string_view(value))});
-    label_bytes += name.size() + value.size();
-  }
-  std::string text(openmetrics_size_max_with(labels.size(), label_bytes), '\0');
-  std::size_t size = 0;
-  const Status status = write_openmetrics(stats, {text.data(), text.size()}, size, labels.data(), labels.size());
-  HOLDFAST_ASSERT(status == Status::ok);  // options.cpp has judged the labels, and the size is a sum.
-  text.resize(size);
-  if (const std::string problem = write_new_file(options.stats, text); !problem.empty())
-    tell_stats_problem(options, problem);
-}
-
 }  // namespace
 
 int run(RunOptions& options) {
-  if (options.stats.empty()) return run_locked(options);
-  if (const std::string problem = new_file_problem(options.stats); !problem.empty()) {
-    tell_stats_problem(options, problem);
-    return exit_output;
-  }
+  if (options.stats.empty()) return run_locked(options, nullptr);
   Meter meter;
+  StatsFile stats(options, meter);
+  if (!stats.writable()) return exit_output;
   for (ClientConfig& server : options.servers) server.meter = &meter;
   options.quorum.meter = &meter;
-  const int exit_code = run_locked(options);
-  write_stats(options, meter.stats());
+  const int exit_code = run_locked(options, &stats);
+  stats.finish();  // Whatever became of it: that the lock was not acquired is a number, too.
   return exit_code;
 }
 

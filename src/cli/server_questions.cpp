@@ -60,7 +60,9 @@ bool read_info(Asker& ask, const Words& fields, ServerFacts& facts) {
                  fields.begin() + static_cast<std::ptrdiff_t>(end));
     const Answer answer = ask(words);
     if (!answer.is_text()) {
-      facts.no_info = answer.error.empty() ? to_string(answer.status) : answer.error;
+      facts.no_info = answer.status == Status::ok ? "its answer is no text"
+                      : answer.error.empty()      ? to_string(answer.status)
+                                                  : answer.error;
       facts.info_refused = is_refusal(answer);
       if (is_standstill(answer.status)) {
         facts.refusal = answer.status;

@@ -18,6 +18,11 @@ enum class SetUp : std::uint8_t { alone, sentinels, cluster };
 // How many nodes of each sort are named, one by one.
 inline constexpr std::size_t named_max = 3;
 
+// The number that a server's text begins with, or 0: where it begins with a sign, too, which strtoull() would take.
+[[nodiscard]] inline std::uint64_t leading_number(const std::string& text) {
+  return !text.empty() && text[0] >= '0' && text[0] <= '9' ? std::strtoull(text.c_str(), nullptr, 10) : 0;
+}
+
 // What one of the hosts of a URL says, a sentinel or a node. Or what the master of a name says of its cluster.
 struct HostFacts {
   std::string address;
@@ -38,9 +43,7 @@ struct HostFacts {
     return found == fields.end() ? "" : found->second;
   }
   // The number that a field begins with, or 0.
-  [[nodiscard]] std::uint64_t number(const std::string& name) const {
-    return std::strtoull(field(name).c_str(), nullptr, 10);
-  }
+  [[nodiscard]] std::uint64_t number(const std::string& name) const { return leading_number(field(name)); }
   [[nodiscard]] bool answers() const { return no_connection.empty() && !silent && !stranger; }
 };
 

@@ -38,6 +38,7 @@ holdfast_quorum_node nodes[3];
 holdfast_quorum_vote votes[3];
 holdfast_quorum_vote other_votes[3];
 holdfast_quorum_watchdog keeper;
+holdfast_meter meter;
 
 constexpr holdfast_lock_options long_lease = [] {
   holdfast_lock_options options = {};
@@ -69,6 +70,7 @@ static void tearDown() {
   holdfast_quorum_watchdog_destroy(&keeper);
   holdfast_quorum_destroy(&quorum);
   for (holdfast_client* const each : {&client, &rival_client}) holdfast_client_destroy(each);
+  holdfast_meter_destroy(&meter);
 }
 
 TEST_ON_SERVER(test_c_a_mutex_should_exclude_and_say_what_it_holds) {
@@ -350,12 +352,55 @@ TEST_ON_SERVER(test_c_tend_should_keep_holds_where_there_is_no_watchdog) {
 
 // ---- Several servers ---------------------------------------------------------------------------------------------
 
+TEST_ON_SERVER(test_c_a_meter_should_count_what_its_clients_do_and_no_others) {
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_meter_init(&meter));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  holdfast_client_config config = {};
+  const std::string path = server.socket_path();
+  config.socket_path = path.c_str();
+  config.meter = &meter;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_with(&client, &config));
+  connect(rival_client, server.tcp_url());
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&other, &rival_client, "k", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_renew(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_LOCK_BUSY, holdfast_lock_try_acquire(&other));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&other));
+  TEST_ASSERT_EQUAL(HOLDFAST_LOCK_BUSY, holdfast_lock_acquire(&lock, 20));
+  server.command("SET k somebody");
+  TEST_ASSERT_EQUAL(HOLDFAST_LOCK_LOST, holdfast_lock_renew(&other));
+
+  holdfast_stats stats;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_stats(&client, &stats));
+  TEST_ASSERT_EQUAL(1U, stats.grants);
+  TEST_ASSERT_EQUAL(1U, stats.refusals);
+  TEST_ASSERT_EQUAL(0U, stats.failures + stats.losses + stats.reconnects);
+  TEST_ASSERT_EQUAL(1U, stats.renewals);
+  TEST_ASSERT_EQUAL(1U, stats.waits);
+  TEST_ASSERT_EQUAL(1U, stats.waits_ended);
+  TEST_ASSERT_TRUE(stats.connects >= 1 && stats.bytes_sent > 100 && stats.bytes_received > 100);
+  std::uint64_t grants = 0;
+  for (const std::uint64_t bucket : stats.acquire.buckets) grants += bucket;
+  TEST_ASSERT_EQUAL(1U, grants);
+  TEST_ASSERT_TRUE(stats.wait.nanoseconds >= 20'000'000);
+  holdfast_stats same;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_meter_stats(&meter, &same));
+  TEST_ASSERT_EQUAL(stats.grants + stats.refusals, same.grants + same.refusals);
+  // Who has no meter has no numbers.
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_stats(&rival_client, &stats));
+  TEST_ASSERT_EQUAL(0U, stats.grants + stats.losses + stats.connects + stats.bytes_sent);
+}
+
 TEST(test_c_a_redlock_should_be_held_by_a_majority_and_kept) {
   LiveNodes servers(server_binaries().front(), 3);
   const std::string texts[] = {servers[0].unix_url(), servers[1].tcp_url(), servers[2].unix_url()};
   const char* const urls[] = {texts[0].c_str(), texts[1].c_str(), texts[2].c_str()};
   holdfast_quorum_config config = {};
   config.no_restart_guard = true;
+  config.meter = &meter;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_meter_init(&meter));
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_quorum_init(&quorum, nodes, 3));
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_quorum_connect(&quorum, urls, 3, &config));
   TEST_ASSERT_TRUE(holdfast_quorum_connected(&quorum));
@@ -382,6 +427,11 @@ TEST(test_c_a_redlock_should_be_held_by_a_majority_and_kept) {
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_acquire(&lock, 10'000));
   TEST_ASSERT_TRUE(holdfast_lock_fence(&lock) > 0);
   TEST_ASSERT_EQUAL(HOLDFAST_LOCK_BUSY, holdfast_lock_try_acquire(&other));
+  holdfast_stats stats;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_quorum_stats(&quorum, &stats));
+  TEST_ASSERT_EQUAL(1U, stats.grants);  // Of a majority, and not one for each server.
+  TEST_ASSERT_EQUAL(1U, stats.refusals);
+  TEST_ASSERT_TRUE(stats.connects >= 2 && stats.bytes_sent > 100);
   TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_lock_acquire(&other, -1));
   int64_t remaining = 7;
   TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_lock_remaining_on_server_ms(&lock, &remaining));
@@ -422,7 +472,7 @@ TEST_ON_SERVER(test_c_nothing_should_allocate_error_paths_included) {
   const std::string path = server.socket_path() + ".proxy";
   const std::string url = proxy.url();
   const char* const names[] = {"n1", "n2"};
-  holdfast_status outcomes[18] = {};
+  holdfast_status outcomes[20] = {};
   std::uint64_t allocations = 0;
   {
     HeapTrap trap;
@@ -430,6 +480,8 @@ TEST_ON_SERVER(test_c_nothing_should_allocate_error_paths_included) {
     config.socket_path = path.c_str();
     config.request_timeout_ms = 300;
     config.connect_timeout_ms = 5000;
+    (void)holdfast_meter_init(&meter);
+    config.meter = &meter;
     outcomes[0] = holdfast_client_init(&client);
     outcomes[1] = holdfast_client_connect_with(&client, &config);
     outcomes[2] = holdfast_owner_init(&owner, &client, places, 3);
@@ -451,6 +503,10 @@ TEST_ON_SERVER(test_c_nothing_should_allocate_error_paths_included) {
     outcomes[15] = holdfast_lock_renew(&lock);
     outcomes[16] = holdfast_lock_acquire(&third, 10'000);  // Reconnects.
     outcomes[17] = holdfast_lock_renew(&lock);
+    holdfast_stats stats;
+    char numbers[HOLDFAST_OPENMETRICS_SIZE];
+    outcomes[18] = holdfast_client_stats(&client, &stats);
+    outcomes[19] = holdfast_write_openmetrics(&stats, nullptr, 0, numbers, sizeof numbers, nullptr);
     char text[64];
     (void)holdfast_client_error_text(&client, text, sizeof text);
     (void)holdfast_client_tend(&client);

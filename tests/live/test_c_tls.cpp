@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // TLS from C, with real servers: who is trusted, what is said where nobody is, and what is no TLS.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <string>
 
-#include "holdfast/proto/assert.hpp"
+#include "c_objects.hpp"
 #include "holdfast_tls.h"
 #include "live_fixture.hpp"
 #include "tls_server.hpp"
@@ -21,12 +18,6 @@ holdfast_client client;
 holdfast_client other_client;
 holdfast_lock lock;
 holdfast_lock other;
-
-constexpr holdfast_lock_options long_lease = [] {
-  holdfast_lock_options options = {};
-  options.lease_ms = 60'000;
-  return options;
-}();
 
 holdfast_client_config config() {
   holdfast_client_config config = {};
@@ -45,12 +36,6 @@ holdfast_status open_trusting(const std::string& ca_file) {
 holdfast_status connect(const std::string& url) {
   const holdfast_client_config settings = config();
   return holdfast_client_connect_to(&client, url.c_str(), &settings);
-}
-
-std::string text_of(const holdfast_client& of) {
-  char text[256] = "";
-  (void)holdfast_client_error_text(&of, text, sizeof text);
-  return text;
 }
 
 std::string text_of(const holdfast_tls& of) {
@@ -202,15 +187,5 @@ TEST(test_c_tls_that_goes_before_its_clients_should_be_an_assertion) {
   const TlsServer server;
   TEST_ASSERT_EQUAL(HOLDFAST_OK, open_trusting(server.authority().file()));
   TEST_ASSERT_EQUAL(HOLDFAST_OK, connect(server.url()));
-  const pid_t child = ::fork();
-  TEST_ASSERT_TRUE(child >= 0);
-  if (child == 0) {
-    set_assertion_handler([](const char*, int) noexcept { ::_exit(42); });
-    holdfast_tls_destroy(&tls);
-    ::_exit(0);
-  }
-  int outcome = 0;
-  TEST_ASSERT_EQUAL(child, ::waitpid(child, &outcome, 0));
-  TEST_ASSERT_TRUE(WIFEXITED(outcome));
-  TEST_ASSERT_EQUAL(42, WEXITSTATUS(outcome));
+  expect_assertion([] { holdfast_tls_destroy(&tls); });
 }

@@ -6,11 +6,11 @@
 
 #include <string>
 
+#include "c_objects.hpp"
 #include "cluster_setup.hpp"
 #include "hands.hpp"
 #include "heap_trap.hpp"
 #include "holdfast.h"
-#include "holdfast/proto/assert.hpp"
 #include "live_fixture.hpp"
 #include "patience.hpp"
 #include "replica_setup.hpp"
@@ -33,24 +33,12 @@ holdfast_watchdog_place watchdog_places[4];
 holdfast_lock lock;
 holdfast_lock other;
 
-constexpr holdfast_lock_options long_lease = [] {
-  holdfast_lock_options options = {};
-  options.lease_ms = 60'000;
-  return options;
-}();
-
 // The deadlines are long: a machine that stands still for a moment fails no test.
 holdfast_client_config calm() {
   holdfast_client_config config = {};
   config.connect_timeout_ms = 15'000;
   config.request_timeout_ms = 5000;
   return config;
-}
-
-std::string text_of(const holdfast_client& of) {
-  char text[256] = "";
-  (void)holdfast_client_error_text(&of, text, sizeof text);
-  return text;
 }
 
 }  // namespace
@@ -300,17 +288,7 @@ TEST(test_c_a_client_whose_acks_are_gone_should_grant_nothing_until_it_is_connec
 TEST(test_c_acks_that_outlive_their_client_should_be_an_assertion) {
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(&acks, &client));
-  const pid_t child = ::fork();
-  TEST_ASSERT_TRUE(child >= 0);
-  if (child == 0) {
-    set_assertion_handler([](const char*, int) noexcept { ::_exit(42); });
-    holdfast_client_destroy(&client);
-    ::_exit(0);
-  }
-  int outcome = 0;
-  TEST_ASSERT_EQUAL(child, ::waitpid(child, &outcome, 0));
-  TEST_ASSERT_TRUE(WIFEXITED(outcome));
-  TEST_ASSERT_EQUAL(42, WEXITSTATUS(outcome));
+  expect_assertion([] { holdfast_client_destroy(&client); });
 }
 
 // A child of a fork has a connection of its own, or none.

@@ -136,6 +136,31 @@ TEST_ON_SERVER(test_a_key_that_the_user_may_not_use_should_be_a_danger) {
   TEST_ASSERT_EQUAL(0, examine(url, {"lock:1"}).code);
 }
 
+TEST_ON_SERVER(test_the_rule_for_a_name_should_be_one_that_can_be_typed_and_is_for_that_name) {
+  heal(server);
+  const std::string url = "redis://bob:x@127.0.0.1:" + std::to_string(server.port());
+  const struct {
+    std::string name;
+    std::string rule;
+    std::string other;
+  } cases[] = {{"two words", "~two?words", "two"},
+               {"a*b", "~a[*]b", "aXb"},
+               {"a?[b]", "~a[?][[]b]", "aXb"},
+               {"a\\b'c\"d", "~a?b?c?d", "ab"},
+               {"gr\xc3\xb6\x1b[2J", "~gr???[[]2J", "gr"}};
+  for (const auto& it : cases) {
+    TEST_MESSAGE(it.rule);
+    server.command("ACL SETUSER bob reset on >x resetchannels &* +@all");
+    const Report report = examine(url, {it.name});
+    expect(report, "danger", "key");
+    TEST_ASSERT_TRUE(contains(report.text, "ACL SETUSER bob " + it.rule + "\""));
+    TEST_ASSERT_EQUAL("OK", server.command("ACL SETUSER bob " + it.rule));
+    TEST_ASSERT_EQUAL(0, examine(url, {it.name}).code);
+    TEST_ASSERT_EQUAL(0, run_to_end(url, {"run", "-n", it.name, "--", "true"}));
+    expect(examine(url, {it.other}), "danger", "key");
+  }
+}
+
 // [interop] What stands beside the key, and the channels, are the kind's.
 TEST_ON_SERVER(test_keys_beside_a_lock_should_be_looked_at_for_its_kind) {
   heal(server);

@@ -171,6 +171,16 @@ TEST_ON_SERVER(test_redlock_in_c_should_be_held_by_three) {
   TEST_ASSERT_TRUE(contains(wrong, "connect: invalid_argument\n") && contains(wrong, "URL 2: "));
 }
 
+TEST_ON_SERVER(test_stats_in_c_should_print_what_was_done) {
+  use_c("stats");
+  const std::string text = output_of("", {server.unix_url()}, 0);
+  TEST_ASSERT_TRUE(contains(text, "\nholdfast_grants_total{job=\"an example in C\"} 3\n"));
+  TEST_ASSERT_TRUE(contains(text, "\nholdfast_renewals_total{job=\"an example in C\"} 3\n"));
+  TEST_ASSERT_EQUAL("# EOF\n", text.substr(text.size() - 6));
+  TEST_ASSERT_TRUE(
+      contains(output_of("", {"unix:///nowhere"}, 1), "holdfast_grants_total{job=\"an example in C\"} 0\n"));
+}
+
 TEST(test_topology_in_c_should_hold_where_sentinels_and_a_cluster_say) {
   use_c("topology");
   {

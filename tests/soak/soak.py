@@ -260,7 +260,7 @@ class Peer(threading.Thread):
             try:
                 self.spawn()
                 self.live()
-            except (OSError, ValueError):  # It was killed, or its server is away.
+            except (OSError, ValueError, IndexError):  # It was killed, or its server is away, or it says what no peer says.
                 pass
             self.kill()
             time.sleep(0.2)
@@ -645,7 +645,9 @@ class Soak:
         yield f"./dev soak {self.options.hours:g} --seed {self.options.seed}" + (
             f" --canary {self.options.canary}" if self.options.canary else "")
         yield f"{time.monotonic() - self.begun:.0f} s; {self.version()}"
-        yield "clients of other languages: " + (", ".join(sorted(self.peers_used)) or "none") + (
+        # One that does not come up is no client that took part.
+        used = [name + ("" if self.judge.grants_by_role[name] else " (granted nothing)") for name in sorted(self.peers_used)]
+        yield "clients of other languages: " + (", ".join(used) or "none") + (
             "; absent: " + ", ".join(self.peers_absent) if self.peers_absent else "")
         yield from self.judge.figures()
 
@@ -709,7 +711,7 @@ def main():
             if not soak.enough:
                 soak.run_phase(name, nodes, options.hours * 3600 / len(phases))
     except (OSError, RuntimeError) as error:
-        print(f"soak: {error!r}", file=sys.stderr)
+        print(f"soak: {error!r}; checker.py judges what there is in {options.folder}", file=sys.stderr)
         return 2
     soak.tell(always=True)
     text = "\n".join(soak.summary()) + "\n"

@@ -47,6 +47,7 @@ constexpr Words words[] = {
     {"--acks", "how many replicas must have the grant", Value::other},
     {"--acks-timeout", "how many seconds replicas are asked for that", Value::other},
     {"--stats", "the file for the numbers of the run", Value::file},
+    {"--stats-interval", "how many seconds are between two writes of that file", Value::other},
     {"--stats-label", "a label on each of those numbers", Value::other},
     {"--no-restart-guard", "servers that were restarted vote at once"},
     {"--no-wait", "do not wait for the lock"},
