@@ -15,7 +15,8 @@
 // too_many_requests.
 //
 // The peer's certificate is verified: its chain by the system's store or by `ca_file`, its time, and its name. TLS 1.2 is the
-// least. Where that fails, calls say tls_failed, and the client's error_text() says why.
+// least. Where that fails, calls say tls_failed, and the client's error_text() says why. Sentinels and clusters name servers by
+// address as a rule: then certificates have the addresses, or `server_name` is given (proto/topology.md, TLS).
 //
 // Memory: sizeof(Tls), and a place of 18 KiB per connection. OpenSSL takes memory of its own from the heap: some 80 KiB for the
 // certificates and 40 KiB per connection, also while it is connected. OpenSSL reads the wall clock, for the time of certificates.
@@ -50,7 +51,7 @@ struct TlsConfig {
   BoundedText<tls_path_size_max>
       certificate_file{};                     // PEM, of the client, with what leads to its CA. Empty: it has none.
   BoundedText<tls_path_size_max> key_file{};  // PEM, of that certificate, without a pass phrase.
-  BoundedText<host_size_max> server_name{};   // The name that the server has to have. Empty: the host.
+  BoundedText<host_size_max> server_name{};   // The name that each server has to have. Empty: its host.
   TlsVerify verify = TlsVerify::full;
 };
 

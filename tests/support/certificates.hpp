@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "redis_server.hpp"
+
 // The files of one: certificate and key, both PEM.
 struct CertificateFiles {
   std::string certificate;
@@ -49,6 +51,11 @@ class CertificateAuthority {
     PEM_write_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
     std::fclose(out);
     return files;
+  }
+  // The same as a server needs it that trusts this authority.
+  [[nodiscard]] ServerTls tls_of(const std::string& stem, const std::string& names) const {
+    const CertificateFiles files = sign(stem, names);
+    return {file(), files.certificate, files.key};
   }
 
  private:

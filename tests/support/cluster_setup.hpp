@@ -17,10 +17,10 @@ class ClusterSetup {
   static constexpr std::size_t slots = 16384;
 
   // The nodes need so long, in milliseconds, to find out that one of them is gone. On a machine that stands still for a moment none
-  // is to be taken for that.
-  explicit ClusterSetup(const std::string& binary, int node_timeout = 15000) {
+  // is to be taken for that. With `tls`, one of each node, they speak TLS to everybody, and among themselves.
+  explicit ClusterSetup(const std::string& binary, int node_timeout = 15000, const std::vector<ServerTls>& tls = {}) {
     for (std::size_t index = 0; index < 2 * masters; ++index) {
-      start_server(binary, node_timeout);
+      start_server(binary, node_timeout, index < tls.size() ? tls[index] : ServerTls());
       ids_.push_back(servers[index]->command("CLUSTER MYID"));
     }
     for (std::size_t index = 0; index < masters; ++index) {
@@ -140,7 +140,7 @@ class ClusterSetup {
 
  private:
   // Another server may take the port of the bus between the look and the start.
-  void start_server(const std::string& binary, int node_timeout) {
+  void start_server(const std::string& binary, int node_timeout, const ServerTls& tls) {
     for (int tries = 0; servers.size() == buses_.size(); ++tries) try {
         const std::string bus = std::to_string(RedisServer::free_port());
         servers.push_back(std::make_unique<RedisServer>(
@@ -148,7 +148,8 @@ class ClusterSetup {
             std::vector<std::string>{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
                                      "--cluster-port", bus, "--cluster-node-timeout", std::to_string(node_timeout),
                                      "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
-                                     "--cluster-allow-replica-migration", "no", "--repl-ping-replica-period", "1"}));
+                                     "--cluster-allow-replica-migration", "no", "--repl-ping-replica-period", "1"},
+            tls));
         buses_.push_back(bus);
         return;
       } catch (const std::runtime_error&) {

@@ -9,8 +9,9 @@
 
 template <class Topology>
 struct GuidedBy {
-  explicit GuidedBy(const std::string& url) {
+  explicit GuidedBy(const std::string& url, holdfast::StreamSecurity* tls = nullptr) {
     config.topology = &topology;
+    config.tls = tls;
     const char* reason = nullptr;
     const Status status = holdfast::parse_url(ByteView(url), config, &reason);
     TEST_MESSAGE((reason == nullptr ? "" : reason));

@@ -133,10 +133,37 @@ class RawConnection {
   bool connected_ = false;
 };
 
+// What a server shows that speaks TLS, and by what it trusts others: PEM files. Without a certificate it speaks none.
+struct ServerTls {
+  std::string ca_file;
+  std::string certificate_file;
+  std::string key_file;
+
+  // Of its port, and of what it says to other servers as their client.
+  [[nodiscard]] std::vector<std::string> settings(int port) const {
+    if (certificate_file.empty()) return {"--port", std::to_string(port)};
+    return {"--port",
+            "0",
+            "--tls-port",
+            std::to_string(port),
+            "--tls-cert-file",
+            certificate_file,
+            "--tls-key-file",
+            key_file,
+            "--tls-ca-cert-file",
+            ca_file,
+            "--tls-replication",
+            "yes",
+            "--tls-cluster",
+            "yes"};
+  }
+};
+
 class RedisServer {
  public:
-  explicit RedisServer(const std::string& binary, std::vector<std::string> settings = {})
-      : binary_(binary), settings_(std::move(settings)) {
+  // With `tls` its port speaks nothing else.
+  explicit RedisServer(const std::string& binary, std::vector<std::string> settings = {}, ServerTls tls = {})
+      : binary_(binary), settings_(std::move(settings)), tls_(std::move(tls)) {
     char name[] = "/tmp/holdfast-test-XXXXXX";
     if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
     folder_ = name;
@@ -221,12 +248,10 @@ class RedisServer {
       const int log = ::open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
       ::dup2(log, 1);
       ::dup2(log, 2);
-      std::vector<std::string> arguments = {binary_,       "--port",    std::to_string(port_),
-                                            "--bind",      "127.0.0.1", "--unixsocket",
-                                            socket_path(), "--dir",     folder_,
-                                            "--save",      "",          "--daemonize",
-                                            "no"};
-      arguments.insert(arguments.end(), settings_.begin(), settings_.end());
+      std::vector<std::string> arguments = {binary_, "--bind", "127.0.0.1", "--unixsocket", socket_path(), "--dir",
+                                            folder_, "--save", "",          "--daemonize",  "no"};
+      for (const auto& more : {tls_.settings(port_), settings_})
+        arguments.insert(arguments.end(), more.begin(), more.end());
       std::vector<char*> pointers;
       for (std::string& argument : arguments) pointers.push_back(argument.data());
       pointers.push_back(nullptr);
@@ -254,6 +279,7 @@ class RedisServer {
 
   std::string binary_;
   std::vector<std::string> settings_;
+  ServerTls tls_;
   std::string folder_;
   int port_ = 0;
   pid_t pid_ = -1;

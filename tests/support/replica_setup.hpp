@@ -20,10 +20,12 @@ void await(Condition&& condition) {
 
 class ReplicaSetup {
  public:
-  explicit ReplicaSetup(const std::string& binary, int replicas = 2) {
-    start_server(binary, {});
+  // With `tls`, one of each server, the master first, they speak TLS to everybody, and among themselves.
+  explicit ReplicaSetup(const std::string& binary, int replicas = 2, const std::vector<ServerTls>& tls = {}) {
+    const auto of = [&](std::size_t index) { return index < tls.size() ? tls[index] : ServerTls(); };
+    start_server(binary, {}, of(0));
     for (int replica = 0; replica < replicas; ++replica)
-      start_server(binary, {"--replicaof", "127.0.0.1 " + std::to_string(servers[0]->port())});
+      start_server(binary, {"--replicaof", "127.0.0.1 " + std::to_string(servers[0]->port())}, of(servers.size()));
     await([&] { return servers[0]->command("WAIT " + std::to_string(replicas) + " 100") == std::to_string(replicas); });
   }
   // Each replica has what this master has.
@@ -37,8 +39,8 @@ class ReplicaSetup {
   std::vector<std::unique_ptr<RedisServer>> servers;  // The master first.
 
  private:
-  void start_server(const std::string& binary, std::vector<std::string> settings) {
+  void start_server(const std::string& binary, std::vector<std::string> settings, const ServerTls& tls) {
     settings.insert(settings.end(), {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"});
-    servers.push_back(std::make_unique<RedisServer>(binary, std::move(settings)));
+    servers.push_back(std::make_unique<RedisServer>(binary, std::move(settings), tls));
   }
 };

@@ -17,13 +17,13 @@
 // a moment none does so by itself.
 class SentinelServer {
  public:
-  SentinelServer(const std::string& binary, int master_port) {
+  SentinelServer(const std::string& binary, int master_port, const ServerTls& tls = {}) {
     char name[] = "/tmp/holdfast-test-XXXXXX";
     if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
     folder_ = name;
     for (int tries = 0; tries < 5 && pid_ <= 0; ++tries) {
       port_ = RedisServer::free_port();
-      launch(binary, master_port);
+      launch(binary, master_port, tls);
     }
     if (pid_ <= 0) throw std::runtime_error("the sentinel did not start; see " + folder_ + "/log");
   }
@@ -42,12 +42,15 @@ class SentinelServer {
   void resume() const { ::kill(pid_, SIGCONT); }
 
  private:
-  void launch(const std::string& binary, int master_port) {
-    std::ofstream(folder_ + "/sentinel.conf")
-        << "port " << port_ << "\nbind 127.0.0.1\nprotected-mode no\ndir " << folder_ << "\nunixsocket " << folder_
-        << "/socket\nsentinel monitor mymaster 127.0.0.1 " << master_port
-        << " 2\nsentinel down-after-milliseconds mymaster 30000\nsentinel failover-timeout mymaster 5000\n"
-        << "sentinel parallel-syncs mymaster 2\n";
+  void launch(const std::string& binary, int master_port, const ServerTls& tls) {
+    std::ofstream file(folder_ + "/sentinel.conf");
+    const std::vector<std::string> words = tls.settings(port_);  // --NAME VALUE ...
+    for (std::size_t at = 0; at < words.size(); at += 2) file << words[at].substr(2) << ' ' << words[at + 1] << '\n';
+    file << "bind 127.0.0.1\nprotected-mode no\ndir " << folder_ << "\nunixsocket " << folder_
+         << "/socket\nsentinel monitor mymaster 127.0.0.1 " << master_port
+         << " 2\nsentinel down-after-milliseconds mymaster 30000\nsentinel failover-timeout mymaster 5000\n"
+         << "sentinel parallel-syncs mymaster 2\n";
+    file.close();
     pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -79,9 +82,14 @@ class SentinelServer {
 
 class SentinelSetup : public ReplicaSetup {
  public:
-  explicit SentinelSetup(const std::string& binary) : ReplicaSetup(binary) {
-    for (int sentinel = 0; sentinel < 3; ++sentinel)
-      sentinels.push_back(std::make_unique<SentinelServer>(binary, servers[0]->port()));
+  static constexpr std::size_t processes = 6;
+
+  // With `tls`, one of each process, the servers first, all of them speak TLS.
+  explicit SentinelSetup(const std::string& binary, const std::vector<ServerTls>& tls = {})
+      : ReplicaSetup(binary, 2, tls) {
+    for (std::size_t index = servers.size(); index < processes; ++index)
+      sentinels.push_back(
+          std::make_unique<SentinelServer>(binary, servers[0]->port(), index < tls.size() ? tls[index] : ServerTls()));
     // A sentinel that knows no replica yet cannot fail over.
     await([this] {
       for (const auto& sentinel : sentinels)
