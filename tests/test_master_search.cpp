@@ -580,6 +580,31 @@ TEST(test_a_request_that_a_replica_refuses_should_lead_to_the_sentinels) {
   }
 }
 
+// They may follow another by now, or be down: so it is asked, and not all the time.
+TEST(test_a_master_that_its_replicas_have_left_should_be_asked_for_once_in_a_while) {
+  SearchDesk desk;
+  desk.reach_master();
+  const auto refuse = [&] {
+    Locked locked;
+    desk.submit(locked);
+    desk.transmit();
+    desk.heard.clear();
+    desk.receive("-NOREPLICAS Not enough good replicas to write.\r\n");
+    TEST_ASSERT_EQUAL(1U, desk.heard.size());
+    return desk.node->session().state();
+  };
+  TEST_ASSERT_EQUAL(SessionState::ready, refuse());
+  desk.now = desk.now + reconnect_delay_max - 1ms;
+  TEST_ASSERT_EQUAL(SessionState::ready, refuse());
+  desk.now = desk.now + 1ms;
+  TEST_ASSERT_EQUAL(SessionState::failed, refuse());
+  TEST_ASSERT_EQUAL("NOREPLICAS Not enough good replicas to write.", desk.text());
+  desk.close();
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());  // At once.
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+}
+
 TEST(test_another_refusal_should_not_end_the_connection) {
   SearchDesk desk;
   desk.reach_master();

@@ -124,9 +124,12 @@ Status MasterSearch::judge(Interview& self, const RespValue& value) noexcept {
   return Status::not_connected;
 }
 
-// Who follows a master has lost it.
-Status MasterSearch::doubt(Interview& /*self*/, Session& session, Status status) noexcept {
-  if (status == Status::read_only || status == Status::stale_replica) {
+// Who follows a master is none any more. A master that its replicas have left may have been replaced: they follow the new one. Or
+// they are just down, so that is not asked all the time.
+Status MasterSearch::doubt(Interview& self, Session& session, Status status) noexcept {
+  const bool left = status == Status::too_few_replicas &&
+                    static_cast<MasterSearch&>(self).node_->dialer().lasted(session.last_input());
+  if (status == Status::read_only || status == Status::stale_replica || left) {
     char space[failure_text_size_max];
     session.fail(status, TextWriter({space, sizeof space}).add(session.failure_text()).view());
   }

@@ -229,6 +229,31 @@ TEST_ON_SETUP(test_a_grant_with_acks_should_be_known_to_the_new_master) {
   TEST_ASSERT_EQUAL("1", count_on(after, lock));
 }
 
+// With min-replicas-to-write an old master that lives on refuses what is to be written as soon as its replicas follow the new one:
+// some ten seconds before Sentinel tells it to be a replica, too.
+TEST_ON_SETUP(test_an_old_master_that_its_replicas_have_left_should_be_left_at_once) {
+  for (const auto& server : setup.servers)
+    TEST_ASSERT_EQUAL("OK", server->command("CONFIG SET min-replicas-to-write 1 min-replicas-max-lag 10"));
+  Guided guided(setup.url());
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  Owner owner(client);
+  FencedLock held(owner, "held", {.lease = 60s});
+  FencedLock other(owner, "other", {.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, held.acquire(20s));
+  setup.await_replicas();
+  RedisServer& before = setup.master();
+  TEST_ASSERT_EQUAL("OK", setup.sentinels[0]->command("SENTINEL FAILOVER mymaster"));
+  await([&] { return before.command("SET probe 1").find("-NOREPLICAS") == 0; });
+  TEST_ASSERT_EQUAL(Status::ok, other.acquire(20s));
+  TEST_ASSERT_EQUAL(Status::ok, held.renew());
+  TEST_ASSERT_EQUAL("master", SentinelSetup::role_of(before));
+  RedisServer& after = setup.master();
+  TEST_ASSERT_TRUE(&after != &before);
+  TEST_ASSERT_EQUAL("1", count_on(after, other));
+  TEST_ASSERT_EQUAL("1", count_on(after, held));
+}
+
 // A waiter's subscription goes where the master is, too.
 TEST_ON_SETUP(test_a_waiter_should_be_woken_on_the_new_master) {
   Guided guided(setup.url());

@@ -103,6 +103,8 @@ class Session {
   // The sentence behind failure() protocol_error, and the server's own words for its errors. Empty when there is none.
   [[nodiscard]] ByteView failure_text() const noexcept { return {failure_text_, failure_text_size_}; }
   [[nodiscard]] const ServerIdentity& identity() const noexcept { return handshake_.identity(); }
+  // When bytes have come last, or the connection was made.
+  [[nodiscard]] Instant last_input() const noexcept { return last_input_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return count_; }
   // Bytes that the transport has not taken yet.
   [[nodiscard]] bool unsent() const noexcept { return transmit_begin_ != transmit_end_; }
