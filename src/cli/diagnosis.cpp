@@ -330,6 +330,28 @@ void judge_rights(Findings& findings, const ServerFacts& server, const Examinati
                  set_user + " +acl|whoami +acl|dryrun, for who runs holdfast doctor");
 }
 
+// ---- Acks ------------------------------------------------------------------------------------------------------------
+
+// What stands in the way of grants that replicas are to confirm.
+void judge_acks(Findings& findings, const ServerFacts& server, std::uint64_t acks) {
+  if (acks == 0) return;
+  const std::string in_vain = ": no grant with --acks counts, each is released again";
+  if (server.wait_refused)
+    findings.add(Severity::danger, "rights", "this user may not WAIT" + in_vain,
+                 "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " " + wait_right);
+  if (server.wait_absent)
+    findings.add(Severity::danger, "missing-command", "the server has no command for WAIT" + in_vain,
+                 "see rename-command in its configuration; a service may not offer it");
+  if (server.field("role") != "master") return;
+  std::uint64_t online = 0;
+  for (const Replica& replica : server.replicas()) online += replica.state == "online" ? 1U : 0U;
+  if (online < acks)
+    findings.add(Severity::danger, "few-replicas",
+                 "--acks " + std::to_string(acks) + ", and of the server's replicas " + std::to_string(online) +
+                     (online == 1 ? " is" : " are") + " online" + in_vain,
+                 "see why others are away, add some, or ask for fewer");
+}
+
 // ---- Time ------------------------------------------------------------------------------------------------------------
 
 void judge_time(Findings& findings, const ServerFacts& server, const Examination& examination) {
@@ -522,6 +544,7 @@ std::vector<Finding> diagnose(const Examination& examination) {
     judge_persistence(findings, server, examination.kind, quorum);
     judge_service(findings, server, examination.lease);
     judge_rights(findings, server, examination);
+    judge_acks(findings, server, examination.acks);
     judge_time(findings, server, examination);
   }
   judge_independence(findings, examination.servers);

@@ -99,6 +99,9 @@ struct ServerFacts {
   // Of the lock that was asked about: rules that would let the user have them.
   std::vector<std::string> keys_refused;
   std::vector<std::string> channels_refused;
+  // Where acks are asked about.
+  bool wait_refused = false;  // The user may not WAIT,
+  bool wait_absent = false;   // or there is no such command.
   std::vector<TimePair> times;
   bool time_refused = false;  // They are not for this user.
 
@@ -115,7 +118,8 @@ struct ServerFacts {
 
 struct Examination {
   Kind kind = Kind::mutex;
-  std::string name;  // Empty: none was given.
+  std::string name;        // Empty: none was given.
+  std::uint64_t acks = 0;  // Replicas that are to have each grant; 0: it is not asked.
   Duration lease{};
   std::vector<ServerFacts> servers;
 };

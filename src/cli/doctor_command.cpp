@@ -36,7 +36,8 @@ std::string milliseconds(Duration duration) {
 }
 
 Examination examine(DoctorOptions& options) {
-  Examination examination = {.kind = options.kind, .name = options.name, .lease = options.lease, .servers = {}};
+  Examination examination = {
+      .kind = options.kind, .name = options.name, .acks = options.acks, .lease = options.lease, .servers = {}};
   std::vector<std::unique_ptr<AskingClient>> clients;
   for (ClientConfig& config : options.servers) {
     ServerFacts facts;
@@ -48,7 +49,7 @@ Examination examine(DoctorOptions& options) {
     auto client = std::make_unique<AskingClient>();
     facts.connection = client->connect(config);
     if (facts.connection == Status::ok)
-      ask_facts(*client, {.kind = options.kind, .name = options.name}, facts);
+      ask_facts(*client, {.kind = options.kind, .name = options.name, .with_acks = options.acks != 0}, facts);
     else
       facts.no_connection = "no connection: " + failure_text(facts.connection, *client);
     if (facts.set_up.kind == SetUp::cluster && facts.connection == Status::ok)

@@ -256,6 +256,7 @@ inline constexpr char doctor_help_text[] =
     "  NAME            whether the user may use the keys and channels of this lock is looked at, too\n"
     "  --kind KIND     the kind of lock that the user must have the rights for, default mutex; what other kinds lack "
     "is told\n"
+    "  --acks N        grants are to be confirmed by so many replicas: whether the user may WAIT, and they are there\n"
     "  -l, --lease TIME\n"
     "                  of a watchdog or a quorum, which round trips are compared with: default 30 seconds\n"
     "  --seconds TIME  how long clocks and round trips are looked at, default 3; longer is surer\n"

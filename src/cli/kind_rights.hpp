@@ -48,6 +48,8 @@ inline constexpr KindRights kind_rights[] = {
 inline constexpr char cluster_rights[] = "+spublish +ssubscribe +sunsubscribe";
 // Whom sentinels or a cluster's nodes have named must say what it is: there it is needed.
 inline constexpr char identity_right[] = "+info";
+// Where grants are to be confirmed by replicas.
+inline constexpr char wait_right[] = "+wait";
 // The channel that is of a client, not of a lock.
 inline constexpr char fair_pattern[] = "&holdfast_fair:*";
 

@@ -171,6 +171,7 @@ void declare_renew(CLI::App& app, Texts& texts) {
 
 void declare_doctor(CLI::App& app, Texts& texts) {
   declare_kind(app, texts);
+  keep_in(app, "--acks", texts.acks);
   keep_in(app, "-l,--lease", texts.lease);
   keep_in(app, "--seconds", texts.seconds);
   app.add_flag("--json", texts.json);
@@ -470,21 +471,27 @@ void read_quorum(QuorumConfig& quorum, const Texts& texts, std::size_t server_co
                      "quorum"};
 }
 
-// Replicas that must have a grant. Those of a quorum's servers are not counted.
-void read_acks(Servers& servers, const Texts& texts, Duration lease) {
-  if (!texts.acks) {
-    if (texts.acks_timeout) throw UsageError{"--acks-timeout is of --acks, and there is none"};
-    return;
-  }
+// How many replicas must have a grant; 0: it is not asked. Those of a quorum's servers are not counted.
+std::uint8_t acks_from(const Servers& servers, const Texts& texts) {
   std::uint64_t acks = 0;
+  if (!texts.acks) return 0;
   if (!read_decimal(ByteView(std::string_view(*texts.acks)), acks_max, acks) || acks == 0)
     throw UsageError{"--acks: '" + escaped(*texts.acks) + "' is no number of replicas; it takes one from 1 to " +
                      std::to_string(acks_max)};
   if (servers.size() > 1)
     throw UsageError{"--acks is of one server with its replicas: a quorum counts its servers, and there are " +
                      std::to_string(servers.size())};
+  return static_cast<std::uint8_t>(acks);
+}
+
+void read_acks(Servers& servers, const Texts& texts, Duration lease) {
+  const std::uint8_t acks = acks_from(servers, texts);
+  if (acks == 0) {
+    if (texts.acks_timeout) throw UsageError{"--acks-timeout is of --acks, and there is none"};
+    return;
+  }
   ClientConfig& server = servers.front();
-  server.acks = static_cast<std::uint8_t>(acks);
+  server.acks = acks;
   // What is confirmed late is worth little.
   server.acks_timeout = std::max<Duration>(std::min<Duration>(acks_timeout_default, lease / 8), timeout_min);
   if (texts.acks_timeout) server.acks_timeout = seconds_of("--acks-timeout", *texts.acks_timeout);
@@ -684,6 +691,7 @@ Invocation read_doctor(const Texts& texts, SplitArguments& split, const Environm
   // A name whose right is asked for, where none is given.
   options.servers = servers_from(texts, split, environment, options.name.empty() ? "holdfast_doctor" : options.name);
   options.kind = choice_from(texts, options.servers.size()).kind;
+  options.acks = acks_from(options.servers, texts);
   if (texts.lease) options.lease = lease_from("-l", *texts.lease);
   if (texts.seconds) options.duration = seconds_of("--seconds", *texts.seconds);
   if (options.duration > look_max) throw UsageError{"--seconds: an hour is the most"};

@@ -92,6 +92,7 @@ struct DoctorOptions {
   std::string name;  // As above, or empty.
   Servers servers;
   Kind kind = Kind::mutex;
+  std::uint8_t acks = 0;  // Replicas that are to have each grant; 0: it is not asked.
   Duration lease = lease_default;
   Duration duration = std::chrono::seconds(3);  // Of the look at the clocks.
   bool json = false;

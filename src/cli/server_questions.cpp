@@ -175,6 +175,7 @@ constexpr Probe probes[] = {
     {"+client|id", {"CLIENT", "ID"}},
     {"+client|setname", {"CLIENT", "SETNAME", "no name has spaces"}},
     {"+client|kill", {"CLIENT", "KILL", "ID", "1"}, true},
+    {wait_right, {"WAIT", "0", "0"}},  // For no replica, so for no time.
 };
 
 bool is_in(const char* list, const std::string& rule) {
@@ -249,6 +250,7 @@ void read_rights(Asker& ask, const Lock& lock, ServerFacts& facts) {
   std::map<std::string, Verdict> verdicts;
   for (const Probe& probe : probes) {
     if (facts.set_up.kind != SetUp::cluster && is_in(cluster_rights, probe.rule)) continue;
+    if (!lock.with_acks && is_in(wait_right, probe.rule)) continue;
     Verdict verdict = Verdict::unknown;
     if (dry)
       verdict = dry_verdict_on(dry_run(words_of(probe, key)));
@@ -273,6 +275,8 @@ void read_rights(Asker& ask, const Lock& lock, ServerFacts& facts) {
     if (facts.set_up.kind == SetUp::cluster)
       for (const std::string& rule : rules_of(cluster_rights)) judge(rule, false, rights.kind);
   }
+  facts.wait_refused = verdicts[wait_right] == Verdict::refused;
+  facts.wait_absent = verdicts[wait_right] == Verdict::absent;
   if (!lock.name.empty()) read_patterns(ask, lock, dry, facts);
 }
 

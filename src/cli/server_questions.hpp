@@ -19,6 +19,7 @@ inline constexpr Duration questions_time_max = std::chrono::seconds(15);
 struct Lock {
   Kind kind = Kind::mutex;
   std::string name;  // Or empty.
+  bool with_acks = false;
 };
 
 // All but the time. After a question without an answer nothing more is asked, and facts.silent is set.

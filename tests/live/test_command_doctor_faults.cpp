@@ -244,6 +244,30 @@ TEST(test_rights_that_a_user_lacks_should_be_found) {
          {"information", "channel", "waiters poll", "ACL SETUSER bob &redisson_lock__channel:*"});
 }
 
+TEST(test_what_keeps_replicas_from_confirming_should_be_found) {
+  RedisServer server(binary(), healthy);
+  RedisServer replica(binary(), with(healthy, {"--replicaof", "127.0.0.1 " + std::to_string(server.port())}));
+  server.command("CONFIG SET repl-diskless-sync-delay 0");
+  TEST_ASSERT_TRUE(eventually([&] { return contains(server.command("INFO replication"), "state=online"); }));
+  server.command("ACL SETUSER bob on >x ~* &* +@all -wait");
+  const Words with_acks = with(long_lease, {"--acks", "1"});
+  for (const bool dry : {true, false}) {  // Asked for, and tried.
+    server.command(dry ? "ACL SETUSER bob +acl" : "ACL SETUSER bob -acl");
+    expect(url_of_user(server), with_acks,
+           {"danger", "rights", "this user may not WAIT: no grant with --acks counts",
+            dry ? "ACL SETUSER bob +wait" : "+wait"});
+    const Words without = with({"doctor", "--seconds", "0.2"}, long_lease);
+    TEST_ASSERT_FALSE(contains(output_of(url_of_user(server), without, 0), "WAIT"));
+  }
+  expect(server.unix_url(), with(long_lease, {"--acks", "2"}),
+         {"danger", "few-replicas", "--acks 2, and of the server's replicas 1 is online", "ask for fewer"});
+  const Outcome quorum = outcome_of("", {"doctor", "--acks", "1", "--url", "redis://a", "--url", "redis://b"});
+  TEST_ASSERT_EQUAL(exit_usage, quorum.code);
+  RedisServer bare(binary(), with(healthy, {"--rename-command", "WAIT", ""}));
+  expect(bare.unix_url(), with_acks,
+         {"danger", "missing-command", "the server has no command for WAIT", "rename-command", {"few-replicas"}});
+}
+
 TEST(test_a_renamed_command_should_be_found) {
   const RedisServer server(binary(), with(healthy, {"--rename-command", "PEXPIRE", ""}));
   expect(server.unix_url(), long_lease,
