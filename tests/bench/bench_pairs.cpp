@@ -19,6 +19,7 @@
 #include "holdfast/holdfast.hpp"
 #include "pair_contenders.hpp"
 #include "paired_rounds.hpp"
+#include "patience.hpp"
 #include "redis_server.hpp"
 #include "report.hpp"
 
@@ -116,8 +117,27 @@ void compare_releases(bench::Report& report, const RedisServer& server, const st
   report.add(group, rounds, "holdfast script", "holdfast " + command);
 }
 
+// What a cluster adds to a pair: both go to the one node that serves all slots.
+void compare_topologies(bench::Report& report, const std::string& binary, const std::vector<int>& cpus,
+                        const Effort& effort) {
+  const RedisServer server(binary, {"--cluster-enabled", "yes"});
+  if (server.command("CLUSTER ADDSLOTSRANGE 0 16383") != "OK" ||
+      !comes([&] { return server.command("CLUSTER INFO").find("cluster_state:ok") != std::string::npos; }))
+    throw std::runtime_error("the server becomes no cluster");
+  const Address address = {"", server.port()};
+  const Placement placement(Condition::same_cpu, server.pid(), cpus);
+  PairedRounds rounds(effort.samples, pairs_a_sample, 1);
+  rounds.add("direct", bench::holdfast_pairs(address));
+  rounds.add("direct again", bench::holdfast_pairs(address));
+  rounds.add("in a cluster", bench::holdfast_pairs(address, {.in_cluster = true}));
+  rounds.run(effort.share, effort.rounds_min);
+  const std::string group = std::string("cluster of one node, ") + bench::to_string(Condition::same_cpu);
+  report.add(group, rounds, "direct again", "direct");
+  report.add(group, rounds, "in a cluster", "direct", at_most(1.02));
+}
+
 void run_comparison(Harness& harness) {
-  const Effort effort = harness.effort(harness.transport_count() * harness.conditions().size() + 1, 10, 2);
+  const Effort effort = harness.effort(harness.transport_count() * harness.conditions().size() + 2, 10, 2);
   {
     const RedisServer server(harness.binaries()[0]);
     for (const Address& address : harness.addresses_of(server)) {
@@ -128,6 +148,8 @@ void run_comparison(Harness& harness) {
       }
     }
   }
+  compare_topologies(harness.report(), harness.binaries()[0], harness.cpus(), effort);
+  harness.print_new_rows();
   for (const std::string& binary : harness.binaries()) {
     const RedisServer server(binary);
     compare_releases(harness.report(), server, harness.cpus(), effort);

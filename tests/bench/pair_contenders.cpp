@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/cluster.hpp"
 #include "holdfast/holdfast.hpp"
 #include "holdfast_party.hpp"
 #include "pair_requests.hpp"
@@ -98,8 +99,15 @@ PairedRounds::Run hiredis_pairs(const Address& address) {
 namespace {
 
 struct HoldfastPair {
-  HoldfastPair(const Address& address, const HoldfastMode& mode) : lock(client, next_key()) {
+  HoldfastPair(const Address& address, const HoldfastMode& mode) : key(next_key()), lock(client, key) {
     holdfast::ClientConfig config;
+    if (mode.in_cluster) {
+      holdfast::ClusterConfig nodes;
+      nodes.hosts.assign("127.0.0.1:" + std::to_string(address.port));
+      nodes.name.assign(key);
+      cluster.configure(nodes);
+      config.topology = &cluster;
+    }
     config.port = static_cast<std::uint16_t>(address.port);
     config.socket_path.assign(address.socket_path);
     config.native_delete = mode.native_delete;
@@ -109,6 +117,8 @@ struct HoldfastPair {
 
   void expect_ok(holdfast::Status status) const { bench::expect_ok(client, status); }
 
+  std::string key;
+  holdfast::Cluster cluster;
   holdfast::Client client;
   holdfast::Mutex lock;
 };

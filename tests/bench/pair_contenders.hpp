@@ -16,6 +16,7 @@ struct HoldfastMode {
   bool spins = false;
   bool posts = false;          // Releases without waiting for the reply.
   bool native_delete = false;  // Releases by the server's own command where it has one.
+  bool in_cluster = false;     // As a client of the cluster whose only node is at the address, which is a port.
 };
 
 // holdfast's blocking client.
