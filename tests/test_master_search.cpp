@@ -269,6 +269,31 @@ TEST(test_all_sentinels_should_be_asked_once_per_attempt) {
   }
 }
 
+// Somebody may ask for them only then.
+TEST(test_words_should_stay_until_the_next_attempt_has_found_out_more) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.answer("*-1\r\n");
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  desk.answer("*-1\r\n");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  const std::string words = "it does not know the service m: sentinel s2:26379";
+  TEST_ASSERT_EQUAL(words, desk.text());
+  desk.now = desk.node->timeout();
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  TEST_ASSERT_EQUAL(words, desk.text());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  TEST_ASSERT_EQUAL("", desk.text());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("connect_failed: sentinel s2:26379", desk.text());
+  desk.now = desk.node->timeout();
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.node->handle_connected(desk.now);
+  TEST_ASSERT_EQUAL("", desk.text());
+}
+
 TEST(test_a_silent_sentinel_should_leave_time_for_the_others) {
   SearchDesk desk;
   TEST_ASSERT_EQUAL("s1:26379", desk.dial());

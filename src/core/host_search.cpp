@@ -20,6 +20,12 @@ bool is_silence(Status status) noexcept {
          status == Status::transport_closed || status == Status::not_connected || status == Status::system_error;
 }
 
+// It was not dialled, or did not take the connection: there was no session that could say more.
+bool is_unreached(Status status) noexcept {
+  return status == Status::connect_failed || status == Status::name_not_resolved || status == Status::system_error ||
+         status == Status::too_many_requests;
+}
+
 }  // namespace
 
 static_assert(sizeof(HostSearch) + alignof(HostSearch) - 1 <= host_search_size, "a search must fit in its place");
@@ -72,12 +78,15 @@ void HostSearch::steer(Node& node, Instant now, std::uint16_t random) noexcept {
 void HostSearch::steer(Instant now, std::uint16_t random) noexcept {
   Dialer& dialer = node_->dialer();
   Instant end = dialer.attempt_deadline() + rest_;  // The attempt's.
-  if (dialer.due(now)) {
+  // What the last attempt failed with is told until this one has reached somebody, or has failed, too.
+  const bool begins = dialer.due(now);
+  if (begins) {
     end = begin(now);
     if (return_) return go_to_server(now, end);
   } else if (dialer.state() != DialState::elsewhere) {
     return;
   } else if (stage_ == Stage::named) {
+    node_->session().clear_failure_text();
     if (hops_ != 0 && host_number() != silent_) return go_to_server(now, end);
     judged_ = false;
     stage_ = Stage::server;
@@ -88,6 +97,7 @@ void HostSearch::steer(Instant now, std::uint16_t random) noexcept {
     if (stage_ == Stage::server && is_silence(dialer.failure())) silent_ = host_number();
   }
   if (left_ == 0 || now >= end) return give_up(now, random);
+  if (!begins) node_->session().clear_failure_text();
   ask_next(now, end, random);
 }
 
@@ -105,6 +115,7 @@ Instant HostSearch::begin(Instant now) noexcept {
 
 void HostSearch::note_failure() noexcept {
   const Status status = node_->dialer().failure();
+  if (is_unreached(status)) node_->session().clear_failure_text();  // The words are another's.
   const bool telling = failure_ == Status::ok || !is_silence(status) || is_silence(failure_);
   if (telling) fail(status);
   // Of these, too, who answered tells more.
@@ -179,7 +190,6 @@ void HostSearch::go_to(Instant now, Instant end, std::size_t hosts) noexcept {
   if (part < address_timeout_min) part = address_timeout_min;
   const Instant deadline = earlier(now + part, end);
   rest_ = end - deadline;
-  node_->session().clear_failure_text();
   const bool known = topology().table().literal(config.host.c_str(), config.port, node_->addresses_[0]);
   node_->dialer().go_to(known, now, deadline);
 }
