@@ -2,7 +2,6 @@
 //
 // Sentinels and a cluster whose processes speak nothing but TLS, over both clients: locks exclude, waiters are woken, holds follow
 // their master, and a process that cannot prove its name is gone around, or named.
-#include <array>
 #include <memory>
 #include <string>
 #include <thread>
@@ -81,7 +80,7 @@ struct Member : Trust, GuidedBy<Topology> {
   }
   Client client;
 };
-using ByGuards = Member<Sentinels>;
+using BySentinels = Member<Sentinels>;
 using InCluster = Member<Cluster>;
 
 std::string url_of(const SentinelSetup& setup) { return "rediss-sentinel://" + setup.hosts() + "/mymaster"; }
@@ -147,8 +146,8 @@ static void tearDown() { authority.reset(); }
 
 TEST(test_sentinels_should_lead_to_locks_over_tls) {
   const SentinelSetup setup(server_binaries().front(), certificates());
-  ByGuards ours(url_of(setup));
-  ByGuards theirs(url_of(setup));
+  BySentinels ours(url_of(setup));
+  BySentinels theirs(url_of(setup));
   ours.expect_connected();
   theirs.expect_connected();
   expect_exclusion(ours.client, theirs.client);
@@ -159,13 +158,13 @@ TEST(test_sentinels_should_lead_to_locks_over_tls) {
   TEST_ASSERT_EQUAL("it ended before the handshake was over: does the server want TLS?: sentinel " +
                         host_of(setup.sentinels[2]->port()),
                     text_of(client));
-  ByGuards unknown(url_of(setup), {}, false);
+  BySentinels unknown(url_of(setup), {}, false);
   unknown.expect_refused("the server wants a client certificate: sentinel " + host_of(setup.sentinels[2]->port()));
 }
 
 TEST(test_a_hold_and_a_waiter_should_follow_a_fail_over_over_tls) {
   SentinelSetup setup(server_binaries().front(), certificates());
-  ByGuards ours(url_of(setup));
+  BySentinels ours(url_of(setup));
   ours.expect_connected();
   Owner owner(ours.client);
   FencedLock lock(owner, "k", {.lease = 60s});
@@ -188,19 +187,19 @@ TEST(test_a_sentinel_or_a_master_of_another_name_should_be_gone_around_or_named)
   const std::string wrong = host_of(setup.sentinels[0]->port());
   const std::string right = host_of(setup.sentinels[1]->port());
 
-  ByGuards alone("rediss-sentinel://" + wrong + "/mymaster");
+  BySentinels alone("rediss-sentinel://" + wrong + "/mymaster");
   alone.expect_refused(mismatch + "sentinel " + wrong);
   Mutex never(alone.client, "k");
   TEST_ASSERT_EQUAL(Status::tls_failed, never.acquire(60s));  // Somebody must change something first.
 
-  ByGuards around("rediss-sentinel://" + wrong + "," + right + "/mymaster");
+  BySentinels around("rediss-sentinel://" + wrong + "," + right + "/mymaster");
   around.expect_connected();
   Mutex lock(around.client, "k", {.lease = 60s});
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
 
   // The master, too, from now on: nobody takes its place.
   show(*setup.servers[0], other_name);
-  ByGuards later("rediss-sentinel://" + right + "/mymaster");
+  BySentinels later("rediss-sentinel://" + right + "/mymaster");
   later.expect_refused(mismatch + host_of(setup.servers[0]->port()) + ", named by sentinel " + right);
   TEST_ASSERT_EQUAL(Status::ok, lock.renew());
   setup.await_replicas();
