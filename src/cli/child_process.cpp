@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "exit_codes.hpp"
+#include "secrets.hpp"
 
 namespace holdfast::cli {
 
@@ -30,6 +31,7 @@ void die_with_parent(pid_t parent) noexcept {
   (void)::setpgid(0, 0);
   if (terminal != nullptr) (void)terminal->give_to(::getpid());
   relay.restore_for_command();
+  restore_core_files();
   ::execvp(words[0], words);
   const int error = errno;
   if (::write(error_pipe, &error, sizeof error) < 0) ::_exit(exit_cannot_execute);

@@ -61,6 +61,7 @@ Invocation take_invocation(int argument_count, char** arguments) {
 
 int main(int argument_count, char** arguments) {
   occupy_standard_descriptors();
+  forbid_core_files();
   try {
     Invocation invocation = take_invocation(argument_count, arguments);
     return std::visit([](auto& chosen) { return execute(chosen); }, invocation);

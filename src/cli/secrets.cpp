@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,9 @@ namespace {
 constexpr char url_variable[] = "HOLDFAST_URL";
 constexpr char password_variable[] = "HOLDFAST_PASSWORD";
 constexpr char password_file_variable[] = "HOLDFAST_PASSWORD_FILE";
+
+// Before forbid_core_files().
+std::optional<rlimit> core_limit;
 
 std::optional<std::string> variable(const char* name) {
   const char* const text = std::getenv(name);
@@ -152,6 +156,19 @@ bool take_secrets_from_environment() noexcept {
     });
   if (secret) ::unsetenv(url_variable);
   return secret;
+}
+
+void forbid_core_files() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  core_limit = limit;
+  // A file needs more than a byte, and a program that takes cores from the kernel gets none where the limit is one: core(5).
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 1);
+  (void)::setrlimit(RLIMIT_CORE, &limit);
+}
+
+void restore_core_files() noexcept {
+  if (core_limit) (void)::setrlimit(RLIMIT_CORE, &*core_limit);
 }
 
 }  // namespace holdfast::cli

@@ -50,6 +50,11 @@ void conceal_arguments(int count, char** arguments) noexcept;
 // Overwrites the passwords in our own environment, where /proc shows them. REQUIRES: what they say has been copied.
 void conceal_environment() noexcept;
 
+// From here on no core file of ours is written: passwords and tokens are in our memory as long as we may have to connect anew.
+void forbid_core_files() noexcept;
+// In a process that becomes a command: what was allowed before is allowed again.
+void restore_core_files() noexcept;
+
 // Takes the variables with a password, or with where it is, out of the environment that a command will get. HOLDFAST_URL is one
 // of them only where it has a password in it. True if it was taken.
 bool take_secrets_from_environment() noexcept;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Where the holdfast command takes passwords from, and where they must not show.
+#include <sys/resource.h>
+
 #include "command_fixture.hpp"
 
 static void setUp() {}
@@ -95,6 +97,27 @@ TEST_ON_SERVER(test_our_own_processes_should_not_show_a_password, "--requirepass
     command.signal(SIGTERM);
     TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
   }
+}
+
+// The limit of a byte: neither a file nor a program that takes cores gets one.
+TEST_ON_SERVER(test_no_process_of_ours_should_leave_a_core_and_the_command_may, "--requirepass", secret) {
+  rlimit before{};
+  TEST_ASSERT_EQUAL(0, ::getrlimit(RLIMIT_CORE, &before));
+  const rlimit raised = {.rlim_cur = before.rlim_max, .rlim_max = before.rlim_max};
+  TEST_ASSERT_EQUAL(0, ::setrlimit(RLIMIT_CORE, &raised));
+  Running command("", run_script({"--url", url_with(server, std::string(":") + secret)},
+                                 "sed -n 's/^Max core file size *//p' /proc/self/limits; exec sleep 1000"));
+  (void)::setrlimit(RLIMIT_CORE, &before);
+  const std::string most = before.rlim_max == RLIM_INFINITY ? "unlimited" : std::to_string(before.rlim_max);
+  TEST_ASSERT_TRUE(command.line().starts_with(most + " "));
+  for (const pid_t pid : {command.pid(), await_warden_of(command.pid())}) {
+    rlimit ours{};
+    TEST_ASSERT_EQUAL(0, ::prlimit(pid, RLIMIT_CORE, nullptr, &ours));
+    TEST_ASSERT_TRUE(ours.rlim_cur <= 1);
+    TEST_ASSERT_EQUAL(before.rlim_max, ours.rlim_max);
+  }
+  command.signal(SIGTERM);
+  TEST_ASSERT_EQUAL(128 + SIGTERM, command.wait());
 }
 
 TEST_ON_SERVER(test_words_of_the_command_should_reach_it_as_they_are) {
