@@ -182,7 +182,7 @@ class Translator:
         if token in ('undef', 'poison'):
             if kind[0] in ('literal', 'struct'):
                 return None
-            return f'undefined_{self.c(kind)}()'  # It has no body: any number, for CBMC.
+            return f'undefined_{self.c(kind)}()'  # It has no body, and CBMC fails a proof that comes here.
         if token == 'zeroinitializer':
             return f'(({self.c(kind)}){{0}})'
         if token == 'getelementptr':

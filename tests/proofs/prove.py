@@ -96,6 +96,8 @@ def solves(cbmc, proof, folder, includes):
             raise Failed(f'no answer of CBMC within {SECONDS_MAX} s') from None
     with open(log, encoding='utf-8') as output:
         text = output.read()
+    if missing := re.findall(r'no body for callee (\w+): FAILURE', text):  # That refutes nothing.
+        raise Failed(f'no body for {", ".join(missing)}')
     if code == 0 and '\nVERIFICATION SUCCESSFUL' in text:
         return True
     # The change must break what is claimed, not how far the loops were followed.
