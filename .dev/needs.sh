@@ -32,6 +32,7 @@ readonly needs_coverage=("${needs_build[@]}" "${needs_clang[@]}" llvm-cov llvm-p
   lua5.1/lua.h)
 readonly needs_demo=("${needs_build[@]}" redis-server CLI/CLI.hpp)
 readonly needs_fuzz=("${needs_build[@]}" "${needs_clang[@]}")
+readonly needs_prove=("${needs_build[@]}" clang++ doctest/doctest.h CLI/CLI.hpp)
 readonly needs_quick=("${needs_demo[@]}" doctest/doctest.h sqlite3.h lua5.1/lua.h valgrind strace cmake
   python-prometheus)
 readonly needs_sim=("${needs_build[@]}" CLI/CLI.hpp doctest/doctest.h lua5.1/lua.h)

@@ -17,7 +17,7 @@ fetch_valkey() {
   say "fetching valkey-server of Debian unstable into build/servers"
   rm -rf build/servers
   mkdir -p build/servers/apt/{lists,archives}/partial build/servers/apt/{parts,state} build/servers/valkey
-  write_private_apt
+  write_private_apt build/servers/apt
   private_apt update -qq
   # Since its list of installed packages is empty, apt takes everything that the server needs, its C library too.
   private_apt install -qq -y --no-install-recommends --download-only valkey-server
@@ -31,8 +31,8 @@ fetch_valkey() {
 private_apt() { apt-get -c build/servers/apt/apt.conf "$@" >&2; }
 
 # The mirror is that of the system's own Debian sources, if it has some. The signature is checked in any case.
-write_private_apt() {
-  local apt=$PWD/build/servers/apt mirror
+write_private_apt() {  # write_private_apt FOLDER
+  local apt=$PWD/$1 mirror
   mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } |
     sed -nE 's#^(deb|URIs:)(.*[ \t])?(https?://[^ \t]*/debian)/?([ \t].*)?$#\3#p' | sed -n 1p)
   printf 'deb [arch=%s target=Packages signed-by=%s] %s unstable main\n' "$(dpkg --print-architecture)" \
