@@ -295,6 +295,17 @@ void listen_together(const Place& place, Peer& peer, const std::string& name) {
   expect_nothing_left<Place, Kind>(place, name);
 }
 
+// Redisson ends its connections to the old master when it hears of the new one, and what it is asked meanwhile may fail by that.
+template <class Kind>
+std::string take_after_a_fail_over(Peer& peer, const std::string& name) {
+  std::string answer;
+  (void)comes_true([&] {
+    answer = peer.ask(Kind::take, name, at_once);
+    return !answer.starts_with("error org.redisson.client.RedisConnectionException");
+  });
+  return answer;
+}
+
 // One lock is ours and one is theirs, somebody of the other side waits for each, and the master is replaced.
 template <class Kind, class Place>
 void live_through_a_fail_over(Place& place) {
@@ -316,7 +327,7 @@ void live_through_a_fail_over(Place& place) {
   RedisServer& master = place.master(our_name);
   TEST_ASSERT_TRUE(before != master.port());
   TEST_ASSERT_EQUAL(Status::ok, ours.lock.renew(bound));
-  TEST_ASSERT_EQUAL("busy", peer.ask(Kind::take, our_name, at_once));
+  TEST_ASSERT_EQUAL("busy", take_after_a_fail_over<Kind>(peer, our_name));
   TEST_ASSERT_EQUAL(Status::lock_busy, rival.lock.try_acquire());
   TEST_ASSERT_FALSE(peer.has_event());
   TEST_ASSERT_EQUAL("1", master.command({"EXISTS", their_name}));
