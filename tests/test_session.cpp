@@ -613,6 +613,21 @@ TEST(test_look_of_before_should_count_for_no_later_request) {
   TEST_ASSERT_TRUE(wire.session.wants_look());
 }
 
+// It leaves with the next request, perhaps much later.
+TEST(test_look_should_be_made_anew_for_what_was_given_up_before_it_left) {
+  Wire wire;
+  wire.connect();
+  Request request = acquire_of(&lock_a, "a", 'a');
+  request.tag.operation = Operation::renew;
+  wire.submit("*1\r\n$1\r\na\r\n", request);
+  wire.look();
+  wire.session.give_up(&lock_a, Status::cancelled, wire.now);
+  TEST_ASSERT_TRUE(wire.session.wants_look());
+  wire.receive_early(":1\r\n");
+  wire.look();
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.session.failure());
+}
+
 // Where something came, more may have.
 TEST(test_look_should_be_made_anew_behind_what_was_received) {
   Wire wire;

@@ -149,6 +149,8 @@ void Session::detach(InFlight& entry, Status why) noexcept {
     entry.notice = why;
     ++notices_;
   }
+  // Who gives up turns to something else: what has not left by then waits for a look of its own.
+  drained_ = false;
   entry.request.deadline = Instant::max();
   entry.detail = no_slot;
   if (entry.request.compensation != nullptr) entry.detail = compensations_.index_of(keep_for(entry));
