@@ -172,6 +172,19 @@ TEST(test_a_lock_that_gives_up_before_its_time_should_end_the_call) {
   desk.expect_over(Status::not_connected);
 }
 
+// Its last attempt fell into the last millisecond of its time.
+TEST(test_a_lock_that_gives_up_at_the_end_of_its_time_should_be_asked_again) {
+  Desk desk;
+  desk.acquire(20s);
+  desk.grant(0);
+  desk.due[0] = desk.now + 3s;
+  desk.expect(Act::acquire, 1);
+  desk.now = desk.now + 3s - 1ms;
+  desk.task.handle(Status::lock_busy);
+  desk.expect(Act::acquire, 1);
+  TEST_ASSERT_TRUE(desk.task.wait() == 10ms);
+}
+
 TEST(test_loss_of_one_that_is_taken_should_end_the_call) {
   for (const bool waits : {true, false}) {
     Desk desk;
