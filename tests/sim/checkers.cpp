@@ -398,13 +398,15 @@ void Checkers::observe_queue(Node& node, std::size_t name, const ModelRedis::Eff
     world_.fail("queue", "it had left, and stands there again: " + waiter->token);
   if (waiter->stands && !world_.plan().enabled(Fault::clock_back))
     world_.fail("queue", "it has lost its place: " + waiter->token);
+  const std::uint32_t before = find(node.index, effect.member);
   *waiter = {.token = std::string(effect.member),
              .process = from_->process,
              .life = from_->life,
              .since = world_.wall(node),
              .at = world_.now(),
              .stands = true,
-             .has_left = waiter->has_left};
+             .has_left = waiter->has_left,
+             .late = before != 0 && grants_[before].deleted};
 }
 
 // Somebody else has written, or data were lost.
@@ -635,6 +637,8 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
     // It did not confirm in time, and stood in the queue again.
   } else if (before != 0 && queued && !gift && !grants_[before].told) {
     // Its release has overtaken its last beat over another connection, and follows that on its own, too: see check_compensated().
+  } else if (before != 0 && gift && waiter != nullptr && waiter->late) {
+    // The same, and somebody gave the lock to it before its beat was over.
   } else if (before != 0 && gift && world_.plan().enabled(Fault::stale_failover)) {
     again = before;  // A replica that lagged has brought its place back.
   } else if (before != 0) {

@@ -204,6 +204,7 @@ class Checkers {
     bool stands = false;    // Else it is out of the queue by now,
     bool popped = false;    // by the request in progress.
     bool has_left = false;  // Its client knows that the server has taken it out.
+    bool late = false;      // It came when what it had been given was released already: over a connection that stalled.
   };
   // A lock as a node has it.
   struct View {
