@@ -51,10 +51,16 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   }
   void stop_confirming(AckRequest& request) noexcept { acks_.leave(request); }
 
-  [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) { return schedule_.enter(hold, now()); }
+  [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) {
+    node_.bound_pauses(true);
+    return schedule_.enter(hold, now());
+  }
   // What the lock's own requests have made of a hold that is kept.
   void confirm(RenewalSchedule::Place& place, const KeptHold& hold) noexcept { schedule_.update(place, hold, now()); }
-  void stop_keeping(RenewalSchedule::Place& place) noexcept { schedule_.leave(place); }
+  void stop_keeping(RenewalSchedule::Place& place) noexcept {
+    schedule_.leave(place);
+    node_.bound_pauses(schedule_.size() != 0);
+  }
   [[nodiscard]] const RenewalSchedule& schedule() const noexcept { return schedule_; }
   [[nodiscard]] std::uint64_t renewal_calls() const noexcept { return renewal_calls_; }
 

@@ -62,6 +62,10 @@ class AsyncNode final : private AsyncWire::Host {
   // prepare() was called; without it there are no random bytes.
   [[nodiscard]] bool configured() const noexcept { return connection_.configured(); }
   [[nodiscard]] Status failure() const noexcept { return connection_.dialer().failure(); }
+  // A hold of a short lease does not outlive a long pause.
+  void bound_pauses(bool keeps) noexcept {
+    connection_.dialer().set_pause_max(keeps ? reconnect_kept_max : reconnect_delay_max);
+  }
   [[nodiscard]] int error_number() const noexcept { return connection_.system_error_number(); }
   [[nodiscard]] bool forked() const noexcept { return random_.forked(); }
 

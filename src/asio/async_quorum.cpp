@@ -70,6 +70,7 @@ AsyncQuorumCore::AsyncQuorumCore(executor_type executor, std::size_t nodes, cons
   AsyncNode::Host& host = *this;
   for (std::size_t index = 0; index < nodes; ++index) {
     roll_.attach(index, nodes_.emplace_back(loop, host, each).node());
+    nodes_.back().bound_pauses(true);  // Any of its locks may be kept.
   }
   roll_.begin(nodes, {}, Instant());
 }
