@@ -82,9 +82,9 @@ struct ServerFacts {
   std::string no_connection;                // Why there is none; empty: there is one.
   Status connection = Status::ok;           // What connecting ended with.
   bool silent = false;                      // A question had no answer; none was asked after it.
+  bool info_refused = false;                // INFO is not for this user.
   std::map<std::string, std::string> info;  // Fields of INFO.
-  std::string no_info;                      // Why there are none, or not all, in the server's words,
-  bool info_refused = false;                // and whether they are not for this user.
+  std::string no_info;                      // Why there are none, or not all, in the server's words.
   std::optional<std::string> save;          // CONFIG GET; nothing: not for this user.
   std::optional<std::string> appendfsync;
   std::map<std::string, std::string> settings;  // More of them.
@@ -99,11 +99,11 @@ struct ServerFacts {
   // Of the lock that was asked about: rules that would let the user have them.
   std::vector<std::string> keys_refused;
   std::vector<std::string> channels_refused;
+  std::vector<TimePair> times;
+  bool time_refused = false;  // They are not for this user.
   // Where acks are asked about.
   bool wait_refused = false;  // The user may not WAIT,
   bool wait_absent = false;   // or there is no such command.
-  std::vector<TimePair> times;
-  bool time_refused = false;  // They are not for this user.
 
   [[nodiscard]] std::string field(const std::string& name) const;
   // The number that a field begins with, or 0.
