@@ -67,8 +67,8 @@ def headers_of(build, targets):
         if line and not line.startswith(" "):
             counted = line.split(":")[0] in inputs
             objects += counted
-        elif counted and line.strip().startswith("/"):
-            headers.add(line.strip())
+        elif counted and line.strip():
+            headers.add(os.path.normpath(os.path.join(build, line.strip())))  # A compiler's cache may write them relative.
     if not objects:
         raise SystemExit("sbom: ninja knows no objects of " + " ".join(targets))
     root = os.path.realpath(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + "/"
