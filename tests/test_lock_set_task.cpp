@@ -65,6 +65,13 @@ struct Desk {
     for (const std::size_t place : {0U, 1U, 2U}) grant(place);
     expect_over(Status::ok);
   }
+  // The first is taken, and is to be renewed in 3 s.
+  void wait_for_the_second() {
+    acquire(20s);
+    grant(0);
+    due[0] = now + 3s;
+    expect(Act::acquire, 1);
+  }
 };
 
 template <std::size_t size>
@@ -163,10 +170,7 @@ TEST(test_what_is_taken_should_be_renewed_while_the_next_is_waited_for) {
 
 TEST(test_a_lock_that_gives_up_before_its_time_should_end_the_call) {
   Desk desk;
-  desk.acquire(20s);
-  desk.grant(0);
-  desk.due[0] = desk.now + 3s;
-  desk.expect(Act::acquire, 1);
+  desk.wait_for_the_second();
   desk.task.handle(Status::not_connected);  // Its client is closed: it would say so again at once.
   desk.undo(1);
   desk.expect_over(Status::not_connected);
@@ -175,10 +179,7 @@ TEST(test_a_lock_that_gives_up_before_its_time_should_end_the_call) {
 // Its last attempt fell into the last millisecond of its time.
 TEST(test_a_lock_that_gives_up_at_the_end_of_its_time_should_be_asked_again) {
   Desk desk;
-  desk.acquire(20s);
-  desk.grant(0);
-  desk.due[0] = desk.now + 3s;
-  desk.expect(Act::acquire, 1);
+  desk.wait_for_the_second();
   desk.now = desk.now + 3s - 1ms;
   desk.task.handle(Status::lock_busy);
   desk.expect(Act::acquire, 1);
