@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/key.hpp"
+#include "holdfast/proto/key.hpp"
 
 namespace holdfast {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "client_config_text.hpp"
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 

@@ -3,8 +3,8 @@
 // A deadline of "now and for ever" must not wrap to the past: sums of instants saturate.
 #include <cstdint>
 
-#include "holdfast/clock.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "holdfast/key.hpp"
+#include "holdfast/proto/key.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 

@@ -4,9 +4,9 @@
 // carry a subscription. None is pure: that would want a function of libstdc++.
 #pragma once
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/wait_plan.hpp"
-#include "holdfast/instant.hpp"
 
 namespace board {
 

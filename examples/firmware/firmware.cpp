@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include "board.hpp"
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/reentrant_kind.hpp"
 #include "lock_service.hpp"

@@ -3,7 +3,7 @@
 // Where this board stands: its addresses, its server, and what it needs before it may lock anything.
 #pragma once
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "network.hpp"
 #include "tcp_link.hpp"
 

@@ -16,13 +16,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
-#include "holdfast/clock.hpp"
+#include "holdfast/core/client_config.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/lock_task.hpp"
 #include "holdfast/core/session.hpp"
 #include "holdfast/core/socket_address.hpp"
 #include "holdfast/detail/acker.hpp"
 #include "holdfast/detail/cancel_signal.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/keeper.hpp"
 #include "holdfast/detail/lingerer.hpp"
@@ -30,7 +31,6 @@
 #include "holdfast/detail/random_source.hpp"
 #include "holdfast/detail/subscription.hpp"
 #include "holdfast/detail/wake_pipe.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"
 

@@ -37,7 +37,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/topology.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/slot.hpp"

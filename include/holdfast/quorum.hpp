@@ -19,11 +19,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/clock.hpp"
 #include "holdfast/core/quorum_config.hpp"
 #include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/core/voter_roll.hpp"
 #include "holdfast/detail/cancel_signal.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/meter.hpp"
 #include "holdfast/detail/quorum_keeper.hpp"

@@ -8,7 +8,7 @@
 // On an Asio loop nothing may wait, so there a guard takes what was acquired already: AsyncScopedLock.
 #pragma once
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

@@ -28,7 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/topology.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"

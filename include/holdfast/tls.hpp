@@ -27,7 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/detail/stream.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"

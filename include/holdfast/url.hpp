@@ -21,7 +21,7 @@
 // mistake, in either direction.
 #pragma once
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"
 

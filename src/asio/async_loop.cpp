@@ -10,7 +10,7 @@
 #include <typeinfo>
 
 #include "holdfast/asio/async_hold.hpp"
-#include "holdfast/clock.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast {

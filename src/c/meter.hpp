@@ -5,7 +5,7 @@
 
 #include <bit>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/detail/meter.hpp"
 #include "objects.hpp"
 

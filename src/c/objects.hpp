@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "holdfast.h"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"
 

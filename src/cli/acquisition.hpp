@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "chosen_lock.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "options.hpp"
 #include "signal_relay.hpp"
 

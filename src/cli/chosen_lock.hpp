@@ -12,10 +12,10 @@
 
 #include "holdfast/acks.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/fair_lock.hpp"
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/inspection.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/owner.hpp"
 #include "holdfast/read_write_lock.hpp"

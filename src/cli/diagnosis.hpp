@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "findings.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/status.hpp"
 #include "lock_choice.hpp"
 #include "set_up_facts.hpp"

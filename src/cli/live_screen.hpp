@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "holdfast/client.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "lock_table.hpp"
 
 namespace holdfast::cli {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "holdfast/core/inquiry.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast::cli {
 

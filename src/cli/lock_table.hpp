@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "logbook.hpp"
 
 namespace holdfast::cli {

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "holdfast/core/inquiry.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "lock_sight.hpp"
 
 namespace holdfast::cli {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "exit_codes.hpp"
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/detail/blocking_lock.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/quorum.hpp"
 #include "lock_choice.hpp"
 #include "secrets.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast::cli {
 

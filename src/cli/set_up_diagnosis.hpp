@@ -5,7 +5,7 @@
 
 #include "diagnosis.hpp"
 #include "findings.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast::cli {
 

@@ -5,7 +5,7 @@
 
 #include "diagnosis.hpp"
 #include "holdfast/client.hpp"
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 
 namespace holdfast::cli {
 

@@ -21,7 +21,7 @@
 
 #include <csignal>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast::cli {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "chosen_lock.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "options.hpp"
 #include "process_tree.hpp"
 #include "signal_relay.hpp"

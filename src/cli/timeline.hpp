@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "logbook.hpp"
 
 namespace holdfast::cli {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 
 namespace holdfast::cli {
 

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "chosen_lock.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/inspection.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/status.hpp"
 #include "options.hpp"
 #include "run_list.hpp"

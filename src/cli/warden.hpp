@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "signal_relay.hpp"
 #include "terminal.hpp"
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/node.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/proto/decimal.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 
 #include "holdfast/core/topology.hpp"
 

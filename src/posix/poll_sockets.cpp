@@ -3,7 +3,7 @@
 
 #include <poll.h>
 
-#include "holdfast/clock.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "wait_for.hpp"
 
 namespace holdfast {

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "holdfast/clock.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "holdfast/detail/quorum_record.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/quorum.hpp"

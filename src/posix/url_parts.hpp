@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/proto/decimal.hpp"

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "holdfast/clock.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "holdfast/detail/hold_record.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "poll_sockets.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/clock.hpp"
+#include "holdfast/detail/clock.hpp"
 
 #include <time.h>
 

@@ -14,7 +14,7 @@
 #include <cstring>
 
 #include "addresses.hpp"
-#include "holdfast/clock.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "stream.hpp"
 #include "wait_for.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast {
 

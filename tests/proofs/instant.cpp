@@ -4,11 +4,11 @@
 //
 // BOUND   every instant, every duration
 // UNWIND  2
-// BROKEN  include/holdfast/instant.hpp: `if (duration == Duration::min()) return max();` => ``
-// BROKEN  include/holdfast/instant.hpp: `return sum < 0 ? 0 : sum;` => `return sum;`
-// BROKEN  include/holdfast/instant.hpp: `if (__builtin_add_overflow(count, delta, &sum))`
+// BROKEN  include/holdfast/core/instant.hpp: `if (duration == Duration::min()) return max();` => ``
+// BROKEN  include/holdfast/core/instant.hpp: `return sum < 0 ? 0 : sum;` => `return sum;`
+// BROKEN  include/holdfast/core/instant.hpp: `if (__builtin_add_overflow(count, delta, &sum))`
 //         => `if (sum = count + delta; false)`
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "proof.hpp"
 
 using namespace holdfast;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/detail/hold_record.hpp"
 #include "plan.hpp"

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <string>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SOAK_MEMORY_IS_OURS 0

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/url.hpp"
 #include "soak_log.hpp"

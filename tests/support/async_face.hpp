@@ -14,18 +14,18 @@
 #include <system_error>
 #include <vector>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/fair_kind.hpp"
 #include "holdfast/core/inquiry.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/keep_options.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/read_write_kind.hpp"
 #include "holdfast/core/semaphore_kind.hpp"
 #include "holdfast/core/session.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/mutex.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/status.hpp"
 
 namespace asio {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "resp_tree.hpp"
 
 namespace holdfast::testing {

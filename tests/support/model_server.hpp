@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "resp_oracle.hpp"
 #include "resp_text.hpp"
 #include "resp_tree.hpp"

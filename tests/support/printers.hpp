@@ -8,8 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/lock_machine.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/proto/resp_parser.hpp"
 #include "holdfast/status.hpp"

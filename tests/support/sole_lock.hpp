@@ -4,7 +4,7 @@
 #pragma once
 
 #include "holdfast/core/quorum_machine.hpp"
-#include "holdfast/key.hpp"
+#include "holdfast/proto/key.hpp"
 
 template <class Owner>
 struct OwnerFirst {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 
 namespace holdfast::testing {

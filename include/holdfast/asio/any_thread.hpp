@@ -18,7 +18,7 @@
 #include <system_error>
 #include <utility>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast {
 

@@ -34,7 +34,7 @@
 #include <system_error>
 
 #include "holdfast/asio/async_loop.hpp"
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/session.hpp"
 #include "holdfast/detail/meter.hpp"
 #include "holdfast/status.hpp"

@@ -35,9 +35,9 @@
 #include <utility>
 
 #include "holdfast/asio/asio_error.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/sleeper_heap.hpp"
 #include "holdfast/detail/linked_place.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/status.hpp"
 

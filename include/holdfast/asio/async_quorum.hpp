@@ -21,7 +21,7 @@
 #include <system_error>
 
 #include "holdfast/asio/async_loop.hpp"
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/quorum_config.hpp"
 #include "holdfast/core/quorum_machine.hpp"
 #include "holdfast/detail/meter.hpp"

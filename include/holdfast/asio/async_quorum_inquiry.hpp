@@ -19,7 +19,7 @@
 
 #include "holdfast/asio/async_loop.hpp"
 #include "holdfast/asio/async_quorum.hpp"
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/quorum_inquiry.hpp"
 #include "holdfast/detail/linked_place.hpp"
 

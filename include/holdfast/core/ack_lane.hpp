@@ -17,8 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/node.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

@@ -21,10 +21,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

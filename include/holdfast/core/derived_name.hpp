@@ -7,9 +7,9 @@
 
 #include <cstring>
 
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
+#include "holdfast/proto/key.hpp"
 
 namespace holdfast {
 

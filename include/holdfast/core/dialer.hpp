@@ -20,7 +20,7 @@
 
 #include <cstdint>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/status.hpp"
 

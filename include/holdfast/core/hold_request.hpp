@@ -9,10 +9,10 @@
 // Not thread-safe: one owner. No heap.
 #pragma once
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/core/node_task.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/proto/bytes.hpp"
 
 namespace holdfast {

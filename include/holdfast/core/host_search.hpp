@@ -22,7 +22,7 @@
 
 #include "holdfast/core/handshake.hpp"
 #include "holdfast/core/host_list.hpp"
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/proto/resp_value.hpp"

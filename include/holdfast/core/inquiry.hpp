@@ -10,10 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/derived_name.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
+#include "holdfast/core/instant.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
 #include "holdfast/proto/resp_value.hpp"
 #include "holdfast/status.hpp"

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast {
 

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
 

@@ -11,8 +11,8 @@
 // Not thread-safe: one owner. No heap.
 #pragma once
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/lock_machine.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast {

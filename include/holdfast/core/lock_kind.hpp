@@ -8,9 +8,9 @@
 
 #include "holdfast/core/announcement.hpp"
 #include "holdfast/core/derived_name.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/session.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
 #include "holdfast/proto/resp_value.hpp"
 #include "holdfast/proto/script.hpp"

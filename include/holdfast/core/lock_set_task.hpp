@@ -13,11 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/kept_config.hpp"
 #include "holdfast/core/lock_kind.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

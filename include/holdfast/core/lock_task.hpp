@@ -22,9 +22,9 @@
 
 #include <cstdint>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/wait_plan.hpp"
 #include "holdfast/core/witness.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/host_search.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/proto/resp_value.hpp"

@@ -14,9 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
+#include "holdfast/proto/key.hpp"
 
 namespace holdfast {
 

@@ -13,12 +13,12 @@
 #include <cstdint>
 
 #include "holdfast/core/dialer.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/kept_config.hpp"
 #include "holdfast/core/session.hpp"
 #include "holdfast/core/socket_address.hpp"
 #include "holdfast/core/subscriber.hpp"
 #include "holdfast/core/topology.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

@@ -13,7 +13,7 @@
 // may come later. No heap.
 #pragma once
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"
 

@@ -3,7 +3,7 @@
 // What all clients of one quorum must agree on, and who counts.
 #pragma once
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast {

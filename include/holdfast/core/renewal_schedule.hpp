@@ -19,11 +19,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/core/session.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
+#include "holdfast/proto/key.hpp"
 
 namespace holdfast {
 

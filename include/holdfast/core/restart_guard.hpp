@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/session.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/limits.hpp"
 
 namespace holdfast {

@@ -24,8 +24,8 @@
 
 #include "holdfast/core/compensations.hpp"
 #include "holdfast/core/handshake.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/witness.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/proto/bytes.hpp"

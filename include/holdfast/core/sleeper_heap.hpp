@@ -5,7 +5,7 @@
 // logarithm, amortised.   Not thread-safe: one owner.
 #pragma once
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/proto/assert.hpp"
 
 namespace holdfast {

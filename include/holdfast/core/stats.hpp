@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast {
 

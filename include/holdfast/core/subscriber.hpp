@@ -26,12 +26,12 @@
 
 #include "holdfast/core/announcement.hpp"
 #include "holdfast/core/derived_name.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/witness.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/proto/bytes.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/proto/resp_parser.hpp"
 #include "holdfast/status.hpp"
 

@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
+#include "holdfast/core/client_config.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
+#include "holdfast/proto/key.hpp"
 
 namespace holdfast {
 

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/client_config.hpp"
+#include "holdfast/core/client_config.hpp"
 #include "holdfast/core/node.hpp"
 #include "holdfast/core/quorum_config.hpp"
 #include "holdfast/core/quorum_machine.hpp"

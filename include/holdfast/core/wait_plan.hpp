@@ -26,8 +26,8 @@
 
 #include <cstdint>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/core/lock_kind.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/status.hpp"
 

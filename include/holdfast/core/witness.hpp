@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/proto/bytes.hpp"
 #include "holdfast/status.hpp"
 

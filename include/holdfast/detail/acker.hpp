@@ -3,7 +3,7 @@
 // Acker is what a client knows of its Acks: a table of functions, so that a program without one does not carry it.
 #pragma once
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast {
 

@@ -8,8 +8,8 @@
 
 #include <cstddef>
 
-#include "holdfast/clock.hpp"
 #include "holdfast/core/node.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "holdfast/detail/random_source.hpp"
 #include "holdfast/detail/stream.hpp"
 

@@ -11,9 +11,9 @@
 
 #include "holdfast/core/hold_share.hpp"
 #include "holdfast/core/lock_kind.hpp"
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/assert.hpp"
+#include "holdfast/proto/key.hpp"
 
 namespace holdfast {
 

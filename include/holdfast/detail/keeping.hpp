@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "holdfast/clock.hpp"
 #include "holdfast/core/keep_options.hpp"
+#include "holdfast/detail/clock.hpp"
 #include "holdfast/detail/shared_tick.hpp"
 #include "holdfast/detail/shared_value.hpp"
 #include "holdfast/status.hpp"

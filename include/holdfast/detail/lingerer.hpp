@@ -4,7 +4,7 @@
 // carry it.
 #pragma once
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

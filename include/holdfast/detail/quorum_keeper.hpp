@@ -4,7 +4,7 @@
 // the watchdog's. It is a table of functions, so that a program without a watchdog does not carry one.
 #pragma once
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast {
 

@@ -26,10 +26,10 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/detail/quorum_keeper.hpp"
 #include "holdfast/detail/shared_value.hpp"
 #include "holdfast/detail/wake_pipe.hpp"
-#include "holdfast/instant.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

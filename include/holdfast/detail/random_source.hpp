@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/detail/shared_value.hpp"
-#include "holdfast/instant.hpp"
-#include "holdfast/key.hpp"
 #include "holdfast/limits.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
+#include "holdfast/core/instant.hpp"
 #include "holdfast/detail/shared_value.hpp"
-#include "holdfast/instant.hpp"
 
 namespace holdfast {
 

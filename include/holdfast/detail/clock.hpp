@@ -4,7 +4,7 @@
 // core is told.
 #pragma once
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 
 namespace holdfast {
 

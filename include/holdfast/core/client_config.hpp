@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "holdfast/instant.hpp"
+#include "holdfast/core/instant.hpp"
 #include "holdfast/limits.hpp"
 #include "holdfast/proto/bytes.hpp"
 
