@@ -207,6 +207,68 @@ TEST(test_copy_should_be_of_what_is_taken_back_whole) {
   TEST_ASSERT_EQUAL(2U, desk.all.pending());
 }
 
+TEST(test_what_is_on_no_way_to_its_server_should_go_to_another_one) {
+  Desk desk;
+  Desk other;
+  int requester = 0;
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("a", 'a', 0, &requester));
+  Slot& sent = desk.send();
+  TEST_ASSERT_TRUE(desk.all.carries_for(&requester));
+  TEST_ASSERT_FALSE(desk.all.carries_for(&desk));
+  TEST_ASSERT_TRUE(desk.all.next_unsent(nullptr) == nullptr);
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("b", 'b', 1));
+  desk.reply(sent, Status::moved);
+  TEST_ASSERT_FALSE(desk.all.carries_for(&requester));
+  // One was refused, the other waits.
+  TEST_ASSERT_TRUE(desk.all.next_unsent(nullptr) == &sent);
+  Slot* const waiting = desk.all.next_unsent(&sent);
+  TEST_ASSERT_TRUE(waiting != nullptr);
+  TEST_ASSERT_TRUE(desk.all.next_unsent(waiting) == nullptr);
+  other.all.take_over(desk.all, sent);
+  other.all.take_over(desk.all, *waiting);
+  desk.check();
+  other.check();
+  TEST_ASSERT_EQUAL(0U, desk.all.pending());
+  TEST_ASSERT_EQUAL(2U, other.all.pending());
+  Slot* slot = nullptr;
+  TEST_ASSERT_EQUAL("a", other.next(slot));  // At once.
+  TEST_ASSERT_TRUE(slot->requester == &requester);
+  TEST_ASSERT_EQUAL("b", other.next(slot));
+  TEST_ASSERT_EQUAL(1U, slot->count);
+}
+
+TEST(test_what_there_is_no_room_for_should_stay_where_it_is) {
+  Desk desk;
+  Desk other;
+  for (const char digit : {'a', 'b'}) TEST_ASSERT_EQUAL(Status::ok, other.add(std::string(key_size_max, digit), digit));
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("k", 'k'));
+  other.all.take_over(desk.all, *desk.all.next_unsent(nullptr));
+  TEST_ASSERT_EQUAL(1U, desk.all.pending());
+  TEST_ASSERT_EQUAL(2U, other.all.pending());
+}
+
+TEST(test_two_servers_that_name_each_other_should_be_asked_with_pauses) {
+  Desk desk;
+  Desk other;
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("k", 'k'));
+  Desk* from = &desk;
+  Desk* to = &other;
+  int hops = 0;
+  for (Slot* slot = nullptr; !from->next(slot).empty(); ++hops) {
+    from->all.handle_sent(*slot);
+    from->reply(*slot, Status::moved);
+    to->all.take_over(from->all, *slot);
+    std::swap(from, to);
+    from->check();
+    slot = nullptr;
+  }
+  TEST_ASSERT_EQUAL(3, hops);
+  TEST_ASSERT_EQUAL(start + 2s, from->all.poll_timeout());
+  from->now = start + 2s;
+  Slot* slot = nullptr;
+  TEST_ASSERT_EQUAL("k", from->next(slot));
+}
+
 TEST(test_requester_that_went_away_should_stand_in_no_slot) {
   Desk desk;
   int requester = 0;

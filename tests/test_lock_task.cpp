@@ -208,6 +208,14 @@ TEST(test_what_had_not_left_should_be_asked_once_more_and_no_more) {
   desk.expect_over(Status::not_connected);
 }
 
+TEST(test_a_question_that_was_not_heard_should_be_asked_once_more_and_no_more) {
+  Desk desk;
+  desk.task.begin(Call::question, start + 1s, settings);
+  desk.answer(Status::not_connected);  // As of one whose slot is at another server of a cluster.
+  desk.answer(Status::not_connected);
+  desk.expect_over(Status::not_connected);
+}
+
 TEST(test_what_found_no_room_behind_a_reply_should_be_asked_once_more_and_no_more) {
   Desk desk;
   desk.acquire(0s);

@@ -107,8 +107,8 @@ std::vector<std::string> read_words(const std::string& bytes) {
 
 // A schedule and all that was sent and told.
 struct Desk {
-  explicit Desk(std::size_t places = 300)
-      : places_(places), heap_(places), schedule(host, {places_.data(), heap_.data(), places}, 1s) {}
+  explicit Desk(std::size_t places = 300, const RenewalSchedule::Host& asked = host)
+      : places_(places), heap_(places), schedule(asked, {places_.data(), heap_.data(), places}, 1s) {}
 
   Holder& enter(const std::string& key, Instant confirmed_at = start, const LockKind& kind = mutex_kind,
                 Duration held_for = lease) {
@@ -217,6 +217,52 @@ static void setUp() {}
 static void tearDown() {}
 
 // ---- Calls -------------------------------------------------------------------------------------------------------
+
+TEST(test_holds_that_may_not_go_together_should_go_in_calls_of_their_own) {
+  RenewalSchedule::Host apart = host;
+  apart.together = [](const KeptHold& one, const KeptHold& other) noexcept {
+    return one.key.bytes()[0] == other.key.bytes()[0];
+  };
+  Desk desk(300, apart);
+  for (const char* const key : {"a1", "b1", "a2", "b2", "a3"}) desk.enter(key);
+  desk.to(all_due);
+  TEST_ASSERT_EQUAL(2U, desk.take());
+  TEST_ASSERT_EQUAL(5U, desk.sent[0].count() + desk.sent[1].count());
+  for (const SentCall& call : desk.sent)
+    for (const std::string& key : call.keys()) TEST_ASSERT_EQUAL(call.keys()[0][0], key[0]);
+}
+
+TEST(test_a_call_should_name_its_holders_until_it_is_answered) {
+  Desk desk;
+  Holder& one = desk.enter("one");
+  Holder& two = desk.enter("two");
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  void* holder = nullptr;
+  std::size_t found = 0;
+  for (std::size_t index = 0; desk.schedule.holder_in_call(call.request.tag, index, holder); ++index) {
+    TEST_ASSERT_TRUE(holder == &one || holder == &two);
+    ++found;
+  }
+  TEST_ASSERT_EQUAL(2U, found);
+  desk.schedule.leave(*one.place);
+  found = 0;
+  for (std::size_t index = 0; desk.schedule.holder_in_call(call.request.tag, index, holder); ++index)
+    found += holder == nullptr ? 10 : 1;
+  TEST_ASSERT_EQUAL(11U, found);
+  TEST_ASSERT_TRUE(desk.fail(call, Status::not_connected));
+  TEST_ASSERT_FALSE(desk.schedule.holder_in_call(call.request.tag, 0, holder));
+}
+
+TEST(test_a_hold_that_is_put_off_should_wait_for_a_pause_and_no_longer) {
+  Desk desk;
+  desk.to(all_due);
+  Holder& holder = desk.enter("k");  // It would be due at once.
+  desk.schedule.put_off(*holder.place, desk.now);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  desk.to(all_due + retry);
+  TEST_ASSERT_EQUAL(1U, desk.take());
+}
 
 TEST(test_call_should_carry_keys_then_a_token_and_a_lease_for_each) {
   Desk desk;

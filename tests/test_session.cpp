@@ -1440,7 +1440,7 @@ TEST(test_only_refusals_that_pass_by_themselves_should_be_tried_again) {
               {"CLUSTERDOWN The cluster is down", true},
               {"NOPERM this user has no permissions to run the 'eval' command", false},
               {"WRONGTYPE Operation against a key holding the wrong kind of value", false},
-              {"MOVED 1 127.0.0.1:7000", false},
+              {"MOVED 1 127.0.0.1:7000", true},
               {"NOAUTH Authentication required.", false},
               {"ERR unknown command 'EVAL'", false}};
   for (const auto& row : rows) {

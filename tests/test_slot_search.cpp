@@ -235,6 +235,74 @@ TEST(test_several_names_should_all_be_of_the_slot) {
   }
 }
 
+// ---- A node of several -------------------------------------------------------------------------------------------
+
+TEST(test_any_slot_should_still_be_one_slot_for_several_names) {
+  for (const auto& [names, served] : {std::pair{std::vector<std::string>{"{j}:1", "{j}:2"}, true},
+                                      std::pair{std::vector<std::string>{"{k}:1", "{j}:2"}, false}}) {
+    Cluster cluster({.hosts = "a", .name = "{k}"});
+    cluster.take_any_slot();
+    LockMachine machine(multi_kind);
+    const ByteView views[] = {ByteView(names[0]), ByteView(names[1])};
+    const NameList list(views, 2);
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(list.key(), {.lease = 10s}));
+    TEST_ASSERT_EQUAL(served, SlotSearch::serves(cluster, machine));
+    if (served) TEST_ASSERT_EQUAL(slot_of(views[0]), SlotSearch::slot_of_lock(multi_kind, machine.key()));
+  }
+}
+
+TEST(test_moved_should_be_told_and_change_nothing_where_the_driver_goes_after_slots) {
+  SlotDesk desk;
+  desk.cluster.take_any_slot();
+  desk.reach();
+  for (const int slot : {int{desk.cluster.slot()}, 1}) {
+    Locked locked;
+    desk.heard.clear();
+    desk.submit(locked);
+    desk.receive(desk.moved("10.0.0.7:1", slot));
+    TEST_ASSERT_EQUAL(1U, desk.heard.size());
+    TEST_ASSERT_EQUAL(Status::moved, desk.heard[0].outcome);
+    TEST_ASSERT_TRUE(desk.heard[0].nothing_ran);
+    TEST_ASSERT_TRUE(desk.node->session().ready());
+    TEST_ASSERT_EQUAL("MOVED " + std::to_string(slot) + " 10.0.0.7:1", desk.text());  // Where the driver reads it.
+  }
+}
+
+TEST(test_a_node_that_was_led_should_begin_there_and_go_on_with_the_list) {
+  SlotDesk desk;
+  SlotSearch::lead(*desk.node, "10.0.0.7", 1);
+  TEST_ASSERT_EQUAL("10.0.0.7:1", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.9:2"));
+  TEST_ASSERT_EQUAL("10.0.0.9:2", desk.dial());
+  desk.prove();
+}
+
+TEST(test_channels_of_any_slot_should_be_those_of_names_and_not_a_clients_own) {
+  Cluster cluster({.hosts = "a", .name = "k"});
+  const Topology& topology = cluster;
+  for (const bool any : {false, true}) {
+    if (any) cluster.take_any_slot();
+    TEST_ASSERT_TRUE(topology.table().shards(topology, "redisson_lock__channel:{k}"));
+    TEST_ASSERT_EQUAL(any, topology.table().shards(topology, "redisson_lock__channel:{j}"));
+    TEST_ASSERT_FALSE(topology.table().shards(topology, "holdfast_fair:{0123456789abcdef}"));
+  }
+}
+
+TEST(test_a_channel_should_be_heard_where_it_is_in_the_slot_of_its_name) {
+  const Announcement& announcement = redisson_announcement;
+  for (const char* name : {"k", "{k}:1", "a{k}b", "{k}}"})
+    TEST_ASSERT_TRUE(SlotSearch::may_hear(announcement, Key(ByteView(std::string_view(name)))));
+  for (const char* name : {"a}b", "a{b", "a{}b"})
+    TEST_ASSERT_FALSE(SlotSearch::may_hear(announcement, Key(ByteView(std::string_view(name)))));
+  Announcement own = announcement;
+  own.addressed = true;
+  TEST_ASSERT_TRUE(SlotSearch::may_hear(own, Key("a}b")));
+}
+
+// ---- Following ---------------------------------------------------------------------------------------------------
+
 TEST(test_moved_of_another_slot_than_was_asked_for_should_be_followed_nowhere) {
   SlotDesk desk("10.0.0.1,10.0.0.2");
   TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());

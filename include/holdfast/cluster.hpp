@@ -14,14 +14,19 @@
 //     ClientConfig config = {.topology = &cluster};
 //     Status status = parse_url("redis-cluster://:secret@10.0.0.1,10.0.0.2/{orders}", config);
 //
-// One client serves one slot: that of `name`, and so every name with the same hash tag (what stands between the first '{' and the next
-// '}'). Its connection, its watchdog's and that for subscriptions go to the master of the slot, and follow it. Any other name is
-// refused before anything is sent: cross_slot. Names in many slots need as many clients, each with a Cluster of its own; names that
+// A blocking client serves one slot: that of `name`, and so every name with the same hash tag (what stands between the first '{' and
+// the next '}'). Its connection, its watchdog's and that for subscriptions go to the master of the slot, and follow it. Any other name
+// is refused before anything is sent: cross_slot. Names in many slots need as many clients, each with a Cluster of its own; names that
 // are spread over a few tags share theirs.
 //
-// Where the slot is, the cluster's nodes say themselves: any of the hosts is asked, by a question that names the slot, and MOVED names
-// its master. No map of the slots is kept, and none can be old. A request that is answered with MOVED has not run: it is asked again at
-// the server that was named. While a slot is being moved (ASK, TRYAGAIN), names whose keys have left its old server are refused with
+// An AsyncClient serves names of any slot: it has a connection to each master that has some of them (cluster_masters_max at most),
+// which all its locks share, and one more there while somebody waits by push. `name` says where it begins. It goes after each slot by
+// itself, and what happens at one master does not hold up the names of others. With `acks` it serves one slot, as above. The several
+// names of a lock (AsyncMultiLock) must have one slot; those of an AsyncLockSet need not.
+//
+// Where a slot is, the cluster's nodes say themselves: any of the hosts is asked, by a question that names the slot, and MOVED names
+// its master. No map of the slots is read, and none can be old. A request that is answered with MOVED has not run: it is asked again
+// at the server that was named. While a slot is being moved (ASK, TRYAGAIN), names whose keys have left its old server are refused with
 // `try_again`, which a wait lives through: no request is sent to a server that does not have the whole slot yet.
 //
 // All clients may have one: Client, a Watchdog, the Asio clients; a Quorum may not: replicas share their master's data, and Redlock
@@ -65,12 +70,17 @@ class Cluster : public Topology {
     config_ = config;
     slot_ = slot_of(config_.name.view());
   }
+  // Of a copy that an Asio client has for itself: its server may be asked for names of any slot, and where it answers with MOVED,
+  // the client takes the name to another one. Not for others, which would be told `moved`.
+  void take_any_slot() noexcept { any_slot_ = true; }
+  [[nodiscard]] bool any_slot() const noexcept { return any_slot_; }
 
  private:
   static const Table ways;
 
   ClusterConfig config_;
   std::uint16_t slot_ = 0;
+  bool any_slot_ = false;
 };
 static_assert(sizeof(Cluster) <= 1536, "promised: what is known of a cluster");
 static_assert(sizeof(Cluster) >= host_search_size, "it is copied to where the search stands");

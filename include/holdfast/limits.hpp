@@ -223,6 +223,8 @@ inline constexpr std::size_t url_size_max = 2048;
 // silent costs an attempt its share of the time.
 inline constexpr std::size_t sentinels_max = 9;
 inline constexpr std::size_t cluster_hosts_max = sentinels_max;
+// Masters of one cluster that an Asio client is connected to at the same time.
+inline constexpr std::size_t cluster_masters_max = 64;
 inline constexpr std::size_t listed_hosts_size_max = 1023;  // All of them as one text.
 // Of each, and of whom it names: it stands where a host does.
 inline constexpr std::size_t listed_host_size_max = 112;

@@ -14,12 +14,15 @@ namespace {
 // so long after: about two minutes, more than any default lease.
 constexpr std::uint8_t attempts_max = 60;
 constexpr Duration retry_delay = 2s;
+// What goes from server to server because each names another one does so without a pause this often.
+constexpr std::uint8_t hasty_attempts_max = 2;
 
 // Refusals that pass by themselves.
 bool transient(Status status) noexcept {
   return status == Status::loading || status == Status::busy_script || status == Status::read_only ||
          status == Status::stale_replica || status == Status::too_few_replicas || status == Status::disk_error ||
-         status == Status::out_of_memory || status == Status::try_again || status == Status::cluster_down;
+         status == Status::out_of_memory || status == Status::try_again || status == Status::cluster_down ||
+         status == Status::moved;
 }
 
 }  // namespace
@@ -93,6 +96,30 @@ void Compensations::copy_whole(const Compensations& other) noexcept {
     if (slot->state == State::free || slot->count != 0) continue;
     if (has_room()) keep({}, {slot->kind, Key(other.key_of(*slot)), &slot->token, 0, slot->lease_milliseconds});
   }
+}
+
+bool Compensations::carries_for(const void* requester) const noexcept {
+  for (const Slot* slot = slots_; slot != end(); ++slot)
+    if (slot->carried() && slot->requester == requester) return true;
+  return false;
+}
+
+Compensations::Slot* Compensations::next_unsent(Slot* after) noexcept {
+  if (!unsent()) return nullptr;
+  for (Slot* slot = after == nullptr ? slots_ : after + 1; slot != end(); ++slot)
+    if (slot->state == State::waiting || slot->state == State::deferred) return slot;
+  return nullptr;
+}
+
+void Compensations::take_over(Compensations& other, Slot& slot) noexcept {
+  if (!has_room()) return;
+  Slot& mine = keep(slot.tag(), {slot.kind, Key(other.key_of(slot)), &slot.token, slot.count, slot.lease_milliseconds});
+  mine.attempts = slot.attempts;
+  if (slot.attempts > hasty_attempts_max) {
+    mine.not_before = slot.not_before;
+    move(mine, State::deferred);
+  }
+  other.free_slot(slot);
 }
 
 void Compensations::abandon(const void* requester) noexcept {

@@ -267,8 +267,8 @@ TaskInput LockTask::end(Status status) noexcept {
   const bool may_ask_again =
       asked && settings_->one_node && unsent && !asked_again_ && facts.link < Link::absent && !facts.cancelled;
   switch (call_) {
-    case Call::none:
-    case Call::question: return TaskInput::end;
+    case Call::none: return TaskInput::end;
+    case Call::question:
     case Call::renew:
       if (!may_ask_again) return TaskInput::end;
       asked_again_ = true;

@@ -306,6 +306,13 @@ void RenewalSchedule::update(Place& place, const KeptHold& hold, Instant now) no
   settle(place, PlaceState::waiting, now);
 }
 
+void RenewalSchedule::put_off(Place& place, Instant now) noexcept {
+  HOLDFAST_ASSERT(!is(place, PlaceState::free) && !is(place, PlaceState::in_flight));
+  if (is(place, PlaceState::lost)) return;
+  delay(place, now);
+  settle(place, PlaceState::waiting, now);
+}
+
 void RenewalSchedule::leave(Place& place) noexcept {
   HOLDFAST_ASSERT(!is(place, PlaceState::free));
   detach(place);
@@ -367,6 +374,14 @@ void RenewalSchedule::handle_failure(Place& place, Status outcome, const Call& c
   }
 }
 
+bool RenewalSchedule::holder_in_call(const ReplyTag& tag, std::size_t index, void*& holder) const noexcept {
+  const Call& call = calls_[tag.generation % renewal_calls_max];
+  if (call.generation != tag.generation || index >= call.count) return false;
+  const std::uint32_t place = call.places[index];
+  holder = place == no_place ? nullptr : storage_.places[place].hold.holder;
+  return true;
+}
+
 bool RenewalSchedule::handle_reply(const Reply& reply, Instant now) noexcept {
   Call& call = calls_[reply.tag.generation % renewal_calls_max];
   if (call.count == 0 || call.generation != reply.tag.generation) return true;
@@ -413,7 +428,8 @@ void RenewalSchedule::gather(Call& call, Side side, std::size_t& room, Instant n
     if (side == Side::timers && place.next > now + first->lease / pull_divisor) break;
     const std::uint32_t index = index_of(place);
     const bool in_turn = side == Side::urgent || (is(place, PlaceState::waiting) && !place.delayed);
-    const bool alike = first == nullptr || (hold.kind == first->kind && !place.alone);
+    const bool alike = first == nullptr || (hold.kind == first->kind && !place.alone &&
+                                            (host_.together == nullptr || host_.together(hold, *first)));
     if (!in_turn || !alike) {
       remove(place);
       call.places[--aside] = index;

@@ -5,6 +5,8 @@
 #include <new>
 
 #include "holdfast/cluster.hpp"
+#include "holdfast/core/announcement.hpp"
+#include "holdfast/core/derived_name.hpp"
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/node.hpp"
@@ -56,9 +58,18 @@ ConfigProblem validate(const ClusterConfig& config) noexcept {
   return {};
 }
 
+std::uint16_t SlotSearch::slot_of_lock(const LockKind& kind, Key key) noexcept {
+  return slot_of(kind.name_at == nullptr ? key.bytes() : kind.name_at(key, 0));
+}
+
+bool SlotSearch::may_hear(const Announcement& announcement, Key key) noexcept {
+  return announcement.addressed || slot_of(DerivedName(announcement.channel, key).bytes()) == slot_of(key.bytes());
+}
+
 bool SlotSearch::serves(const Topology& topology, const LockMachine& machine) noexcept {
-  const std::uint16_t slot = cluster_of(topology).slot();
   const LockKind& kind = machine.kind();
+  const Cluster& cluster = cluster_of(topology);
+  const std::uint16_t slot = cluster.any_slot() ? slot_of_lock(kind, machine.key()) : cluster.slot();
   if (kind.name_at == nullptr) return slot_of(machine.key().bytes()) == slot;
   for (std::size_t index = 0;; ++index) {
     const ByteView name = kind.name_at(machine.key(), index);
@@ -106,6 +117,10 @@ constinit const HostSearch::Plan SlotSearch::plan = {
 void SlotSearch::start(Node& node) noexcept {
   new (place_in(node)) SlotSearch(node);
   begin_at(node);
+}
+
+void SlotSearch::lead(Node& node, ByteView host, std::uint16_t port) noexcept {
+  static_cast<SlotSearch*>(place_in(node))->begin_with(host, port);
 }
 
 void SlotSearch::settle(const HostSearch& search, SessionSettings& settings) noexcept {
@@ -162,6 +177,7 @@ Status SlotSearch::doubt(Interview& self, Session& session, Status status) noexc
   const ByteView text = TextWriter({space, sizeof space}).add(session.failure_text()).view();
   switch (status) {
     case Status::moved: {
+      if (cluster_of(search.topology()).any_slot()) return status;  // Its driver knows the way.
       const Status followed = search.follow(text);
       if (followed == Status::moved) return Status::cross_slot;
       session.fail(followed, text);
@@ -182,7 +198,8 @@ bool SlotSearch::has_shards(const ServerIdentity& identity) noexcept {
 }
 
 bool SlotSearch::shards(const Topology& topology, ByteView channel) noexcept {
-  return slot_of(channel) == cluster_of(topology).slot();
+  const Cluster& cluster = cluster_of(topology);
+  return cluster.any_slot() ? !channel.begins_with(fair_channel_prefix) : slot_of(channel) == cluster.slot();
 }
 
 // A script that publishes takes the command for it as one argument more. The others do not look at it. Without room for it, it

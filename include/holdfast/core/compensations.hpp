@@ -98,6 +98,8 @@ class Compensations {
   [[nodiscard]] std::uint32_t pending() const noexcept { return kept_; }
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return kept_ - waiting_ - deferred_; }
   [[nodiscard]] bool waiting() const noexcept { return waiting_ != 0; }
+  // A request in flight carries one whose outcome this one is to hear.
+  [[nodiscard]] bool carries_for(const void* requester) const noexcept;
   // Whether poll_transmit() may have something, now or later.
   [[nodiscard]] bool unsent() const noexcept { return waiting_ + deferred_ != 0; }
   [[nodiscard]] std::uint32_t reserved() const noexcept { return reserved_; }
@@ -143,6 +145,10 @@ class Compensations {
   }
   // What `other` is to take back whole is kept here, too, as far as there is room.
   void copy_whole(const Compensations& other) noexcept;
+  // What waits or was put off, one after the other; nullptr is before the first, and behind the last.
+  [[nodiscard]] Slot* next_unsent(Slot* after) noexcept;
+  // This one of the `other`'s is kept here from now on, where there is room. REQUIRES: it is unsent.
+  void take_over(Compensations& other, Slot& slot) noexcept;
   void count_dropped() noexcept { ++dropped_; }
   // Nobody hears of the outcome any more.
   void abandon(const void* requester) noexcept;

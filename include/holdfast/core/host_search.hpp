@@ -86,6 +86,11 @@ class HostSearch : public Interview {
   void set_owner(bool owner) noexcept { owner_ = owner; }
   [[nodiscard]] bool owner() const noexcept { return owner_; }
   void believe() noexcept { return_ = plan().returns; }
+  // The next attempt begins with it, as if it had been the server.
+  void begin_with(ByteView host, std::uint16_t port) noexcept {
+    take_host(host, port);
+    return_ = true;
+  }
   // What the answer to the identity script means: ok: a master; read_only: a replica; no_permission: it does not tell; the
   // server's error.
   [[nodiscard]] static Status judge_role(const RespValue& value) noexcept;

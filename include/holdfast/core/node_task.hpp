@@ -33,7 +33,7 @@ class NodeTask : public AckRequest {
  public:
   // The machine's replies, and those to this call's questions, have this requester.
   NodeTask(LockMachine& machine, Node& node, void* requester) noexcept
-      : machine_(machine), node_(node), requester_(requester) {}
+      : machine_(machine), node_(&node), requester_(requester) {}
 
   // A. Questions.
   [[nodiscard]] LockTask& life() noexcept { return life_; }
@@ -42,11 +42,11 @@ class NodeTask : public AckRequest {
   [[nodiscard]] TaskFacts facts(Instant now) const noexcept {
     TaskFacts facts;
     facts.now = now;
-    if (!node_.ready()) [[unlikely]] {
-      facts.link = node_.dialer().hopeful(now) ? Link::coming : Link::absent;
-      facts.link_failure = node_.dialer().failure();
+    if (!node_->ready()) [[unlikely]] {
+      facts.link = node_->dialer().hopeful(now) ? Link::coming : Link::absent;
+      facts.link_failure = node_->dialer().failure();
     }
-    facts.witness = node_.config().meter;
+    facts.witness = node_->config().meter;
     facts.subject = machine_.key().bytes();
     facts.held = machine_.held(now);
     facts.valid_until = machine_.valid_until();
@@ -78,6 +78,8 @@ class NodeTask : public AckRequest {
   [[nodiscard]] Duration remaining() const noexcept { return remaining_of(remaining_); }
 
   // B. Commands.
+  // Its lock is at another node from now on. REQUIRES: no answer is to come.
+  void go_to(Node& node) noexcept { node_ = &node; }
   void begin(Call call, Instant deadline, const TaskSettings& settings) noexcept {
     remaining_ = remaining_unknown;
     life_.begin(call, deadline, settings);
@@ -103,12 +105,12 @@ class NodeTask : public AckRequest {
   void submit(bool listening, Instant now) noexcept {
     if (!machine_.wants_request()) return;
     const bool acquires = listening && machine_.state() == LockState::acquiring;
-    node_.submit(machine_, requester_, now);
+    node_->submit(machine_, requester_, now);
     if (acquires && !life_.was_woken()) [[unlikely]]
       ask_along(now);
   }
   // What is to be taken back goes to the session. False: there is no place for it, and the machine keeps it.
-  [[nodiscard]] bool pay() noexcept { return pay(machine_, node_, requester_); }
+  [[nodiscard]] bool pay() noexcept { return pay(machine_, *node_, requester_); }
   [[nodiscard]] static bool pay(LockMachine& machine, Node& node, void* requester) noexcept;
   // As LockTask::plan(), after an attempt that found the lock busy or the server not fit.
   void plan(Instant now, ListenSet confirmed, std::uint16_t random) noexcept;
@@ -144,7 +146,7 @@ class NodeTask : public AckRequest {
   void ask_along(Instant now) noexcept;
 
   LockMachine& machine_;
-  Node& node_;
+  Node* node_;
   void* requester_;
   union {
     Question* asked_ = nullptr;  // Of a question; nullptr: it is for the lock's remaining time.

@@ -60,6 +60,8 @@ class RenewalSchedule {
     // Confirmed: the server keeps it for its lease from `asked_at` on, and a doubt is over. Not called where a later
     // confirm() has said so already.
     void (*renewed)(const KeptHold& hold) noexcept;
+    // May these two go in one call? Of one kind they are. nullptr: always.
+    bool (*together)(const KeptHold& one, const KeptHold& other) noexcept = nullptr;
   };
   // One hold's place. Storage only; the members are the schedule's business.
   struct Place {
@@ -99,6 +101,9 @@ class RenewalSchedule {
   // Final: nothing is renewed for it any more.
   [[nodiscard]] bool lost(const Place& place) const noexcept { return is(place, PlaceState::lost); }
 
+  // Of the call that this reply is to, whose hold is the one at `index`; nullptr: it is gone. False: it has no such hold.
+  [[nodiscard]] bool holder_in_call(const ReplyTag& tag, std::size_t index, void*& holder) const noexcept;
+
   // B. Inputs from the wire and the clock. `now` never goes back.
   // The reply to a request of poll_request(). Every request must be answered, be it by a Status of the session's own.
   // False: no server answers so, and the session must fail(protocol_error). The holds of the call are in doubt.
@@ -115,6 +120,8 @@ class RenewalSchedule {
   void confirm(Place& place, Instant confirmed_at, Instant now) noexcept;
   // As confirm(), and its lease may have been raised: what is on its way for the lease before counts for nothing then.
   void update(Place& place, const KeptHold& hold, Instant now) noexcept;
+  // It is not renewed before the pause after a renewal that failed is over.
+  void put_off(Place& place, Instant now) noexcept;
   // Nothing is renewed for it, and nothing told of it, from here on.
   void leave(Place& place) noexcept;
 

@@ -213,6 +213,17 @@ class Session {
   void skip_handshake() noexcept {
     if (state_ == SessionState::handshaking) state_ = SessionState::ready;
   }
+  // What is to be taken back and is on no way to the server; and another server takes it over. See Compensations.
+  [[nodiscard]] CompensationSlot* next_unsent(CompensationSlot* after) noexcept {
+    return compensations_.next_unsent(after);
+  }
+  [[nodiscard]] bool takes_back_for(const void* requester) const noexcept {
+    return compensations_.carries_for(requester);
+  }
+  [[nodiscard]] Key key_of(const CompensationSlot& slot) const noexcept { return Key(compensations_.key_of(slot)); }
+  void take_over(Session& other, CompensationSlot& slot) noexcept {
+    compensations_.take_over(other.compensations_, slot);
+  }
   // What `other` has to take back whole is taken back by us, too, as far as there is room: it may not be called again. It
   // keeps it, to be the first on its next connection. Nobody hears of the outcome here. Transmits nothing by itself.
   void take_back_for(const Session& other) noexcept { compensations_.copy_whole(other.compensations_); }

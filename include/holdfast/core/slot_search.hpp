@@ -15,12 +15,15 @@
 #include "holdfast/core/client_config.hpp"
 #include "holdfast/core/host_search.hpp"
 #include "holdfast/proto/bytes.hpp"
+#include "holdfast/proto/key.hpp"
 #include "holdfast/proto/resp_value.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
 
 class LockMachine;
+struct Announcement;
+struct LockKind;
 
 class SlotSearch : public HostSearch {
  public:
@@ -31,12 +34,18 @@ class SlotSearch : public HostSearch {
   // What the answer to the identity script means: ok: a master in cluster mode; server_error: it is in none; else as judge_role().
   [[nodiscard]] static Status read_member(const RespValue& value) noexcept;
 
+  // That of a lock's name, of several names the first one's.
+  [[nodiscard]] static std::uint16_t slot_of_lock(const LockKind& kind, Key key) noexcept;
+  // The channel of this name is in the name's slot, or in none since it is a client's own: what is announced there can be heard by
+  // who is connected to the slot's server. It is not where the name has a brace in an odd place: "a}b".
+  [[nodiscard]] static bool may_hear(const Announcement& announcement, Key key) noexcept;
+
   // See Topology::Table.
   [[nodiscard]] static std::uint64_t number(const Topology& topology) noexcept;
   [[nodiscard]] static ByteView name_of(const Topology& topology) noexcept;
   // Of a configuration with a Cluster, what is wrong with it.
   [[nodiscard]] static ConfigProblem validate(const ClientConfig& config) noexcept;
-  // All names of the lock are in the cluster's slot.
+  // All names of the lock are in the cluster's slot; or in one slot, whichever it is, where its driver takes care of that.
   [[nodiscard]] static bool serves(const Topology& topology, const LockMachine& machine) noexcept;
 
   // The server has channels that belong to a slot: Redis from 7.0, and Valkey. Redisson uses them where they are.
@@ -46,6 +55,8 @@ class SlotSearch : public HostSearch {
 
   // B. Commands. At the node's configuration: places the search.
   static void start(Node& node) noexcept;
+  // Then: the first attempt begins at this host, before any of the list is asked.
+  static void lead(Node& node, ByteView host, std::uint16_t port) noexcept;
 
  private:
   explicit SlotSearch(Node& node) noexcept : HostSearch(node, plan) {}

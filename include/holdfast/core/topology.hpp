@@ -58,6 +58,8 @@ class Topology {
   [[nodiscard]] ByteView hosts() const noexcept { return table_->hosts(*this); }
   [[nodiscard]] ByteView password() const noexcept { return table_->password(*this); }
   [[nodiscard]] bool serves(const LockMachine& machine) const noexcept { return table_->serves(*this, machine); }
+  // Each name is in a slot, and slots are at several servers.
+  [[nodiscard]] bool has_slots() const noexcept { return table_->has_shards != nullptr; }
   // Itself where the server has channels that belong to a slot; nullptr where it has none.
   [[nodiscard]] const Topology* sharded_by(const ServerIdentity& identity) const noexcept {
     return table_->has_shards != nullptr && table_->has_shards(identity) ? this : nullptr;
