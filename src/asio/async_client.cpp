@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/asio/async_client.hpp"
 
-#include <algorithm>
-
 #include "async_client_core.hpp"
 #include "holdfast/url.hpp"
 
@@ -13,14 +11,6 @@ namespace {
 // Of Asio's own operations, the ones in progress and those of before that have been cancelled: a socket's read, write and
 // connect, twice; the timer; the turn.
 constexpr std::size_t own_operations = 24;
-// Fewer requests than this, and a session has no room for its handshake; more, and it cannot count its compensations.
-constexpr std::size_t requests_min = in_flight_max;
-constexpr std::size_t requests_max = 2 * UINT16_MAX;
-
-AsyncNode::Limits node_limits(const AsyncLimits& limits) noexcept {
-  return {.requests = std::clamp(limits.requests, requests_min, requests_max), .waiters = limits.waiters};
-}
-
 }  // namespace
 
 // ---- The client --------------------------------------------------------------------------------------------------
@@ -47,24 +37,23 @@ const ServerIdentity& AsyncClient::server() const noexcept { return core_->node(
 Status AsyncClient::failure() const noexcept {
   return core_->forked() ? Status::forked : connected() ? Status::ok : core_->node().failure();
 }
-ByteView AsyncClient::error_text() const noexcept { return core_->node().session().failure_text(); }
+ByteView AsyncClient::error_text() const noexcept { return core_->error_text(); }
 int AsyncClient::system_error_number() const noexcept { return core_->node().error_number(); }
 ConfigProblem AsyncClient::problem() const noexcept { return core_->problem(); }
 Stats AsyncClient::stats() const noexcept { return stats_of(core_->node().config().meter); }
-std::size_t AsyncClient::compensations_pending() const noexcept {
-  return core_->node().session().compensations_pending();
-}
-std::size_t AsyncClient::kept() const noexcept { return core_->schedule().size(); }
+std::size_t AsyncClient::compensations_pending() const noexcept { return core_->compensations_pending(); }
+std::size_t AsyncClient::kept() const noexcept { return core_->kept(); }
 std::uint64_t AsyncClient::renewal_calls() const noexcept { return core_->renewal_calls(); }
 
 // ---- Its core ----------------------------------------------------------------------------------------------------
 
 AsyncClientCore::AsyncClientCore(executor_type executor, const AsyncLimits& limits)
     : AsyncLoop(std::move(executor), limits.operations, own_operations),
-      node_(*this, *this, node_limits(limits)),
-      places_(new RenewalSchedule::Place[limits.kept == 0 ? 1 : limits.kept]),
-      heap_(new std::uint32_t[limits.kept == 0 ? 1 : limits.kept]),
-      schedule_({may_renew, renewed}, {places_.get(), heap_.get(), limits.kept}, request_timeout_default) {}
+      requests_max_(static_cast<std::uint32_t>(limits.requests)),
+      waiters_max_(static_cast<std::uint32_t>(limits.waiters)),
+      kept_max_(static_cast<std::uint32_t>(limits.kept)),
+      masters_(static_cast<std::uint32_t>(limits.masters)),
+      home_(*this, limits, 0) {}
 
 AsyncClientCore::~AsyncClientCore() { close_nodes(); }
 
@@ -83,31 +72,71 @@ void AsyncClientCore::start_connect(const ClientConfig& config, Completion& comp
   if (status == Status::ok) {
     problem_ = {};
     status = prepare(config, now);
-    problem_ = node_.problem();
-    if (status != Status::ok) node_down(node_);  // Who waits for the connection waits in vain.
+    problem_ = node().problem();
+    if (status != Status::ok) home_.tell_waiting(true);  // Who waits for the connection waits in vain.
   }
   if (status != Status::ok) return complete(completion, status);
-  schedule_.set_request_timeout(config.request_timeout);
-  schedule_.set_witness(config.meter);
+  home_.configure(config);
   settings_ = {
       .request_timeout = config.request_timeout, .max_poll = config.max_poll, .acks_wait = acks_wait_of(config)};
   connect_ = &completion;
   schedule_turn();
 }
 
+// With acks, names of one slot: replicas of one master are asked.
 Status AsyncClientCore::prepare(const ClientConfig& config, Instant now) {
-  if (const Status status = node_.prepare(config, now); status != Status::ok) return status;
+  const bool any_slot = config.topology != nullptr && config.topology->has_slots() && config.acks == 0;
+  bring_home();
+  ClientConfig home = config;
+  if (any_slot) {
+    if (cluster_ == nullptr) cluster_ = std::make_unique<AsyncCluster>(*this, branch_limits());
+    cluster_->start(config, home);
+    clustered_ = true;
+  }
+  if (const Status status = node().prepare(home, now); status != Status::ok) return status;
   if (config.acks == 0) {
     if (ack_node_ != nullptr) ack_node_->close();
     return Status::ok;
   }
-  if (ack_node_ == nullptr) ack_node_.reset(new AsyncNode(*this, *this, {.requests = requests_min}));
+  if (ack_node_ == nullptr) ack_node_.reset(new AsyncNode(*this, *this, {.requests = in_flight_max}));
   return ack_node_->prepare(config, now);
 }
 
+// What was at other servers of a cluster is answered, and begins anew at the first.
+void AsyncClientCore::bring_home() {
+  if (!clustered_) return;
+  clustered_ = false;
+  cluster_->stop();
+  for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->go_to(home_);
+  cluster_->each([](AsyncBranch& branch) { branch.node().close(); });
+}
+
 void AsyncClientCore::close_nodes() {
-  node_.close();
-  if (ack_node_ != nullptr) ack_node_->close();
+  each_node([](AsyncNode& node) { node.close(); });
+}
+
+void AsyncClientCore::abandon(const AsyncRecord* lock) noexcept {
+  each_branch([&](AsyncBranch& branch) { branch.node().session().abandon(lock, now()); });
+}
+
+std::uint64_t AsyncClientCore::renewal_calls() noexcept {
+  std::uint64_t calls = 0;
+  each_branch([&](const AsyncBranch& branch) { calls += branch.renewal_calls(); });
+  return calls;
+}
+
+std::size_t AsyncClientCore::compensations_pending() noexcept {
+  std::size_t pending = 0;
+  each_branch([&](const AsyncBranch& branch) { pending += branch.node().session().compensations_pending(); });
+  return pending;
+}
+
+ByteView AsyncClientCore::error_text() noexcept {
+  ByteView text;
+  each_branch([&](const AsyncBranch& branch) {
+    if (text.empty()) text = branch.node().session().failure_text();
+  });
+  return text;
 }
 
 void AsyncClientCore::tell_connect(Status status) {
@@ -123,15 +152,22 @@ void AsyncClientCore::start_close(Completion& completion) {
   cancel_all();
   end_idle();
   close_ = &completion;
-  sleep(*this, now + node_.config().request_timeout);
+  sleep(*this, now + node().config().request_timeout);
   schedule_turn();
 }
 
 // What was released is known to be free, or nothing can be known any more.
 void AsyncClientCore::work_close() {
-  if (close_ == nullptr || (node_.ready() && (node_.session().in_flight() != 0 || node_.unsent()))) return;
-  if (node_.session().compensations_pending() != 0 && node_.wanted() && wakes_at() != Instant::max()) return;
-  const bool free = node_.session().compensations_pending() == 0;
+  if (close_ == nullptr) return;
+  bool busy = false;
+  bool owing = false;
+  each_branch([&](const AsyncBranch& branch) {
+    const AsyncNode& node = branch.node();
+    busy = busy || (node.ready() && (node.session().in_flight() != 0 || node.unsent()));
+    owing = owing || (node.session().compensations_pending() != 0 && node.wanted());
+  });
+  if (busy || (owing && wakes_at() != Instant::max())) return;
+  const bool free = compensations_pending() == 0;
   Completion& completion = *close_;
   close_ = nullptr;
   sleep(*this, Instant::max());
@@ -169,7 +205,7 @@ void AsyncClientCore::cancel_all() {
 // Holds that are nobody's end with the connection.
 void AsyncClientCore::end_idle() {
   for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->end_idle();
-  node_.transmit();
+  each_branch([](AsyncBranch& branch) { branch.node().transmit(); });
 }
 
 void AsyncClientCore::close() {
@@ -190,63 +226,40 @@ void AsyncClientCore::shut_down() {
   cancel_all();
   for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
     while (lock->post_release_now() == Status::ok || (lock->owes() && lock->pay())) {}
-  node_.transmit();
+  each_branch([](AsyncBranch& branch) { branch.node().transmit(); });
   close_nodes();
   tell_connect(Status::cancelled);
   sleep(*this, Instant::max());
   stop();
 }
 
-// ---- What the node says ------------------------------------------------------------------------------------------
+// ---- What the nodes say ------------------------------------------------------------------------------------------
 
 void AsyncClientCore::node_reply(AsyncNode& node, const Reply& reply) {
-  if (is_for_acks(node)) {
-    if (!acks_.handle_reply(reply, node.config()))
-      node.fail(Status::protocol_error, "a reply of another shape than asked for");
-    return;
-  }
-  if (reply.tag.requester != &schedule_) return static_cast<AsyncRecord*>(reply.tag.requester)->handle_reply(reply);
-  if (!schedule_.handle_reply(reply, now()))
+  if (!acks_.handle_reply(reply, node.config()))
     node.fail(Status::protocol_error, "a reply of another shape than asked for");
 }
 
-void AsyncClientCore::node_ready(AsyncNode& node) {
-  if (is_for_acks(node)) return;
-  tell_connect(Status::ok);
-  LinkedPlace<AsyncRecord> waiting;
-  waiting.take_all(await_connection_);
-  while (AsyncRecord* const lock = waiting.first()) {
-    lock->queued_.unlink();
-    lock->proceed();
-  }
+void AsyncClientCore::branch_ready(AsyncBranch& branch) {
+  if (cluster_ != nullptr) cluster_->note_ready(branch);
+  if (&branch == &home_) tell_connect(Status::ok);
 }
 
-// Everybody who waits for the connection is told what has become of it, and decides.
-void AsyncClientCore::node_down(AsyncNode& node) {
-  if (is_for_acks(node)) return;
-  if (!node.connecting()) tell_connect(node.failure());
-  LinkedPlace<AsyncRecord> waiting;
-  waiting.take_all(await_connection_);
-  waiting.take_all(await_room_);
-  while (AsyncRecord* const lock = waiting.first()) {
-    lock->queued_.unlink();
-    lock->proceed();
-  }
+void AsyncClientCore::branch_down(AsyncBranch& branch) {
+  if (&branch == &home_ && !node().connecting()) tell_connect(node().failure());
 }
 
 // ---- Turns -------------------------------------------------------------------------------------------------------
 
 void AsyncClientCore::work() {
-  node_.work();
-  serve_room();
-  if (schedule_.size() != 0) {
-    take_renewal_events();
-    renew_due();
-  }
+  home_.work();
+  if (cluster_ != nullptr) cluster_->work();
   if (ack_node_ != nullptr) work_acks();
-  while (void* const heard = node_.next_heard()) static_cast<AsyncRecord*>(heard)->hear();
+  each_branch([](AsyncBranch& branch) {
+    while (void* const heard = branch.node().next_heard()) static_cast<AsyncRecord*>(heard)->hear();
+  });
   work_close();
-  node_.transmit();
+  each_branch([](AsyncBranch& branch) { branch.node().transmit(); });
 }
 
 // Who is answered may ask anew.
@@ -257,53 +270,17 @@ void AsyncClientCore::work_acks() {
   while (NodeTask* const told = acks_.poll_told()) static_cast<AsyncRecord*>(told->requester())->proceed();
 }
 
-void AsyncClientCore::serve_room() {
-  while (await_room_.linked() && node_.room(true)) {
-    AsyncRecord* const lock = await_room_.first();
-    lock->queued_.unlink();
-    lock->proceed();
-  }
-}
-
-void AsyncClientCore::renew_due() {
-  while (node_.ready() && schedule_.wants_request(now())) {
-    const Session::Place place = node_.session().open(false);
-    std::size_t size = 0;
-    if (place.request == nullptr || !schedule_.poll_request(place.space, *place.request, size, now())) return;
-    place.request->tag.requester = &schedule_;
-    node_.session().commit(*place.request, size, now());
-    ++renewal_calls_;
-    node_.transmit();  // Its bytes make room for the next.
-  }
-}
-
-void AsyncClientCore::take_renewal_events() {
-  void* holder = nullptr;
-  for (RenewalEvent event = schedule_.poll_event(holder); event != RenewalEvent::none;
-       event = schedule_.poll_event(holder)) {
-    auto& lock = *static_cast<AsyncRecord*>(holder);
-    if (event == RenewalEvent::lost)
-      lock.lose();
-    else
-      lock.doubt();
-  }
-}
-
 Instant AsyncClientCore::next_timeout() const noexcept {
-  const Instant next = earlier(node_.next_timeout(), schedule_.poll_timeout());
-  return ack_node_ == nullptr ? next : earlier(next, ack_node_->next_timeout());
+  Instant next = ack_node_ == nullptr ? Instant::max() : ack_node_->next_timeout();
+  next = earlier(next, home_.next_timeout());
+  if (cluster_ != nullptr)
+    cluster_->each([&next](const AsyncBranch& branch) { next = earlier(next, branch.next_timeout()); });
+  return next;
 }
 
 void AsyncClientCore::judge_time() {
-  node_.judge_time();
+  each_branch([](AsyncBranch& branch) { branch.judge_time(); });
   if (ack_node_ != nullptr) ack_node_->judge_time();
-  schedule_.handle_timeout(now());
 }
-
-bool AsyncClientCore::may_renew(void* holder, Instant now) noexcept {
-  return static_cast<AsyncRecord*>(holder)->may_renew(now);
-}
-
-void AsyncClientCore::renewed(const KeptHold& hold) noexcept { static_cast<AsyncRecord*>(hold.holder)->renewed(hold); }
 
 }  // namespace holdfast

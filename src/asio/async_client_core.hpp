@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// AsyncClientCore is what lives of an AsyncClient as long as anything of it is in progress: the node, the schedule of
-// renewals, and who waits for what.
+// AsyncClientCore is what lives of an AsyncClient as long as anything of it is in progress: its branch, or its branches of a
+// cluster, all its locks, and who waits for the client itself.
 #pragma once
 
 #include <memory>
 #include <optional>
 
-#include "async_node.hpp"
+#include "async_branch.hpp"
+#include "async_cluster.hpp"
 #include "holdfast/asio/async_client.hpp"
 #include "holdfast/asio/async_record.hpp"
 #include "holdfast/core/ack_lane.hpp"
-#include "holdfast/core/renewal_schedule.hpp"
 
 namespace holdfast {
 
@@ -20,10 +20,17 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   AsyncClientCore(executor_type executor, const AsyncLimits& limits);
   ~AsyncClientCore() override;
 
-  [[nodiscard]] AsyncNode& node() noexcept { return node_; }
-  [[nodiscard]] const AsyncNode& node() const noexcept { return node_; }
+  // The only one, or in a cluster the one of the configuration's name.
+  [[nodiscard]] AsyncBranch& home() noexcept { return home_; }
+  [[nodiscard]] AsyncBranch& branch(std::uint8_t number) noexcept {
+    return number == 0 ? home_ : cluster_->branch(number);
+  }
+  [[nodiscard]] AsyncNode& node() noexcept { return home_.node(); }
+  [[nodiscard]] const AsyncNode& node() const noexcept { return home_.node(); }
+  // nullptr: there is one server.
+  [[nodiscard]] AsyncCluster* cluster() const noexcept { return clustered_ ? cluster_.get() : nullptr; }
   // Of an executor that is none of this process's.
-  [[nodiscard]] bool forked() const noexcept override { return node_.forked(); }
+  [[nodiscard]] bool forked() const noexcept override { return node().forked(); }
   [[nodiscard]] ConfigProblem problem() const noexcept { return problem_; }
   // Of every call of its locks.
   [[nodiscard]] const TaskSettings& settings() const noexcept { return settings_; }
@@ -37,12 +44,10 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   // The client goes away.
   void shut_down();
 
-  // Places of locks.
+  // Every lock.
   void enter(LinkedPlace<AsyncRecord>& place) noexcept { locks_.push_back(place); }
-  void await_connection(LinkedPlace<AsyncRecord>& place) noexcept { await_connection_.push_back(place); }
-  void await_room(LinkedPlace<AsyncRecord>& place) noexcept { await_room_.push_back(place); }
-  // Who comes first waits longest.
-  [[nodiscard]] bool room_is_awaited() const noexcept { return await_room_.linked(); }
+  // A lock goes away: no session hands it an answer any more.
+  void abandon(const AsyncRecord* lock) noexcept;
 
   // Whether replicas have a grant. Its owner is the record, which is told by proceed().
   void confirm(AckRequest& request) noexcept {
@@ -51,63 +56,73 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   }
   void stop_confirming(AckRequest& request) noexcept { acks_.leave(request); }
 
-  [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) {
-    node_.bound_pauses(true);
-    return schedule_.enter(hold, now());
-  }
-  // What the lock's own requests have made of a hold that is kept.
-  void confirm(RenewalSchedule::Place& place, const KeptHold& hold) noexcept { schedule_.update(place, hold, now()); }
-  void stop_keeping(RenewalSchedule::Place& place) noexcept {
-    schedule_.leave(place);
-    node_.bound_pauses(schedule_.size() != 0);
-  }
-  [[nodiscard]] const RenewalSchedule& schedule() const noexcept { return schedule_; }
-  [[nodiscard]] std::uint64_t renewal_calls() const noexcept { return renewal_calls_; }
+  // Holds that are kept alive, at all branches.
+  [[nodiscard]] std::size_t kept() const noexcept { return kept_; }
+  [[nodiscard]] bool may_keep() const noexcept { return kept_ < kept_max_; }
+  void count_kept(int change) noexcept { kept_ += static_cast<std::uint32_t>(change); }
+  [[nodiscard]] std::uint64_t renewal_calls() noexcept;
+  [[nodiscard]] std::size_t compensations_pending() noexcept;
+  // Of who has something to say, the first branch before others.
+  [[nodiscard]] ByteView error_text() noexcept;
+
+  // What a branch says of its server.
+  void branch_ready(AsyncBranch& branch);
+  void branch_down(AsyncBranch& branch);
 
  private:
   void cancel_operation(Completion& completion) override;
   void wake(Instant now) override;
+  // Of the node for acks.
   void node_reply(AsyncNode& node, const Reply& reply) override;
-  void node_ready(AsyncNode& node) override;
-  void node_down(AsyncNode& node) override;
+  void node_ready(AsyncNode& /*node*/) override {}
+  void node_down(AsyncNode& /*node*/) override {}
   void work() override;
   void await() override {
-    node_.receive();
-    if (ack_node_ != nullptr) ack_node_->receive();
+    each_node([](AsyncNode& node) { node.receive(); });
   }
   void set_now(Instant now) noexcept override {
-    node_.set_now(now);
-    if (ack_node_ != nullptr) ack_node_->set_now(now);
+    each_node([now](AsyncNode& node) { node.set_now(now); });
   }
   [[nodiscard]] Instant next_timeout() const noexcept override;
   void judge_time() override;
   void leave_connections() override { close_nodes(); }
 
+  [[nodiscard]] AsyncLimits branch_limits() const noexcept {
+    return {.requests = requests_max_, .waiters = waiters_max_, .kept = kept_max_, .masters = masters_};
+  }
   [[nodiscard]] Status prepare(const ClientConfig& config, Instant now);
-  [[nodiscard]] bool is_for_acks(const AsyncNode& node) const noexcept { return &node == ack_node_.get(); }
+  template <class Function>
+  void each_branch(Function&& function) {
+    function(home_);
+    if (cluster_ != nullptr) cluster_->each(function);
+  }
+  template <class Function>
+  void each_node(Function&& function) {
+    each_branch([&function](AsyncBranch& branch) { function(branch.node()); });
+    if (ack_node_ != nullptr) function(*ack_node_);
+  }
+  void bring_home();
   void work_acks();
   void close_nodes();
   void tell_connect(Status status);
   void end_idle();
   void work_close();
-  void serve_room();
-  void renew_due();
-  void take_renewal_events();
-  static bool may_renew(void* holder, Instant now) noexcept;
-  static void renewed(const KeptHold& hold) noexcept;
 
-  AsyncNode node_;
+  // Of the limits, what further branches need.
+  std::uint32_t requests_max_;
+  std::uint32_t waiters_max_;
+  std::uint32_t kept_max_;
+  std::uint32_t masters_;
+  AsyncBranch home_;
+  std::unique_ptr<AsyncCluster>
+      cluster_;  // Made by the first connect to one. It stays: Asio may have handlers of its sockets.
   std::unique_ptr<AsyncNode> ack_node_;  // Where grants are to be confirmed: made by the first connect that says so.
   AckLane acks_;
-  std::unique_ptr<RenewalSchedule::Place[]> places_;
-  std::unique_ptr<std::uint32_t[]> heap_;
-  RenewalSchedule schedule_;
   LinkedPlace<AsyncRecord> locks_;
-  LinkedPlace<AsyncRecord> await_connection_;
-  LinkedPlace<AsyncRecord> await_room_;
+  std::uint32_t kept_ = 0;
+  bool clustered_ = false;
   Completion* connect_ = nullptr;
   Completion* close_ = nullptr;
-  std::uint64_t renewal_calls_ = 0;
   ConfigProblem problem_;
   TaskSettings settings_;
 };

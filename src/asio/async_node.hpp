@@ -43,6 +43,8 @@ class AsyncNode final : private AsyncWire::Host {
 
   // Takes the configuration; the next work() connects. What was connected is closed.
   [[nodiscard]] Status prepare(const ClientConfig& config, Instant now);
+  // Ends both connections; what is in flight is answered by its Status. Who hears of it waits for the next connection.
+  void hang_up() { disconnect(); }
   // Ends both connections; what is in flight is answered by its Status. It connects no more. In a forked child it is forgotten
   // without a word, and the connections stay the parent's.
   void close();

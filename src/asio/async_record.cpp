@@ -3,6 +3,7 @@
 
 #include "async_client_core.hpp"
 #include "holdfast/asio/async_lock.hpp"
+#include "holdfast/core/slot_search.hpp"
 
 namespace holdfast {
 
@@ -10,6 +11,9 @@ AsyncRecord::AsyncRecord(const std::shared_ptr<AsyncClientCore>& core, const Loc
                          const LockTiming& timing)
     : core_(core), machine_(kind), task_(machine_, core_->node().node(), this) {
   configuration_ = machine_.configure(key, timing);
+  branch().enter();
+  if (configuration_ == Status::ok && core_->cluster() != nullptr)
+    go_to(core_->cluster()->branch_of(kind, machine_.key()));
   automatic_lease_ = timing.automatic();
   core_->enter(sibling_);
 }
@@ -26,16 +30,20 @@ AsyncRecord::~AsyncRecord() {
       (void)post_release_now();
     }
     if (!pay()) {
-      core_->node().read_arrived();
+      node().read_arrived();
       (void)pay();  // Without a place its lease ends it.
     }
     stop_listening(false);
     stop_keeping();
-    core_->node().session().abandon(this, core_->now());
+    core_->abandon(this);
     core_->schedule_turn();
   }
+  branch().leave();
   end();
 }
+
+inline AsyncBranch& AsyncRecord::branch() const noexcept { return core_->branch(branch_); }
+inline AsyncNode& AsyncRecord::node() const noexcept { return branch().node(); }
 
 AsyncLoop& AsyncRecord::loop() const noexcept { return *core_; }
 
@@ -69,7 +77,7 @@ void AsyncRecord::start_acquire(Duration wait, Completion& completion, AsyncHand
   begin(completion, handle);
   if (timing != nullptr) take_timing(*timing);
   const Instant deadline = now + wait;
-  task_.begin_acquire(now, deadline, deadline + core_->node().config().request_timeout, core_->settings(), timing);
+  task_.begin_acquire(now, deadline, deadline + node().config().request_timeout, core_->settings(), timing);
   push_refused_ = false;
   if (machine_.kind().queues && wait > Duration::zero()) enter_queue();
   machine_.handle_timeout(now);
@@ -84,7 +92,7 @@ void AsyncRecord::start_renew(Duration timeout, Completion& completion, AsyncHan
   if (refused == Status::ok && idle()) refused = Status::not_held;
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
-  const Duration bound = timeout == Duration::zero() ? core_->node().config().request_timeout : timeout;
+  const Duration bound = timeout == Duration::zero() ? node().config().request_timeout : timeout;
   task_.begin(Call::renew, now + bound, core_->settings());
   proceed();
 }
@@ -102,7 +110,7 @@ void AsyncRecord::start_query(Question* question, Duration* remaining, Status re
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
   task_.set_question(question);
-  task_.begin(Call::question, core_->now() + core_->node().config().request_timeout, core_->settings());
+  task_.begin(Call::question, core_->now() + node().config().request_timeout, core_->settings());
   remaining_out_ = remaining;
   proceed();
 }
@@ -114,7 +122,7 @@ void AsyncRecord::start_release(Completion& completion, AsyncHandle& handle) {
   if (refused != Status::ok) return core_->complete(completion, refused);
   begin(completion, handle);
   if (let_lie(now)) return core_->complete(end_operation(Call::release, Status::ok), Status::ok);
-  task_.begin(Call::release, now + core_->node().config().request_timeout, core_->settings());
+  task_.begin(Call::release, now + node().config().request_timeout, core_->settings());
   if (machine_.count() <= 1) {
     stop_keeping();
     keeping_.begin_end();
@@ -140,7 +148,7 @@ Status AsyncRecord::post_release_now() {
 // Also in the middle of a call.
 Status AsyncRecord::let_go() {
   const Instant now = core_->now();
-  AsyncNode& node = core_->node();
+  AsyncNode& node = branch().node();
   if (!node.room(true)) node.read_arrived();
   const bool outermost = machine_.count() <= 1;
   const Instant deadline = now + node.config().request_timeout;
@@ -201,13 +209,13 @@ void AsyncRecord::post_due() {
 // ---- What is in progress -----------------------------------------------------------------------------------------
 
 TaskFacts AsyncRecord::facts() {
-  AsyncNode& node = core_->node();
+  AsyncNode& node = branch().node();
   TaskFacts facts = task_.facts(core_->now());
   if (facts.link != Link::ready && !node.wanted()) facts.link = Link::gone;
   const TaskStage stage = task_.life().stage();
   if (stage != TaskStage::idle && stage <= TaskStage::room) {
     // Who comes first waits longest. What is owed goes first.
-    const bool turn = stage == TaskStage::room || !core_->room_is_awaited();
+    const bool turn = stage == TaskStage::room || !branch().room_is_awaited();
     facts.room = turn && facts.link == Link::ready && pay() && node.room(true);
   } else {
     facts.room =
@@ -231,7 +239,7 @@ void AsyncRecord::proceed() {
       case TaskAct::sleep: return rest();
       case TaskAct::attempt:
         if (machine_.count() != 0) take_recall();
-        core_->node().subscriber().begin_try(*waiter_);
+        node().subscriber().begin_try(*waiter_);
         break;
       case TaskAct::ask:
         ask();
@@ -240,7 +248,7 @@ void AsyncRecord::proceed() {
       case TaskAct::listen: plan(); break;
       case TaskAct::confirm: core_->confirm(task_); break;
       case TaskAct::keep: life.handle_kept(start_keeping()); break;
-      case TaskAct::give_up: core_->node().give_up(this, life.why_given_up()); break;
+      case TaskAct::give_up: node().give_up(this, life.why_given_up()); break;
       case TaskAct::let_go:
         core_->stop_confirming(task_);
         (void)let_go();
@@ -269,7 +277,7 @@ void AsyncRecord::ask() {
 // A question whose answer calls for another one is not over yet. Else `status` is what the operation came to.
 bool AsyncRecord::asks_on(Status& status) {
   if (task_.life().call() != Call::question || !task_.asks_on(status)) return false;
-  task_.begin(Call::question, core_->now() + core_->node().config().request_timeout, core_->settings());
+  task_.begin(Call::question, core_->now() + node().config().request_timeout, core_->settings());
   return true;
 }
 
@@ -283,7 +291,7 @@ void AsyncRecord::finish(Status status) {
   else if (machine_.count() != 0)
     take_recall();
   // A renewal, an acquire once more and a step down extend the hold; anything else says nothing new.
-  if (place_ != nullptr) core_->confirm(*place_, kept_hold(machine_, this));
+  if (place_ != nullptr) branch().confirm(*place_, kept_hold(machine_, this));
   if (released) keeping_.forget_news();  // A loss that only the release found: its status says so.
   if (task_.life().call() == Call::question && status == Status::ok && remaining_out_ != nullptr)
     *remaining_out_ = task_.remaining();
@@ -302,14 +310,14 @@ void AsyncRecord::rest() {
   const LockTask& life = task_.life();
   switch (life.stage()) {
     case TaskStage::link:
-      if (!queued_.linked()) core_->await_connection(queued_);
+      if (!queued_.linked()) branch().await_connection(queued_);
       break;
     case TaskStage::room:
-      if (!queued_.linked()) core_->await_room(queued_);
+      if (!queued_.linked()) branch().await_room(queued_);
       break;
     case TaskStage::idle:
     case TaskStage::compensation:
-      if (owes() && !queued_.linked()) core_->await_room(queued_);
+      if (owes() && !queued_.linked()) branch().await_room(queued_);
       break;
     case TaskStage::attempt:
     case TaskStage::asking:
@@ -338,10 +346,28 @@ void AsyncRecord::cancel_doing() {
 
 // ---- The machine's mouth and ear ---------------------------------------------------------------------------------
 
-void AsyncRecord::handle_reply(const Reply& reply) {
-  if (task_.note(reply)) task_.plan_anew(core_->now(), confirmed(), core_->node().random());
-  if (reply.tag.operation != Operation::query) {
-    NodeTask::take(machine_, core_->node().node(), reply, core_->now());
+void AsyncRecord::handle_reply(const Reply& reply, AsyncBranch& from) {
+  if (reply.outcome == Status::moved && core_->cluster() != nullptr) [[unlikely]]
+    return handle_moved(reply, from);
+  take_reply(reply, nullptr);
+}
+
+// Nothing ran, and it is asked again where its slot is.
+[[gnu::noinline]] void AsyncRecord::handle_moved(const Reply& reply, AsyncBranch& from) {
+  AsyncBranch* const to = core_->cluster()->follow(from, machine_);
+  Reply unasked = reply;
+  if (to != nullptr) unasked.outcome = Status::not_connected;
+  take_reply(unasked, to);
+}
+
+// With a server to which it goes from now on.
+inline void AsyncRecord::take_reply(const Reply& reply, AsyncBranch* to) {
+  if (task_.note(reply)) task_.plan_anew(core_->now(), confirmed(), node().random());
+  const bool query = reply.tag.operation == Operation::query;
+  if (!query) NodeTask::take(machine_, node().node(), reply, core_->now());
+  if (to != nullptr) [[unlikely]]
+    go_to(*to);
+  if (!query) {
     if (machine_.only_said_what_was_asked())
       publish();
     else
@@ -363,12 +389,12 @@ void AsyncRecord::settle() {
       case LockEvent::lost:
         stop_keeping();
         if (task_.unconfirmed()) break;  // Nobody knows of such a hold.
-        if (keeping_.first_loss()) NodeTask::tell_loss(machine_, core_->node().node(), keeping_.ending());
+        if (keeping_.first_loss()) NodeTask::tell_loss(machine_, node().node(), keeping_.ending());
         tell_soon(Keeping::News::lost);
         tell_waiters(Status::lock_lost);
         break;
       case LockEvent::protocol_doubt:
-        core_->node().fail(Status::protocol_error, "a reply of another shape than asked for");
+        node().fail(Status::protocol_error, "a reply of another shape than asked for");
         break;
       case LockEvent::none:
       case LockEvent::granted:
@@ -403,12 +429,40 @@ void AsyncRecord::doubt() {
 
 // ---- Waiting by push ---------------------------------------------------------------------------------------------
 
-inline bool AsyncRecord::woken() const noexcept {
-  return waiter_ != nullptr && core_->node().subscriber().woken(*waiter_);
-}
+inline bool AsyncRecord::woken() const noexcept { return waiter_ != nullptr && node().subscriber().woken(*waiter_); }
 
 inline ListenSet AsyncRecord::confirmed() const noexcept {
-  return waiter_ != nullptr && core_->node().subscriber().confirmed(*waiter_) ? 1 : 0;
+  return waiter_ != nullptr && node().subscriber().confirmed(*waiter_) ? 1 : 0;
+}
+
+// What is to be taken back of it must not come behind what it asks for there.
+bool AsyncRecord::take_along(AsyncBranch& to) {
+  Session& session = node().session();
+  if (session.takes_back_for(this)) return false;
+  Session::CompensationSlot* slot = nullptr;
+  while ((slot = session.next_unsent(slot)) != nullptr) {
+    if (slot->requester != this) continue;
+    if (!to.node().session().may_compensate()) return false;
+    to.node().session().take_over(session, *slot);
+  }
+  return true;
+}
+
+// Its waiter there hears no more, and its renewals go on here.
+void AsyncRecord::go_to(AsyncBranch& to) {
+  if (to.number() == branch_ || machine_.waiting() || task_.waiting() || !take_along(to)) return;
+  const bool kept = place_ != nullptr;
+  const bool recallable = waiter_ != nullptr && linger_ != nullptr && machine_.count() != 0;
+  stop_listening(false);
+  stop_keeping();
+  queued_.unlink();
+  branch().leave();
+  branch_ = to.number();
+  to.enter();
+  task_.go_to(node().node());
+  if (kept) place_ = branch().keep_on(kept_hold(machine_, this));
+  if (recallable) listen(Key(machine_.token().client()));
+  rest();
 }
 
 // The lock is another's, or the server is not fit.
@@ -417,17 +471,18 @@ void AsyncRecord::plan() {
     const bool queues = machine_.kind().queues;
     if (queues) task_.life().lift_floor();
     const bool elsewhere = waiter_ != nullptr && !queues && awaited_place_ != machine_.awaited_place();
-    if (waiter_ != nullptr && !elsewhere) core_->node().subscriber().end_try(*waiter_);
+    if (waiter_ != nullptr && !elsewhere) node().subscriber().end_try(*waiter_);
     if (elsewhere) stop_listening(false);  // The name that is free now is another waiter's.
     if (waiter_ == nullptr) listen(queues ? Key(machine_.token().client()) : machine_.awaited());
   }
-  task_.plan(core_->now(), confirmed(), core_->node().random());
+  task_.plan(core_->now(), confirmed(), node().random());
 }
 
 void AsyncRecord::listen(Key key) {
   if (machine_.kind().announcement == nullptr || push_refused_) return;
+  if (core_->cluster() != nullptr && !SlotSearch::may_hear(*machine_.kind().announcement, key)) return;  // It polls.
   awaited_place_ = machine_.awaited_place();
-  waiter_ = core_->node().listen(*machine_.kind().announcement, key, this);
+  waiter_ = node().listen(*machine_.kind().announcement, key, this);
   if (waiter_ == nullptr) return;  // The table is full: this one polls.
   Subscriber::address(*waiter_, machine_.token());
   task_.life().forget(1);
@@ -438,22 +493,22 @@ void AsyncRecord::enter_queue() {
   machine_.join_queue();
   if (waiter_ != nullptr) return;
   Token token;
-  if (core_->node().subscriber().stands() && core_->node().draw_token(machine_.kind().token, token) == Status::ok)
+  if (node().subscriber().stands() && core_->node().draw_token(machine_.kind().token, token) == Status::ok)
     listen(Key(token.client()));
 }
 
 void AsyncRecord::stop_listening(bool with_lock) {
   if (waiter_ == nullptr) return;
-  core_->node().leave(*waiter_, with_lock);
+  node().leave(*waiter_, with_lock);
   waiter_ = nullptr;
 }
 
 // Something came over the subscription.
 void AsyncRecord::hear() {
-  if (core_->node().subscriber().refused(*waiter_)) {
+  if (node().subscriber().refused(*waiter_)) {
     push_refused_ = true;
     stop_listening(false);
-    task_.plan_to_poll(core_->now(), core_->node().random());
+    task_.plan_to_poll(core_->now(), node().random());
   }
   if (confirmed() == 0) task_.life().forget(1);
   if (task_.life().stage() == TaskStage::retry) return proceed();
@@ -497,7 +552,7 @@ bool AsyncRecord::pick_up(const LockTiming& timing, Instant now) {
   if (!linger_->take(machine_, timing, kept_alike, now)) return false;
   keeping_.end_idle();
   keeping_.begin_hold(now);
-  NodeTask::tell_grant(machine_, core_->node().node());
+  NodeTask::tell_grant(machine_, node().node());
   publish();
   rest();
   return true;
@@ -505,8 +560,8 @@ bool AsyncRecord::pick_up(const LockTiming& timing, Instant now) {
 
 void AsyncRecord::take_recall() {
   if (linger_ == nullptr || !woken()) return;
-  core_->node().subscriber().begin_try(*waiter_);
-  core_->node().subscriber().end_try(*waiter_);
+  node().subscriber().begin_try(*waiter_);
+  node().subscriber().end_try(*waiter_);
   linger_->recall();
 }
 
@@ -533,19 +588,19 @@ Status AsyncRecord::start_keeping() {
     keeping_.begin_hold(machine_.confirmed_at());
   }
   if (!to_be_kept_ && !keeping_.kept(automatic_lease_)) return Status::ok;
-  place_ = core_->keep(kept_hold(machine_, this));
+  place_ = branch().keep(kept_hold(machine_, this));
   if (place_ != nullptr) return Status::ok;
   // Nobody would keep it alive: let go of. What was held before stays.
   if (machine_.count() > 1)
     (void)machine_.step_down(true, core_->now(), Instant::max());
   else
-    (void)machine_.release(core_->node().session().identity().native_delete, true, core_->now(), Instant::max());
+    (void)machine_.release(node().session().identity().native_delete, true, core_->now(), Instant::max());
   settle();
   return Status::too_many_requests;
 }
 
 void AsyncRecord::stop_keeping() noexcept {
-  if (place_ != nullptr) core_->stop_keeping(*place_);
+  if (place_ != nullptr) branch().stop_keeping(*place_);
   place_ = nullptr;
 }
 

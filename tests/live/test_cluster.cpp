@@ -34,21 +34,6 @@ struct Member {
   Client client;
 };
 
-// TEST_ON_CLUSTER(name) { ... `cluster` is a fresh ClusterSetup ... }
-#define TEST_ON_CLUSTER(name, ...)                             \
-  static void name(ClusterSetup& cluster);                     \
-  TEST(name) {                                                 \
-    bool again = false;                                        \
-    for (const std::string& binary : server_binaries()) {      \
-      if (again) TEST_NEXT_SERVER();                           \
-      again = true;                                            \
-      TEST_MESSAGE("server: " << binary);                      \
-      ClusterSetup cluster{binary __VA_OPT__(, ) __VA_ARGS__}; \
-      name(cluster);                                           \
-    }                                                          \
-  }                                                            \
-  static void name([[maybe_unused]] ClusterSetup& cluster)
-
 // Waits for the lock "k", and would sleep for longer than a test lasts.
 class PatientWaiter {
  public:
@@ -169,6 +154,7 @@ TEST_ON_CLUSTER(test_replicas_of_the_slot_should_be_counted) {
   TEST_ASSERT_FALSE(fenced.held());
 }
 
+#ifndef HOLDFAST_TEST_ASIO  // Which takes such a name to its master: test_asio_cluster.cpp.
 TEST_ON_CLUSTER(test_a_name_of_another_slot_should_be_refused_before_anything_is_sent) {
   Member member(cluster.host(0), "{k}");
   Mutex same(member.client, "{k}:1");
@@ -187,6 +173,7 @@ TEST_ON_CLUSTER(test_a_name_of_another_slot_should_be_refused_before_anything_is
   TEST_ASSERT_TRUE(same.held());
   TEST_ASSERT_EQUAL(Status::ok, same.release());
 }
+#endif
 
 TEST_ON_SERVER(test_a_server_without_cluster_mode_should_not_be_believed) {
   Guided guided("redis-cluster://127.0.0.1:" + std::to_string(server.port()) + "/k");

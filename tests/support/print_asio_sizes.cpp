@@ -68,8 +68,8 @@ int main() {
       {"AsyncFairLock", sizeof(AsyncFairLock), 80},
       {"AsyncMultiLock", sizeof(AsyncMultiLock), 80},
       {"AsyncReadWriteLock", sizeof(AsyncReadWriteLock), 2 * 80},
-      {"AsyncOwnerOf<1>", sizeof(AsyncOwnerOf<1>), 32 + 952},
-      {"AsyncOwner", sizeof(AsyncOwner), 32 + 8 * 952},
+      {"AsyncOwnerOf<1>", sizeof(AsyncOwnerOf<1>), 32 + 968},
+      {"AsyncOwner", sizeof(AsyncOwner), 32 + 8 * 968},
   };
   std::printf("%-20s %8s %8s\n", "on an Asio loop", "bytes", "promised");
   int broken = 0;

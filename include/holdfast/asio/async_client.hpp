@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // AsyncClient is one connection to one node for any number of locks, on an Asio loop. It reconnects by itself, keeps holds
-// alive and listens for releases on that loop: there is no thread.
+// alive and listens for releases on that loop: there is no thread. In a cluster it is one connection to each master that has names of
+// its locks (cluster.hpp); connected(), server(), failure() and config() speak of that of the configuration's name then.
 //
 //     asio::io_context loop;
 //     AsyncClient client(loop.get_executor());
@@ -43,13 +44,17 @@ namespace holdfast {
 
 class AsyncClientCore;
 
-// What the client makes room for, once. A client with these defaults takes 64 KiB; a service with many locks asks for more.
+// What the client makes room for, once. A client with these defaults takes 64 KiB; a service with many locks asks for more. In a
+// cluster it makes room for requests, waiters and holds once more for each further master, when it is first used.
 struct AsyncLimits {
   std::size_t operations = 64;  // Handlers that wait at the same time. More: too_many_requests.        304 bytes each
   std::size_t requests = 32;    // In flight on the connection, 32 to 131,070; more wait their turn.   380 bytes each
                                 // An acquire or release takes two places.
   std::size_t waiters = 8;      // Locks that wait by push at the same time; more are polled.           336 bytes each
   std::size_t kept = 64;        // Holds that are kept alive at the same time.                          116 bytes each
+  std::size_t masters =
+      0;  // Of a cluster, for which the first connect makes room at once, its own among them. More have
+          // theirs made when first used, 64 in all. Room for the requests, waiters and holds above each.
 };
 
 class AsyncClient {

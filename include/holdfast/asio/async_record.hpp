@@ -20,6 +20,9 @@
 
 namespace holdfast {
 
+class AsyncBranch;
+class AsyncNode;
+
 class AsyncRecord final : public AsyncHold {
  public:
   AsyncRecord(const std::shared_ptr<AsyncClientCore>& core, const LockKind& kind, Key key, const LockTiming& timing);
@@ -53,7 +56,15 @@ class AsyncRecord final : public AsyncHold {
   using AsyncHold::leave;
 
  private:
+  friend class AsyncBranch;
   friend class AsyncClientCore;
+
+  [[nodiscard]] AsyncBranch& branch() const noexcept;
+  [[nodiscard]] AsyncNode& node() const noexcept;
+  // Its name is at another server of the cluster: what it asks for from now on is asked there. Not while an answer is to come: that
+  // says the same.
+  void go_to(AsyncBranch& to);
+  [[nodiscard]] bool take_along(AsyncBranch& to);
 
   void wake(Instant now) override;
   void cancel_doing() override;
@@ -67,7 +78,9 @@ class AsyncRecord final : public AsyncHold {
   void ask();
   [[nodiscard]] bool asks_on(Status& status);
   void finish(Status status);
-  void handle_reply(const Reply& reply);
+  void handle_reply(const Reply& reply, AsyncBranch& from);
+  void handle_moved(const Reply& reply, AsyncBranch& from);
+  void take_reply(const Reply& reply, AsyncBranch* to);
   void settle();
   void post_due();
   void publish() noexcept {
@@ -111,6 +124,7 @@ class AsyncRecord final : public AsyncHold {
   bool to_be_kept_ = false;  // From the next grant on, for the rest of the hold.
   bool cancelled_ = false;   // The operation is being ended.
   bool push_refused_ = false;
+  std::uint8_t branch_ = 0;  // Of the server that has its name, or is believed to.
   std::shared_ptr<AsyncClientCore> core_;
   RenewalSchedule::Place* place_ = nullptr;  // While the hold is kept.
   Subscriber::Waiter* waiter_ = nullptr;     // While a release is listened for.

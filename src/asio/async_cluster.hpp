@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+//
+// AsyncCluster is what an AsyncClient has beside its first branch where its servers are a cluster: a branch for each further master
+// that has names of its locks, and of each slot where it was last. There is no map to be read. A lock asks where it believes its slot
+// to be; a master that does not have it says MOVED, has done nothing, and names who has it. So an old belief costs one question.
+//
+//     a lock, a renewal, what is to be taken back -> MOVED -> follow(): the branch of that server -> asked again there
+//
+// A branch begins at the server that was named, and asks the listed nodes where that fails. It proves its server as the first branch
+// does (SlotSearch). One that has no lock, and has lost its connection, makes no other, and may be used for another server.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "async_branch.hpp"
+#include "holdfast/cluster.hpp"
+#include "holdfast/limits.hpp"
+#include "holdfast/proto/slot.hpp"
+
+namespace holdfast {
+
+class LockMachine;
+
+class AsyncCluster {
+ public:
+  AsyncCluster(AsyncClientCore& core, const AsyncLimits& limits);
+  AsyncCluster(const AsyncCluster&) = delete;
+  AsyncCluster& operator=(const AsyncCluster&) = delete;
+
+  // With a new configuration, which has a cluster. That of the first branch is in `home`.
+  void start(const ClientConfig& config, ClientConfig& home) noexcept;
+  // Nobody is connected but the first branch, to which all goes that is to be taken back. Its locks are the caller's.
+  void stop();
+
+  // One of those beside the first.
+  [[nodiscard]] AsyncBranch& branch(std::uint8_t number) noexcept { return places_[number - 1U]->branch; }
+  // Where this lock's slot was last.
+  [[nodiscard]] AsyncBranch& branch_of(const LockKind& kind, Key key) noexcept;
+  // `from` has answered a request for this lock with MOVED, whose words are its session's failure_text(): where to go. nullptr: it is
+  // no such answer, or the client has as many branches as it may have.
+  [[nodiscard]] AsyncBranch* follow(AsyncBranch& from, const LockMachine& machine);
+  // A branch has reached its server.
+  void note_ready(AsyncBranch& branch) noexcept;
+  // Of a turn: all branches but the first, and what goes from one to another.
+  void work();
+
+  template <class Function>
+  void each(Function&& function) {
+    for (const auto& place : places_) function(place->branch);
+  }
+
+ private:
+  struct Place {
+    Place(AsyncClientCore& core, const AsyncLimits& limits, std::uint8_t number) : branch(core, limits, number) {}
+    [[nodiscard]] bool is_at(ByteView at_host, std::uint16_t at_port) const noexcept {
+      return port == at_port && host.view() == at_host;
+    }
+    Cluster cluster;  // The same nodes, and the name by which this branch finds its server.
+    BoundedText<listed_host_size_max> host;
+    std::uint16_t port = 0;
+    AsyncBranch branch;
+  };
+
+  // What is to be taken back there goes where its slot is.
+  void reroute(AsyncBranch& from);
+  [[nodiscard]] AsyncBranch* go_after(AsyncBranch& from, std::uint16_t slot, ByteView name);
+  [[nodiscard]] int find(ByteView host, std::uint16_t port) const noexcept;
+  [[nodiscard]] int find_unused();
+  [[nodiscard]] int add();
+
+  AsyncClientCore& core_;
+  AsyncLimits limits_;
+  ClientConfig config_;
+  Cluster cluster_;  // Of the first branch.
+  // The first branch has the number 0, and these those from 1 on.
+  std::vector<std::unique_ptr<Place>> places_;
+  BoundedText<listed_host_size_max> home_host_;  // Of the first branch's server.
+  std::uint16_t home_port_ = 0;
+  std::uint8_t slots_[cluster_slots] = {};  // The number of the branch where each was last.
+};
+static_assert(cluster_masters_max <= UINT8_MAX);
+
+}  // namespace holdfast

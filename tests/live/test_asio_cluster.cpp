@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: MIT
+//
+// One Asio client and names of any slot: a connection for each master, and each name goes after its slot. What holds for one slot
+// is in test_cluster.cpp, which runs over this client, too.
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "asio_fixture.hpp"
+#include "cluster_setup.hpp"
+#include "holdfast/cluster.hpp"
+#include "holdfast/proto/slot.hpp"
+
+using namespace holdfast;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+// A client of a cluster, connected by these hosts.
+struct ClusterWorld {
+  ClusterWorld(const std::string& hosts, const std::string& name, const AsyncLimits& limits = {})
+      : cluster({.hosts = ByteView(hosts), .name = ByteView(name)}), client(loop.get_executor(), limits) {
+    config.topology = &cluster;
+    config.request_timeout = 5s;
+    config.connect_timeout = 5s;
+    config.client_name = "world";
+    TEST_ASSERT_EQUAL(Status::ok, ::connect(loop, client, config));
+  }
+  Status acquire(AsyncLock& lock, Duration wait = Duration::zero()) { return ::acquire(loop, lock, wait); }
+  Status renew(AsyncLock& lock) { return ::renew(loop, lock); }
+  Status release(AsyncLock& lock) { return ::release(loop, lock); }
+  template <class Condition>
+  [[nodiscard]] bool runs_until(Condition&& condition) {
+    return ::runs_until(loop, std::forward<Condition>(condition));
+  }
+
+  Cluster cluster;
+  ClientConfig config;
+  asio::io_context loop{1};
+  AsyncClient client;
+};
+
+// A name whose slot is that master's at the beginning; several of one `kind` are in several of its slots.
+std::string name_at(std::size_t master, const std::string& kind = "n") {
+  for (int number = 0;; ++number) {
+    std::string name = kind + std::to_string(number);
+    if (slot_of(ByteView(name)) * ClusterSetup::masters / ClusterSetup::slots == master) return name;
+  }
+}
+
+std::size_t connections_at(const RedisServer& server) {
+  const std::string list = server.command("CLIENT LIST TYPE normal");
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = list.find("name=world ", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+// How often the masters have said so, as INFO counts it.
+std::size_t told(const ClusterSetup& cluster, const std::string& section, const std::string& words) {
+  std::size_t count = 0;
+  for (std::size_t master = 0; master < ClusterSetup::masters; ++master)
+    if (cluster.servers[master]->command("INFO " + section).find(words) != std::string::npos) ++count;
+  return count;
+}
+
+// Takes a lock, holds it for a moment, and takes it again, until it is told to end.
+class Actor {
+ public:
+  Actor(ClusterWorld& world, AsyncLock& lock, int& inside, int& counter, bool& over)
+      : world_(world), lock_(lock), inside_(inside), counter_(counter), over_(over) {}
+  void start() {
+    if (over_) {
+      ended = true;
+      return;
+    }
+    lock_.async_acquire(20s, [this](std::error_code error) {
+      if (error) return start();
+      if (inside_++ != 0) overlapped = true;
+      asio::post(world_.loop, [this] {
+        --inside_;
+        ++counter_;
+        ++grants;
+        lock_.async_release([this](std::error_code) { start(); });
+      });
+    });
+  }
+
+  bool ended = false;
+  bool overlapped = false;
+  int grants = 0;
+
+ private:
+  ClusterWorld& world_;
+  AsyncLock& lock_;
+  int& inside_;
+  int& counter_;
+  bool& over_;
+};
+
+}  // namespace
+
+// ---- Finding -----------------------------------------------------------------------------------------------------
+
+TEST_ON_CLUSTER(test_names_of_any_slot_should_share_a_connection_for_each_master) {
+  ClusterWorld ours(cluster.host(0), "k");
+  ClusterWorld theirs(cluster.host(4), "other");
+  std::deque<AsyncMutex> locks;
+  std::deque<AsyncMutex> rivals;
+  constexpr int count = 60;
+  for (int number = 0; number < count; ++number) {
+    const std::string name = "name " + std::to_string(number);
+    AsyncMutex& lock = locks.emplace_back(ours.client, ByteView(name));
+    AsyncMutex& rival = rivals.emplace_back(theirs.client, ByteView(name));
+    TEST_ASSERT_EQUAL(Status::ok, ours.acquire(lock));
+    TEST_ASSERT_EQUAL(Status::lock_busy, theirs.acquire(rival));
+    TEST_ASSERT_EQUAL("1", cluster.master(name).command({"EXISTS", name}));
+  }
+  for (std::size_t master = 0; master < ClusterSetup::masters; ++master)
+    TEST_ASSERT_EQUAL(2U, connections_at(*cluster.servers[master]));
+  for (int number = 0; number < count; ++number) {
+    TEST_ASSERT_EQUAL(Status::ok, ours.release(locks[static_cast<std::size_t>(number)]));
+    TEST_ASSERT_EQUAL(Status::ok, theirs.acquire(rivals[static_cast<std::size_t>(number)], 1s));
+  }
+}
+
+TEST_ON_CLUSTER(test_every_kind_should_be_found_wherever_its_slot_is) {
+  ClusterWorld ours(cluster.host(0), name_at(0));
+  ClusterWorld theirs(cluster.host(1), name_at(1));
+  AsyncOwner owner(ours.client);
+  AsyncOwner other(theirs.client);
+  const auto check = [&](AsyncLock& lock, AsyncLock& rival) {
+    TEST_ASSERT_EQUAL(Status::ok, ours.acquire(lock));
+    TEST_ASSERT_EQUAL(Status::lock_busy, theirs.acquire(rival));
+    TEST_ASSERT_EQUAL(Status::ok, ours.renew(lock));
+    TEST_ASSERT_EQUAL(Status::ok, ours.release(lock));
+    TEST_ASSERT_EQUAL(Status::ok, theirs.acquire(rival, 5s));
+    TEST_ASSERT_EQUAL(Status::ok, theirs.release(rival));
+  };
+  for (std::size_t master = 0; master < ClusterSetup::masters; ++master) {
+    {
+      const std::string name = name_at(master, "fenced");
+      AsyncFencedLock lock(owner, ByteView(name));
+      AsyncFencedLock rival(other, ByteView(name));
+      check(lock, rival);
+      TEST_ASSERT_TRUE(lock.fence() < rival.fence());
+    }
+    {
+      const std::string name = name_at(master, "fair");
+      AsyncFairLock lock(owner, ByteView(name));
+      AsyncFairLock rival(other, ByteView(name));
+      check(lock, rival);
+    }
+    {
+      const std::string name = name_at(master, "rw");
+      AsyncReadWriteLock lock(owner, ByteView(name));
+      AsyncReadWriteLock rival(other, ByteView(name));
+      check(lock.write(), rival.write());
+    }
+    {
+      const std::string name = name_at(master, "semaphore");
+      AsyncSemaphore lock(ours.client, ByteView(name), 1);
+      AsyncSemaphore rival(theirs.client, ByteView(name), 1);
+      check(lock, rival);
+    }
+    {
+      const std::string name = name_at(master, "info");
+      AsyncMutex lock(ours.client, ByteView(name));
+      TEST_ASSERT_EQUAL(Status::ok, ours.acquire(lock));
+      AsyncInquiry inquiry(theirs.client, ByteView(name));
+      LockInfo info;
+      TEST_ASSERT_EQUAL(Status::ok,
+                        outcome_of(theirs.loop, [&](auto handler) { inquiry.async_inspect(info, handler); }));
+      TEST_ASSERT_TRUE(info.form != LockForm::free);
+    }
+  }
+}
+
+TEST_ON_CLUSTER(test_names_of_two_slots_should_be_no_multi_lock_and_may_be_a_set) {
+  ClusterWorld world(cluster.host(0), "k");
+  AsyncOwner owner(world.client);
+  const std::string names[] = {name_at(0), name_at(2)};
+  const BytesArgument views[] = {ByteView(names[0]), ByteView(names[1])};
+  AsyncMultiLock multi(owner, views);
+  TEST_ASSERT_EQUAL(Status::cross_slot, world.acquire(multi));
+  TEST_ASSERT_EQUAL(0U, told(cluster, "errorstats", "CROSSSLOT"));  // Nothing was sent.
+  AsyncMutex one(world.client, ByteView(names[0]));
+  AsyncMutex other(world.client, ByteView(names[1]));
+  AsyncHandle* both[] = {&one, &other};
+  AsyncLockSet set(both, 2);
+  TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { set.async_acquire(5s, handler); }));
+  TEST_ASSERT_EQUAL("1", cluster.servers[0]->command({"EXISTS", names[0]}));
+  TEST_ASSERT_EQUAL("1", cluster.servers[2]->command({"EXISTS", names[1]}));
+  TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { set.async_release(handler); }));
+}
+
+// Its channel would be in another slot than the name. Nobody else is to be cut off by that.
+TEST_ON_CLUSTER(test_a_name_with_a_brace_in_an_odd_place_should_be_waited_for_by_asking) {
+  ClusterWorld ours(cluster.host(0), "k");
+  ClusterWorld theirs(cluster.host(1), "k");
+  theirs.config.max_poll = 100ms;
+  TEST_ASSERT_EQUAL(Status::ok, connect(theirs.loop, theirs.client, theirs.config));
+  AsyncOwner owner(ours.client);
+  AsyncOwner other(theirs.client);
+  for (const char* const name : {"a}b", "a{b", "a{}b"}) {
+    AsyncReentrantLock lock(owner, name);
+    AsyncReentrantLock rival(other, name);
+    TEST_ASSERT_EQUAL(Status::ok, ours.acquire(lock));
+    Outcome outcome;
+    rival.async_acquire(20s, outcome.handler());
+    run_for(theirs.loop, 50ms);
+    TEST_ASSERT_EQUAL(Status::ok, ours.release(lock));
+    TEST_ASSERT_TRUE(theirs.runs_until([&] { return outcome.done(); }));
+    TEST_ASSERT_EQUAL(Status::ok, outcome.status);
+    TEST_ASSERT_EQUAL(Status::ok, theirs.release(rival));
+  }
+  for (std::size_t master = 0; master < ClusterSetup::masters; ++master)
+    TEST_ASSERT_EQUAL("", cluster.servers[master]->command("PUBSUB SHARDCHANNELS"));
+  TEST_ASSERT_EQUAL(0U, told(cluster, "commandstats", "cmdstat_ssubscribe"));
+}
+
+// ---- Moving ------------------------------------------------------------------------------------------------------
+
+// Each in a slot of its own. One is kept, one is waited for, one is renewed by its holder.
+TEST_ON_CLUSTER(test_each_name_should_go_after_its_slot_and_leave_the_others_alone) {
+  const std::string home = name_at(0, "home");
+  const std::string kept_name = name_at(0, "kept");
+  const std::string waited_name = name_at(0, "waited");
+  const std::string held_name = name_at(0, "held");
+  ClusterWorld ours(cluster.hosts(), home);
+  ClusterWorld theirs(cluster.hosts(), home);
+  AsyncOwner owner(ours.client);
+  AsyncOwner other(theirs.client);
+  AsyncReentrantLock stays(owner, ByteView(home));
+  AsyncMutex kept(ours.client, ByteView(kept_name), {.lease = 6s});
+  AsyncReentrantLock waited(owner, ByteView(waited_name));
+  AsyncReentrantLock rival(other, ByteView(waited_name));
+  AsyncFencedLock held(owner, ByteView(held_name));
+  TEST_ASSERT_EQUAL(Status::ok, kept.keep({.keep = Keep::always}));
+  for (AsyncLock* const lock : {static_cast<AsyncLock*>(&stays), static_cast<AsyncLock*>(&kept),
+                                static_cast<AsyncLock*>(&waited), static_cast<AsyncLock*>(&held)})
+    TEST_ASSERT_EQUAL(Status::ok, ours.acquire(*lock));
+  // With a max_poll of 15 s it sleeps for longer than is waited for it below, unless it is woken.
+  Outcome outcome;
+  rival.async_acquire(60s, outcome.handler());
+  const auto subscribers = [&](std::size_t master) {
+    return cluster.servers[master]->command("PUBSUB SHARDNUMSUB redisson_lock__channel:{" + waited_name + "}");
+  };
+  const std::string one = "redisson_lock__channel:{" + waited_name + "} 1";
+  TEST_ASSERT_TRUE(theirs.runs_until([&] { return subscribers(0) == one; }));
+  // The loops run meanwhile: renewals fall due in the middle of it.
+  std::atomic<bool> moved = false;
+  std::string trouble;
+  std::thread mover([&] {
+    try {
+      cluster.move_slot(kept_name, 1);
+      cluster.move_slot(waited_name, 2);
+      cluster.move_slot(held_name, 2);
+    } catch (const std::exception& error) {
+      trouble = error.what();
+    }
+    moved = true;
+  });
+  const std::uint64_t calls = ours.client.renewal_calls();
+  const Instant confirmed = Client::now();
+  TEST_ASSERT_TRUE(ours.runs_until([&] {
+    theirs.loop.poll();
+    return moved && kept.valid_until() > confirmed + 6s && ours.client.renewal_calls() > calls;
+  }));
+  mover.join();
+  TEST_ASSERT_EQUAL("", trouble);
+  TEST_ASSERT_EQUAL("1", cluster.servers[1]->command({"EXISTS", kept_name}));
+  const Instant renewed = kept.valid_until();
+  TEST_ASSERT_TRUE(ours.runs_until([&] { return kept.valid_until() > renewed; }));
+  TEST_ASSERT_EQUAL(Status::ok, ours.renew(held));
+  TEST_ASSERT_EQUAL("1", cluster.servers[2]->command({"EXISTS", held_name}));
+  // It has subscribed anew where its slot is.
+  TEST_ASSERT_TRUE(theirs.runs_until([&] { return subscribers(2) == one; }));
+  const Instant released = Client::now();
+  TEST_ASSERT_EQUAL(Status::ok, ours.release(waited));
+  TEST_ASSERT_TRUE(theirs.runs_until([&] { return outcome.done(); }));
+  TEST_ASSERT_EQUAL(Status::ok, outcome.status);
+  TEST_ASSERT_TRUE(Client::now() - released < 10s);
+  for (AsyncLock* const lock :
+       {static_cast<AsyncLock*>(&stays), static_cast<AsyncLock*>(&kept), static_cast<AsyncLock*>(&held)}) {
+    TEST_ASSERT_TRUE(lock->held());
+    TEST_ASSERT_EQUAL(Status::ok, ours.release(*lock));
+  }
+  TEST_ASSERT_EQUAL(Status::ok, theirs.release(rival));
+  for (const std::string& name : {home, kept_name, waited_name, held_name})
+    TEST_ASSERT_EQUAL("0", cluster.master(name).command({"EXISTS", name}));
+}
+
+TEST_ON_CLUSTER(test_holds_should_be_renewed_in_calls_of_one_slot) {
+  ClusterWorld world(cluster.host(0), "k");
+  std::deque<AsyncMutex> locks;
+  constexpr std::size_t slots = 6;
+  constexpr std::size_t each = 8;
+  for (std::size_t slot = 0; slot < slots; ++slot)
+    for (std::size_t number = 0; number < each; ++number) {
+      const std::string name = "{" + std::to_string(slot) + "}" + std::to_string(number);
+      AsyncMutex& lock = locks.emplace_back(world.client, ByteView(name), LockTiming{.lease = 3s});
+      TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
+    }
+  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
+  TEST_ASSERT_EQUAL(slots * each, world.client.kept());
+  const Instant begin = Client::now();
+  TEST_ASSERT_TRUE(world.runs_until([&] {
+    for (const AsyncMutex& lock : locks)
+      if (lock.valid_until() < begin + 6s) return false;
+    return true;
+  }));
+  for (AsyncMutex& lock : locks) TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL(0U, told(cluster, "errorstats", "CROSSSLOT"));  // No call was for two slots.
+  // And fewer calls than one for each hold.
+  TEST_ASSERT_TRUE(world.client.renewal_calls() < 3 * slots * each);
+  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
+  TEST_ASSERT_EQUAL(0U, world.client.kept());
+}
+
+TEST_ON_CLUSTER(test_counters_should_lose_nothing_while_slots_move_there_and_back) {
+  constexpr std::size_t names = 3;
+  constexpr std::size_t clients = 2;
+  constexpr int moves = 6;
+  std::string name[names];
+  for (std::size_t index = 0; index < names; ++index) name[index] = name_at(index, "counter");
+  std::vector<std::unique_ptr<ClusterWorld>> worlds;
+  std::vector<std::unique_ptr<AsyncOwner>> owners;
+  std::vector<std::unique_ptr<AsyncReentrantLock>> locks;
+  std::vector<std::unique_ptr<Actor>> actors;
+  int inside[names] = {};
+  int counter[names] = {};
+  bool over = false;
+  for (std::size_t client = 0; client < clients; ++client) {
+    worlds.push_back(std::make_unique<ClusterWorld>(cluster.hosts(), name[client]));
+    for (std::size_t index = 0; index < names; ++index)
+      for (int twice = 0; twice < 2; ++twice) {
+        owners.push_back(std::make_unique<AsyncOwner>(worlds[client]->client));
+        locks.push_back(std::make_unique<AsyncReentrantLock>(*owners.back(), ByteView(name[index])));
+        actors.push_back(std::make_unique<Actor>(*worlds[client], *locks.back(), inside[index], counter[index], over));
+        actors.back()->start();
+      }
+  }
+  std::atomic<int> moved = 0;
+  std::atomic<int> counted = 0;
+  std::string trouble;
+  std::thread mover([&] {
+    try {
+      for (int move = 0; move < moves; ++move) {
+        const std::string& key = name[static_cast<std::size_t>(move) % names];
+        cluster.move_slot(key, cluster.other_than(cluster.master_of(key)));
+        const int before = counted;
+        (void)comes([&] { return counted > before + 20; }, std::chrono::seconds(30));
+        ++moved;
+      }
+    } catch (const std::exception& error) {
+      trouble = error.what();
+      moved = moves;
+    }
+  });
+  const auto turn = [&] {
+    for (const auto& world : worlds) (void)world->loop.poll();
+    int sum = 0;
+    for (const int count : counter) sum += count;
+    counted = sum;
+  };
+  TEST_ASSERT_TRUE(worlds[0]->runs_until([&] {
+    turn();
+    return moved == moves;
+  }));
+  mover.join();
+  over = true;
+  TEST_ASSERT_TRUE(worlds[0]->runs_until([&] {
+    turn();
+    for (const auto& actor : actors)
+      if (!actor->ended) return false;
+    return true;
+  }));
+  TEST_ASSERT_EQUAL("", trouble);
+  int sum = 0;
+  int grants = 0;
+  for (const int count : counter) sum += count;
+  for (const auto& actor : actors) {
+    TEST_ASSERT_FALSE(actor->overlapped);
+    TEST_ASSERT_TRUE(actor->grants > 0);
+    grants += actor->grants;
+  }
+  TEST_ASSERT_EQUAL(grants, sum);
+  for (const std::string& key : name) TEST_ASSERT_EQUAL("0", cluster.master(key).command({"EXISTS", key}));
+}
+
+// The answer to the acquire is lost, and meanwhile the slot has gone: the lock is taken back where it is now.
+TEST_ON_CLUSTER(test_what_is_to_be_taken_back_should_go_after_its_slot) {
+  const std::string name = name_at(0, "lost");
+  ClusterWorld world(cluster.hosts(), name_at(0, "home"));
+  world.config.request_timeout = 200ms;
+  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, world.client, world.config));
+  auto lock = std::make_unique<AsyncMutex>(world.client, ByteView(name));
+  // It has run when the pause is over, and nobody waits for its answer then.
+  cluster.servers[0]->command("CLIENT PAUSE 1000 ALL");
+  TEST_ASSERT_EQUAL(Status::timed_out, world.acquire(*lock));
+  lock.reset();
+  TEST_ASSERT_TRUE(world.runs_until([&] { return world.client.compensations_pending() == 0; }));
+  TEST_ASSERT_EQUAL("0", cluster.servers[0]->command({"EXISTS", name}));
+
+  // Once more; and the client is cut off until the slot has moved.
+  world.config.request_timeout = 5s;
+  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, world.client, world.config));
+  lock = std::make_unique<AsyncMutex>(world.client, ByteView(name), LockTiming{.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(*lock));
+  cluster.move_slot(name, 1);
+  lock.reset();  // Its release finds the slot gone.
+  TEST_ASSERT_TRUE(world.runs_until([&] { return cluster.servers[1]->command({"EXISTS", name}) == "0"; }));
+  TEST_ASSERT_TRUE(world.runs_until([&] { return world.client.compensations_pending() == 0; }));
+}
+
+// ---- Fail-overs --------------------------------------------------------------------------------------------------
+
+TEST_ON_CLUSTER(test_a_fail_over_should_concern_the_names_of_its_master_alone) {
+  ClusterWorld world(cluster.hosts(), name_at(0, "home"));
+  const std::string names[] = {name_at(0), name_at(1), name_at(2)};
+  std::deque<AsyncMutex> locks;
+  for (const std::string& name : names)
+    TEST_ASSERT_EQUAL(Status::ok, world.acquire(locks.emplace_back(world.client, ByteView(name))));
+  cluster.fail_over(names[1]);
+  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.renew(lock));
+  TEST_ASSERT_EQUAL("1", cluster.servers[ClusterSetup::partner_of(1)]->command({"EXISTS", names[1]}));
+  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
+}
+
+TEST_ON_CLUSTER(test_the_death_of_a_master_should_not_hold_up_the_names_of_others, 3000) {
+  ClusterWorld world(cluster.hosts(), name_at(0, "home"));
+  const std::string well_name = name_at(2, "well");
+  const std::string dead_name = name_at(1, "dead");
+  AsyncMutex well(world.client, ByteView(well_name));
+  AsyncMutex dead(world.client, ByteView(dead_name));
+  for (AsyncMutex* const lock : {&well, &dead}) {
+    TEST_ASSERT_EQUAL(Status::ok, world.acquire(*lock));
+    TEST_ASSERT_EQUAL(Status::ok, world.release(*lock));
+  }
+  cluster.servers[1]->stop();
+  Outcome outcome;
+  dead.async_acquire(40s, outcome.handler());
+  for (int round = 0; round < 20; ++round) {
+    const Instant begin = Client::now();
+    TEST_ASSERT_EQUAL(Status::ok, world.acquire(well));
+    TEST_ASSERT_EQUAL(Status::ok, world.release(well));
+    TEST_ASSERT_TRUE(Client::now() - begin < 2s);
+  }
+  TEST_ASSERT_FALSE(outcome.done());
+  TEST_ASSERT_TRUE(runs_until(
+      world.loop, [&] { return outcome.done(); }, 60s));
+  TEST_ASSERT_EQUAL(Status::ok, outcome.status);
+  TEST_ASSERT_EQUAL("1", cluster.servers[ClusterSetup::partner_of(1)]->command({"EXISTS", dead_name}));
+  TEST_ASSERT_EQUAL(Status::ok, world.release(dead));
+}
+
+// ---- Anew --------------------------------------------------------------------------------------------------------
+
+TEST_ON_CLUSTER(test_locks_should_find_their_servers_after_connecting_anew) {
+  ClusterWorld world(cluster.host(0), name_at(0, "home"));
+  const std::string names[] = {name_at(0), name_at(1), name_at(2)};
+  std::deque<AsyncMutex> locks;
+  for (const std::string& name : names)
+    TEST_ASSERT_EQUAL(Status::ok, world.acquire(locks.emplace_back(world.client, ByteView(name))));
+  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, world.client, world.config));
+  for (AsyncMutex& lock : locks) {
+    TEST_ASSERT_TRUE(lock.held());
+    TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
+  }
+  TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { world.client.async_close(handler); }));
+  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::not_connected, world.acquire(lock));
+}
