@@ -115,6 +115,8 @@ class RenewalSchedule {
   void confirm(Place& place, Instant confirmed_at, Instant now) noexcept;
   // As confirm(), and its lease may have been raised: what is on its way for the lease before counts for nothing then.
   void update(Place& place, const KeptHold& hold, Instant now) noexcept;
+  // All holds that wait for their turn are renewed now: another server may not have them.
+  void hasten(Instant now) noexcept;
   // Nothing is renewed for it, and nothing told of it, from here on.
   void leave(Place& place) noexcept;
 
