@@ -108,6 +108,7 @@ Status AsyncClientCore::prepare(const ClientConfig& config, Instant now) {
 void AsyncClientCore::close_nodes() {
   node_.close();
   if (ack_node_ != nullptr) ack_node_->close();
+  if (lookout_ != nullptr) lookout_->close();
 }
 
 void AsyncClientCore::tell_connect(Status status) {
@@ -237,6 +238,7 @@ void AsyncClientCore::node_down(AsyncNode& node) {
 // ---- Turns -------------------------------------------------------------------------------------------------------
 
 void AsyncClientCore::work() {
+  if (lookout_ != nullptr && lookout_->work(node_)) schedule_.hasten(now());
   node_.work();
   serve_room();
   if (schedule_.size() != 0) {
@@ -290,13 +292,15 @@ void AsyncClientCore::take_renewal_events() {
 }
 
 Instant AsyncClientCore::next_timeout() const noexcept {
-  const Instant next = earlier(node_.next_timeout(), schedule_.poll_timeout());
+  Instant next = earlier(node_.next_timeout(), schedule_.poll_timeout());
+  if (lookout_ != nullptr) next = earlier(next, lookout_->next_timeout(node_));
   return ack_node_ == nullptr ? next : earlier(next, ack_node_->next_timeout());
 }
 
 void AsyncClientCore::judge_time() {
   node_.judge_time();
   if (ack_node_ != nullptr) ack_node_->judge_time();
+  if (lookout_ != nullptr) lookout_->judge_time();
   schedule_.handle_timeout(now());
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "async_lookout.hpp"
 #include "async_node.hpp"
 #include "holdfast/asio/async_client.hpp"
 #include "holdfast/asio/async_record.hpp"
@@ -49,6 +50,10 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
     acks_.enter(request);
     schedule_turn();
   }
+  // From the next turn on.
+  void watch(std::unique_ptr<AsyncLookout> lookout) {
+    if (lookout_ == nullptr) lookout_ = std::move(lookout);
+  }
   void stop_confirming(AckRequest& request) noexcept { acks_.leave(request); }
 
   [[nodiscard]] RenewalSchedule::Place* keep(const KeptHold& hold) {
@@ -74,10 +79,12 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void await() override {
     node_.receive();
     if (ack_node_ != nullptr) ack_node_->receive();
+    if (lookout_ != nullptr) lookout_->receive();
   }
   void set_now(Instant now) noexcept override {
     node_.set_now(now);
     if (ack_node_ != nullptr) ack_node_->set_now(now);
+    if (lookout_ != nullptr) lookout_->set_now(now);
   }
   [[nodiscard]] Instant next_timeout() const noexcept override;
   void judge_time() override;
@@ -99,6 +106,7 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   AsyncNode node_;
   std::unique_ptr<AsyncNode> ack_node_;  // Where grants are to be confirmed: made by the first connect that says so.
   AckLane acks_;
+  std::unique_ptr<AsyncLookout> lookout_;  // Where it was asked for.
   std::unique_ptr<RenewalSchedule::Place[]> places_;
   std::unique_ptr<std::uint32_t[]> heap_;
   RenewalSchedule schedule_;
