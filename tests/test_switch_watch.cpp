@@ -34,10 +34,14 @@ std::string address(const std::string& host, const std::string& port = "6379") {
   return "*2\r\n" + bulk(host) + bulk(port);
 }
 const std::string question = command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"});
-const std::string subscribe = command({"SUBSCRIBE", "+switch-master"});
-const std::string unsubscribe = command({"UNSUBSCRIBE", "+switch-master"});
-const std::string subscribed = "*3\r\n" + bulk("subscribe") + bulk("+switch-master") + ":1\r\n";
-const std::string unsubscribed = "*3\r\n" + bulk("unsubscribe") + bulk("+switch-master") + ":0\r\n";
+const std::string early = "+failover-state-reconf-slaves";
+const std::string subscribe = command({"SUBSCRIBE", "+switch-master"}) + command({"SUBSCRIBE", early});
+const std::string unsubscribe = command({"UNSUBSCRIBE", "+switch-master"}) + command({"UNSUBSCRIBE", early});
+std::string told(const std::string& what, const std::string& channel) {
+  return "*3\r\n" + bulk(what) + bulk(channel) + ":1\r\n";
+}
+const std::string subscribed = told("subscribe", "+switch-master") + told("subscribe", early);
+const std::string unsubscribed = told("unsubscribe", "+switch-master") + told("unsubscribe", early);
 
 // The client's connection.
 struct Guided : HostDesk {
@@ -199,17 +203,68 @@ TEST(test_a_sentinel_that_does_not_know_the_service_should_be_passed_over) {
 }
 
 TEST(test_who_may_not_subscribe_should_ask_from_time_to_time) {
+  const std::string refused = "-NOPERM this user has no permissions to access one of the channels\r\n";
   World world;
   world.reach_sentinel();
-  world.hear(address("10.0.0.1") + "-NOPERM this user has no permissions to access one of the channels\r\n");
+  world.hear(address("10.0.0.1") + refused + refused);
   TEST_ASSERT_FALSE(world.lane_failed());
   TEST_ASSERT_FALSE(world.news.hearing());
   world.lane->sent.clear();
   world.pass(switch_check_max);
   world.work();
   TEST_ASSERT_EQUAL(question + subscribe, world.lane->sent);
-  world.hear(address("10.0.0.2") + "-NOPERM no\r\n");
+  world.hear(address("10.0.0.2") + refused + refused);
   TEST_ASSERT_TRUE(world.doubt());
+}
+
+TEST(test_who_may_hear_one_channel_should_hear_that) {
+  for (const bool first : {true, false}) {
+    World world;
+    world.reach_sentinel();
+    const std::string one = first ? "+switch-master" : early;
+    world.hear(address("10.0.0.1") +
+               (first ? told("subscribe", one) + "-NOPERM no\r\n" : "-NOPERM no\r\n" + told("subscribe", one)));
+    TEST_ASSERT_FALSE(world.lane_failed());
+    TEST_ASSERT_EQUAL(first, world.news.hearing());
+    world.lane->sent.clear();
+    world.pass(switch_check_max);
+    world.work();
+    TEST_ASSERT_EQUAL(command({"UNSUBSCRIBE", one}) + question + subscribe, world.lane->sent);
+    world.hear(told("unsubscribe", one) + address("10.0.0.1") + subscribed);
+    TEST_ASSERT_FALSE(world.lane_failed());
+    TEST_ASSERT_TRUE(world.news.hearing());
+  }
+}
+
+// It says +switch-master when all replicas have followed, and names the new master long before.
+TEST(test_a_sentinel_that_leads_a_fail_over_should_be_asked_at_once) {
+  World world;
+  world.listen();
+  world.lane->sent.clear();
+  world.pass(1s);
+  world.hear(message("master mymaster 10.0.0.1 6379", early));
+  TEST_ASSERT_FALSE(world.doubt());
+  TEST_ASSERT_TRUE(world.news.poll_timeout(*world.lane->node, *world.client.node) <= world.lane->now);
+  world.work();
+  TEST_ASSERT_EQUAL(unsubscribe + question + subscribe, world.lane->sent);
+  world.hear(unsubscribed + address("10.0.0.2") + subscribed);
+  TEST_ASSERT_TRUE(world.doubt());
+}
+
+TEST(test_a_flood_of_calls_to_ask_should_be_bounded) {
+  World world;
+  world.listen();
+  world.lane->sent.clear();
+  for (int times = 0; times < 1000; ++times) {
+    world.hear(message("master mymaster 10.0.0.1 6379", early) + message("x", early));
+    world.work();
+    if (!world.lane->sent.empty()) world.hear(unsubscribed + address("10.0.0.1") + subscribed);
+    TEST_ASSERT_TRUE(world.lane->sent.empty() || world.lane->sent == unsubscribe + question + subscribe);
+    if (!world.lane->sent.empty()) TEST_ASSERT_TRUE(times % 100 == 99 || times % 100 == 0);
+    world.lane->sent.clear();
+    world.pass(1ms);
+  }
+  TEST_ASSERT_FALSE(world.lane_failed());
 }
 
 // ---- Which messages count ----------------------------------------------------------------------------------------
@@ -304,7 +359,8 @@ TEST(test_answers_of_another_shape_should_close_the_connection) {
                              address("10.0.0.1") + unsubscribed,
                              address("10.0.0.1") + "+OK\r\n",
                              address("10.0.0.1") + "-ERR no\r\n",
-                             address("10.0.0.1") + "*3\r\n" + bulk("subscribe") + bulk("other") + ":1\r\n",
+                             address("10.0.0.1") + told("subscribe", "other"),
+                             address("10.0.0.1") + told("subscribe", early) + told("subscribe", "+switch-master"),
                              address("10.0.0.1") + subscribed + subscribed};
   for (const std::string& bytes : bad) {
     World world;

@@ -243,6 +243,8 @@ inline constexpr int database_max = 65535;
 // A sentinel that tells of fail-overs is asked anew so often, of which half to all at random passes: as often as a silent
 // subscription is. A message that was lost costs no more than this.
 inline constexpr Duration switch_check_max = 10s;
+// It is not asked more often, however many messages call for it.
+inline constexpr Duration switch_check_min = 100ms;
 // A client leaves its master for what a sentinel has said once in so long, and as much again at random: whatever sentinels say.
 inline constexpr Duration switch_pause_min = 2s;
 // To send: a whole handshake with a sentinel, and its question, as a search counts them.

@@ -17,6 +17,7 @@ namespace holdfast {
 namespace {
 
 constexpr char channel[] = "+switch-master";
+constexpr char early_channel[] = "+failover-state-reconf-slaves";
 
 // ---- How the lane finds a sentinel ------------------------------------------------------------------------------------
 
@@ -72,8 +73,8 @@ bool is_push(const RespValue& value, ByteView kind, std::uint32_t count) noexcep
 }
 
 // What a subscribed connection is told of its subscription.
-bool is_answer(const RespValue& value, ByteView kind) noexcept {
-  return is_push(value, kind, 3) && value.at(1).is(RespKind::bulk) && value.at(1).text() == channel &&
+bool is_answer(const RespValue& value, ByteView kind, ByteView wanted) noexcept {
+  return is_push(value, kind, 3) && value.at(1).is(RespKind::bulk) && value.at(1).text() == wanted &&
          value.at(2).is(RespKind::integer);
 }
 
@@ -118,7 +119,7 @@ bool SwitchWatch::follows(const Node& node) const noexcept {
 ClientConfig SwitchWatch::follow(const Node& node) noexcept {
   sentinels_ = node.config().topology;
   number_ = sentinels_->number();
-  ready_ = hearing_ = news_ = false;
+  ready_ = hearing_ = early_ = hurried_ = news_ = false;
   host_size_ = 0;
   ClientConfig config;
   config.topology = this;
@@ -132,14 +133,14 @@ ClientConfig SwitchWatch::follow(const Node& node) noexcept {
 
 void SwitchWatch::handle_ready(Instant now) noexcept {
   ready_ = true;
-  hearing_ = false;
+  hearing_ = early_ = hurried_ = false;
   awaited_ = Awaited::none;
   check_ = now;
 }
 
 void SwitchWatch::handle_closed(Node& lane) noexcept {
   if (!ready_) return;
-  ready_ = hearing_ = false;
+  ready_ = hearing_ = early_ = false;
   HostSearch::prefer(lane, (HostSearch::listed_of(lane) + 1) % MasterSearch::hosts(*sentinels_).count());
 }
 
@@ -148,22 +149,31 @@ void SwitchWatch::handle_closed(Node& lane) noexcept {
 // UNSUBSCRIBE first, since a subscribed connection may ask nothing. A sentinel reads what comes with one send as a whole before it
 // does anything else, so no fail-over comes between the question and the subscription.
 void SwitchWatch::work(Node& lane, Instant now, std::uint16_t random) noexcept {
-  if (!lane.ready() || awaited_ != Awaited::none || now < check_) return;
-  const Argument farewell[] = {"UNSUBSCRIBE", channel};
-  const Argument question[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", name()};
-  const Argument subscription[] = {"SUBSCRIBE", channel};
-  Status status = hearing_ ? lane.ask(farewell, {}, now) : Status::ok;
-  if (status == Status::ok) status = lane.ask(question, {}, now);
-  if (status == Status::ok) status = lane.ask(subscription, {}, now);
-  HOLDFAST_ASSERT(status == Status::ok);  // All that was asked before is answered, so all of the buffer is free.
+  if (!lane.ready() || awaited_ != Awaited::none || now < due()) return;
+  const struct {
+    bool wanted;
+    Argument words[3];
+    std::size_t count;
+  } commands[] = {{hearing_, {"UNSUBSCRIBE", channel}, 2},
+                  {early_, {"UNSUBSCRIBE", early_channel}, 2},
+                  {true, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", name()}, 3},
+                  {true, {"SUBSCRIBE", channel}, 2},
+                  {true, {"SUBSCRIBE", early_channel}, 2}};
+  for (const auto& command : commands) {
+    if (!command.wanted) continue;
+    const Status status = lane.ask(Arguments(command.words, command.count), {}, now);
+    HOLDFAST_ASSERT(status == Status::ok);  // All that was asked before is answered, so all of the buffer is free.
+  }
   // The replies come with messages among them: overhear() tells which are which.
   lane.session().give_up(nullptr, Status::cancelled, now);
-  awaited_ = hearing_ ? Awaited::farewell : Awaited::address;
+  awaited_ = hearing_ ? Awaited::farewell : early_ ? Awaited::early_farewell : Awaited::address;
+  hurried_ = false;
+  asked_at_ = now;
   check_ = now + switch_check_max / 2 + switch_check_max / 2 * random / UINT16_MAX;
 }
 
 Instant SwitchWatch::poll_timeout(const Node& lane, const Node& node) const noexcept {
-  const Instant check = lane.ready() && awaited_ == Awaited::none ? check_ : Instant::max();
+  const Instant check = lane.ready() && awaited_ == Awaited::none ? due() : Instant::max();
   return news_ && node.ready() ? earlier(check, next_doubt_) : check;
 }
 
@@ -171,34 +181,48 @@ Instant SwitchWatch::poll_timeout(const Node& lane, const Node& node) const noex
 
 bool SwitchWatch::overhear(Session& session, const RespValue& value) noexcept {
   if (!session.ready()) return false;
-  ByteView host;
-  std::uint16_t port = 0;
   if (is_push(value, "message", 3)) {
-    const RespValue& text = value.at(2);
-    if (value.at(1).is(RespKind::bulk) && value.at(1).text() == channel && text.is(RespKind::bulk) &&
-        read_message(text.text(), name(), host, port))
-      note(host, port);  // Also of where it was: it may have gone and come back.
+    if (value.at(1).is(RespKind::bulk) && value.at(2).is(RespKind::bulk)) hear(value.at(1).text(), value.at(2).text());
     return true;
   }
   if (is_push(value, "pmessage", 4)) return true;
-  constexpr const char* unknown = "a reply of another shape than asked for";
+  const bool refused = value.is(RespKind::error) && classify_error(value.text()).status == Status::no_permission;
+  bool good = true;
   switch (awaited_) {
     case Awaited::none: break;
     case Awaited::farewell:
-      if (!is_answer(value, "unsubscribe")) session.fail(Status::protocol_error, ByteView(unknown));
+      good = is_answer(value, "unsubscribe", channel);
       hearing_ = false;
+      awaited_ = early_ ? Awaited::early_farewell : Awaited::address;
+      break;
+    case Awaited::early_farewell:
+      good = is_answer(value, "unsubscribe", early_channel);
+      early_ = false;
       awaited_ = Awaited::address;
       break;
     case Awaited::address: take_address(session, value); break;
+    // Who may not subscribe asks, from time to time.
     case Awaited::subscription:
-      hearing_ = is_answer(value, "subscribe");
-      // Who may not subscribe asks, from time to time.
-      if (!hearing_ && !(value.is(RespKind::error) && classify_error(value.text()).status == Status::no_permission))
-        session.fail(Status::protocol_error, ByteView(unknown));
+      hearing_ = is_answer(value, "subscribe", channel);
+      good = hearing_ || refused;
+      awaited_ = Awaited::early_subscription;
+      break;
+    case Awaited::early_subscription:
+      early_ = is_answer(value, "subscribe", early_channel);
+      good = early_ || refused;
       awaited_ = Awaited::none;
       break;
   }
+  if (!good) session.fail(Status::protocol_error, "a reply of another shape than asked for");
   return false;
+}
+
+void SwitchWatch::hear(ByteView said_on, ByteView text) noexcept {
+  ByteView host;
+  std::uint16_t port = 0;
+  if (said_on == channel && read_message(text, name(), host, port))
+    note(host, port);  // Also of where it was: it may have gone and come back.
+  hurried_ = hurried_ || said_on == early_channel;
 }
 
 void SwitchWatch::take_address(Session& session, const RespValue& value) noexcept {

@@ -37,7 +37,7 @@ int listeners_at(const SentinelServer& sentinel) {
   int count = 0;
   const std::string list = sentinel.command("CLIENT LIST");
   for (std::size_t at = 0; (at = list.find("name=holdfast ", at)) != std::string::npos; ++at)
-    count += count_in(list.substr(at, list.find('\n', at) - at), " sub=1 ");
+    count += count_in(list.substr(at, list.find('\n', at) - at), " sub=2 ");
   return count;
 }
 int listeners(const SentinelSetup& setup) {
@@ -98,16 +98,19 @@ class TellingSentinel {
     }
     ::shutdown(connection, SHUT_RDWR);
   }
+  static std::string bulk(const std::string& text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+  }
   std::string answer_to(const AnsweringServer::Words& words) {
     if (words[0] == "SENTINEL") {
       ++asked_;
-      return "*2\r\n$9\r\n127.0.0.1\r\n$" + std::to_string(named_.size()) + "\r\n" + named_ + "\r\n";
+      return "*2\r\n" + bulk("127.0.0.1") + bulk(named_);
     }
     if (words[0] == "SUBSCRIBE") {
       ++subscribed_;
-      return "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n";
+      return "*3\r\n$9\r\nsubscribe\r\n" + bulk(words[1]) + ":1\r\n";
     }
-    if (words[0] == "UNSUBSCRIBE") return "*3\r\n$11\r\nunsubscribe\r\n$14\r\n+switch-master\r\n:0\r\n";
+    if (words[0] == "UNSUBSCRIBE") return "*3\r\n$11\r\nunsubscribe\r\n" + bulk(words[1]) + ":0\r\n";
     return words[1] == "ID" ? ":7\r\n" : "+OK\r\n";
   }
 

@@ -9,8 +9,11 @@
 //       +---------------------------- SwitchWatch <---------------+
 //
 // The lane finds its sentinel as any node does: a HostSearch over the sentinels, with their shares of the time and their pauses. A
-// sentinel that names a master is its server. It is subscribed to +switch-master and to nothing else, and asked for the master in
-// the same send, so that no message is lost between the two; so again whenever it was lost, and after switch_check_max.
+// sentinel that names a master is its server. It is subscribed to +switch-master, and asked for the master in the same send, so that
+// no message is lost between the two; so again whenever the connection was lost, and after switch_check_max.
+//
+// The sentinel that leads a fail-over says +switch-master last of all, when every replica follows the new master, which it names
+// long before. So it is heard on one channel more, +failover-state-reconf-slaves: what is said there has it asked at once.
 //
 // What is heard is news, never an address to go to: the node leaves a master that is not the one of the news, asks the sentinel
 // first that has spoken, and believes nobody who does not say himself that he is a master. Each piece of news costs the node one
@@ -75,7 +78,7 @@ class SwitchWatch : public Topology {
 
  private:
   // The replies to come, in their order.
-  enum class Awaited : std::uint8_t { none, farewell, address, subscription };
+  enum class Awaited : std::uint8_t { none, farewell, early_farewell, address, subscription, early_subscription };
 
   static const Table ways;
   static void start(Node& node) noexcept;
@@ -87,21 +90,26 @@ class SwitchWatch : public Topology {
 
   void note(ByteView host, std::uint16_t port) noexcept;
   void take_address(Session& session, const RespValue& value) noexcept;
+  void hear(ByteView channel, ByteView text) noexcept;
+  [[nodiscard]] Instant due() const noexcept { return hurried_ ? asked_at_ + switch_check_min : check_; }
 
   Topology* sentinels_ = nullptr;
   std::uint64_t number_ = 0;  // Of the sentinels when they were followed.
   Instant check_;             // When the sentinel is asked anew.
+  Instant asked_at_;          // When it was asked last.
   Instant next_doubt_;        // Not before.
   std::uint16_t port_ = 0;    // Where the service is, as was heard.
   std::uint8_t host_size_ = 0;
   Awaited awaited_ = Awaited::none;
   bool ready_ = false;    // The lane is, as far as we have heard.
-  bool hearing_ = false;  // Subscribed.
+  bool hearing_ = false;  // Subscribed to +switch-master,
+  bool early_ = false;    // and to the other one.
+  bool hurried_ = false;  // Something was said there.
   bool news_ = false;     // The node has not been looked at since that was heard.
   char host_[listed_host_size_max];
 };
 static_assert(sizeof(SwitchWatch) >= host_search_size, "it is copied to where the search stands");
-static_assert(sizeof(SwitchWatch) <= 192, "promised: what is known of a fail-over");
+static_assert(sizeof(SwitchWatch) <= 200, "promised: what is known of a fail-over");
 static_assert(sizeof(SwitchWatch::Buffers) <= 4 * 1024, "promised: the buffers of a connection to a sentinel");
 
 }  // namespace holdfast
