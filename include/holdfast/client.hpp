@@ -192,7 +192,7 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   void react(Received received, const HoldRecord* lock, Instant timeout) noexcept;
   // Sleeps until then, until something comes on a socket of ours or on `extra`, or until cancel(); no longer than sleep_max.
   // What comes on our own is dealt with; true if something came on `extra`.
-  bool wait_until(Instant then, int extra = -1, short extra_events = 0) noexcept;
+  bool wait_until(Instant then, int extra = -1, int extra_events = 0) noexcept;
   // Sends the renewals that are due, as far as there is room. Their replies come with whatever is received next. True if it
   // asked for any.
   bool tend_due() noexcept;

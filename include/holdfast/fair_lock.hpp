@@ -19,7 +19,7 @@
 
 #include "holdfast/core/fair_kind.hpp"
 #include "holdfast/detail/owned_lock.hpp"
-#include "holdfast/owner.hpp"
+#include "holdfast/detail/owner.hpp"
 
 namespace holdfast {
 

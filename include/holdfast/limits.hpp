@@ -240,6 +240,25 @@ inline constexpr std::uint8_t redirections_max = 16;
 static_assert(redirections_max >= sentinels_max, "each sentinel names a master");
 inline constexpr int database_max = 65535;
 
+// ---- News of a fail-over ----------------------------------------------------------------------------------------
+
+// A sentinel that tells of fail-overs is asked anew so often, of which half to all at random passes: as often as a silent
+// subscription is. A message that was lost costs no more than this.
+inline constexpr Duration switch_check_max = 10s;
+// It is not asked more often, however many messages call for it.
+inline constexpr Duration switch_check_min = 100ms;
+// A client leaves its master for what a sentinel has said once in so long, and as much again at random: whatever sentinels say.
+inline constexpr Duration switch_pause_min = 2s;
+// To send: a whole handshake with a sentinel, and its question, as a search counts them.
+inline constexpr std::size_t switch_transmit_size =
+    user_size_max + password_size_max + client_name_size_max + service_size_max + 256;
+// To receive: "<service> <host> <port> <host> <port>" as a message, with hosts that could be dialled. What is longer is another's,
+// or none: it ends the connection, and the next one begins with the question.
+inline constexpr std::size_t switch_reply_size = small_reply_size;
+static_assert(switch_reply_size >= service_size_max + 2 * (listed_host_size_max + 7) + 64, "a message must fit");
+// The search for a sentinel, the name of the client, and a NUL behind each.
+inline constexpr std::size_t switch_texts_size = host_search_size + client_name_size_max + 2;
+
 // Of what failed last on a connection, in words: the server's, or ours. Longer ones are cut.
 inline constexpr std::size_t failure_text_size_max = 160;
 static_assert(failure_text_size_max <= UINT8_MAX, "its size is kept in a byte");

@@ -16,7 +16,7 @@
 #include "holdfast/core/multi_kind.hpp"
 #include "holdfast/core/name_list.hpp"
 #include "holdfast/detail/owned_lock.hpp"
-#include "holdfast/owner.hpp"
+#include "holdfast/detail/owner.hpp"
 
 namespace holdfast {
 

@@ -17,7 +17,7 @@
 
 #include "holdfast/core/read_write_kind.hpp"
 #include "holdfast/detail/owned_lock.hpp"
-#include "holdfast/owner.hpp"
+#include "holdfast/detail/owner.hpp"
 
 namespace holdfast {
 

@@ -10,7 +10,7 @@
 
 #include "holdfast/core/reentrant_kind.hpp"
 #include "holdfast/detail/owned_lock.hpp"
-#include "holdfast/owner.hpp"
+#include "holdfast/detail/owner.hpp"
 
 namespace holdfast {
 

@@ -66,6 +66,8 @@ class Watchdog : public Keeper {
   [[nodiscard]] std::uint64_t calls() const noexcept { return calls_.load(); }
 
  private:
+  friend class SentinelWatch;
+
   static const Table table;
   static void attach(Keeper& keeper, Attachment& attachment) noexcept;
   static void detach(Keeper& keeper, Attachment& attachment) noexcept;

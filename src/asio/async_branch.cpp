@@ -104,6 +104,8 @@ void AsyncBranch::stop_keeping(RenewalSchedule::Place& place) noexcept {
   node_.bound_pauses(schedule_.size() != 0);
 }
 
+void AsyncBranch::hasten() noexcept { schedule_.hasten(core_.now()); }
+
 bool AsyncBranch::may_renew(void* holder, Instant now) noexcept {
   return static_cast<AsyncRecord*>(holder)->may_renew(now);
 }

@@ -50,6 +50,8 @@ class AsyncBranch final : private AsyncNode::Host {
   void confirm(RenewalSchedule::Place& place, const KeptHold& hold) noexcept;
   void stop_keeping(RenewalSchedule::Place& place) noexcept;
 
+  // There is news of its server: what is kept is renewed now.
+  void hasten() noexcept;
   // Of a turn: everything but what waits to be sent at its end.
   void work();
   [[nodiscard]] Instant next_timeout() const noexcept {

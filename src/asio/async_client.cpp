@@ -113,6 +113,7 @@ void AsyncClientCore::bring_home() {
 
 void AsyncClientCore::close_nodes() {
   each_node([](AsyncNode& node) { node.close(); });
+  if (lookout_ != nullptr) lookout_->close();
 }
 
 void AsyncClientCore::abandon(const AsyncRecord* lock) noexcept {
@@ -252,6 +253,7 @@ void AsyncClientCore::branch_down(AsyncBranch& branch) {
 // ---- Turns -------------------------------------------------------------------------------------------------------
 
 void AsyncClientCore::work() {
+  if (lookout_ != nullptr && lookout_->work(node())) home_.hasten();
   home_.work();
   if (cluster_ != nullptr) cluster_->work();
   if (ack_node_ != nullptr) work_acks();
@@ -273,6 +275,7 @@ void AsyncClientCore::work_acks() {
 Instant AsyncClientCore::next_timeout() const noexcept {
   Instant next = ack_node_ == nullptr ? Instant::max() : ack_node_->next_timeout();
   next = earlier(next, home_.next_timeout());
+  if (lookout_ != nullptr) next = earlier(next, lookout_->next_timeout(node()));
   if (cluster_ != nullptr)
     cluster_->each([&next](const AsyncBranch& branch) { next = earlier(next, branch.next_timeout()); });
   return next;
@@ -281,6 +284,7 @@ Instant AsyncClientCore::next_timeout() const noexcept {
 void AsyncClientCore::judge_time() {
   each_branch([](AsyncBranch& branch) { branch.judge_time(); });
   if (ack_node_ != nullptr) ack_node_->judge_time();
+  if (lookout_ != nullptr) lookout_->judge_time();
 }
 
 }  // namespace holdfast

@@ -9,6 +9,7 @@
 
 #include "async_branch.hpp"
 #include "async_cluster.hpp"
+#include "async_lookout.hpp"
 #include "holdfast/asio/async_client.hpp"
 #include "holdfast/asio/async_record.hpp"
 #include "holdfast/core/ack_lane.hpp"
@@ -54,6 +55,10 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
     acks_.enter(request);
     schedule_turn();
   }
+  // From the next turn on.
+  void watch(std::unique_ptr<AsyncLookout> lookout) {
+    if (lookout_ == nullptr) lookout_ = std::move(lookout);
+  }
   void stop_confirming(AckRequest& request) noexcept { acks_.leave(request); }
 
   // Holds that are kept alive, at all branches.
@@ -79,9 +84,11 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   void work() override;
   void await() override {
     each_node([](AsyncNode& node) { node.receive(); });
+    if (lookout_ != nullptr) lookout_->receive();
   }
   void set_now(Instant now) noexcept override {
     each_node([now](AsyncNode& node) { node.set_now(now); });
+    if (lookout_ != nullptr) lookout_->set_now(now);
   }
   [[nodiscard]] Instant next_timeout() const noexcept override;
   void judge_time() override;
@@ -118,6 +125,7 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
       cluster_;  // Made by the first connect to one. It stays: Asio may have handlers of its sockets.
   std::unique_ptr<AsyncNode> ack_node_;  // Where grants are to be confirmed: made by the first connect that says so.
   AckLane acks_;
+  std::unique_ptr<AsyncLookout> lookout_;  // Where it was asked for.
   LinkedPlace<AsyncRecord> locks_;
   std::uint32_t kept_ = 0;
   bool clustered_ = false;

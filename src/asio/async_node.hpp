@@ -52,6 +52,7 @@ class AsyncNode final : private AsyncWire::Host {
   void fail(Status why, ByteView text) noexcept { session().fail(why, text); }
 
   [[nodiscard]] Node& node() noexcept { return connection_; }
+  [[nodiscard]] const Node& node() const noexcept { return connection_; }
   [[nodiscard]] Session& session() noexcept { return connection_.session(); }
   [[nodiscard]] const Session& session() const noexcept { return connection_.session(); }
   [[nodiscard]] const KeptConfig& config() const noexcept { return connection_.config(); }

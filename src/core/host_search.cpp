@@ -75,6 +75,12 @@ void HostSearch::steer(Node& node, Instant now, std::uint16_t random) noexcept {
   static_cast<HostSearch*>(place_in(node))->steer(now, random);
 }
 
+void HostSearch::prefer(Node& node, std::size_t listed) noexcept {
+  static_cast<HostSearch*>(place_in(node))->listed_ = static_cast<std::uint8_t>(listed);
+}
+
+std::size_t HostSearch::listed_of(Node& node) noexcept { return static_cast<HostSearch*>(place_in(node))->listed_; }
+
 void HostSearch::steer(Instant now, std::uint16_t random) noexcept {
   Dialer& dialer = node_->dialer();
   Instant end = dialer.attempt_deadline() + rest_;  // The attempt's.

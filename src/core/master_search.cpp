@@ -78,7 +78,7 @@ Status MasterSearch::read_address(const RespValue& value, ByteView& host, std::u
 // ---- The handshake -----------------------------------------------------------------------------------------------
 
 constinit const HostSearch::Plan MasterSearch::plan = {
-    {ask, judge, doubt, complete}, hosts, settle, question_size, words, "sentinel ", false};
+    {ask, judge, doubt, complete_nothing, overhear_nothing}, hosts, settle, question_size, words, "sentinel ", false};
 
 void MasterSearch::start(Node& node) noexcept {
   new (place_in(node)) MasterSearch(node);
@@ -89,8 +89,7 @@ void MasterSearch::settle(const HostSearch& search, SessionSettings& settings) n
   const auto& self = static_cast<const MasterSearch&>(search);
   const KeptConfig& config = self.node_->config();
   if (search.stage() == Stage::listed) {
-    settings.user = config_of(self.topology()).user.view();
-    settings.password = config_of(self.topology()).password.view();
+    settle_sentinel(self.topology(), settings);
   } else {
     settings.user = config.user.view();
     settings.password = config.password.view();
@@ -99,15 +98,28 @@ void MasterSearch::settle(const HostSearch& search, SessionSettings& settings) n
   }
 }
 
-std::size_t MasterSearch::question_size(const HostSearch& search) noexcept {
-  const SentinelConfig& config = config_of(static_cast<const MasterSearch&>(search).topology());
+void MasterSearch::settle_sentinel(const Topology& topology, SessionSettings& settings) noexcept {
+  settings.user = config_of(topology).user.view();
+  settings.password = config_of(topology).password.view();
+}
+
+std::size_t MasterSearch::question_size_of(const Topology& topology) noexcept {
+  const SentinelConfig& config = config_of(topology);
   return config.user.view().size() + config.password.view().size() + config.service.view().size();
+}
+
+std::size_t MasterSearch::question_size(const HostSearch& search) noexcept {
+  return question_size_of(static_cast<const MasterSearch&>(search).topology());
+}
+
+void MasterSearch::write_question(const Topology& topology, CommandLine& line) noexcept {
+  line.add("SENTINEL").add("GET-MASTER-ADDR-BY-NAME").add(name_of(topology));
 }
 
 bool MasterSearch::ask(Interview& self, CommandLine& line) noexcept {
   const auto& search = static_cast<const MasterSearch&>(self);
   if (search.stage() != Stage::listed) return false;
-  line.add("SENTINEL").add("GET-MASTER-ADDR-BY-NAME").add(name_of(search.topology()));
+  write_question(search.topology(), line);
   return true;
 }
 

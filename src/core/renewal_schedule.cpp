@@ -313,6 +313,17 @@ void RenewalSchedule::put_off(Place& place, Instant now) noexcept {
   settle(place, PlaceState::waiting, now);
 }
 
+// A place that becomes due leaves the heap of timers, and what stands there instead may be one of those before it: so over the
+// places, which stay where they are.
+void RenewalSchedule::hasten(Instant now) noexcept {
+  for (std::uint32_t index = 0; index < used_; ++index) {
+    Place& place = storage_.places[index];
+    if (!is(place, PlaceState::waiting)) continue;
+    place.due = earlier(place.due, now);
+    settle(place, PlaceState::waiting, now);
+  }
+}
+
 void RenewalSchedule::leave(Place& place) noexcept {
   HOLDFAST_ASSERT(!is(place, PlaceState::free));
   detach(place);

@@ -348,20 +348,22 @@ void Session::drop_silent() noexcept {
 
 // A native command that the server does not know, or the user may not run, is not used again on this connection. That the
 // server does not know a script is nobody's failure: it is asked with its text.
-Status Session::note_error(const InFlight& entry, const RespValue& value, Status status) noexcept {
-  if (status != Status::no_script) note_text(value.text());
+void Session::note_error(const InFlight& entry, Reply& reply) noexcept {
+  const ByteView text = reply.value.text();
+  const ServerError error = classify_error(text);
+  reply.nothing_ran = error.nothing_ran;
+  Status status = error.status;
+  if (status != Status::no_script) note_text(text);
   if (entry.request.repeatable && (status == Status::unknown_command || status == Status::no_permission))
     handshake_.handle_native_refused();
   if (Interview* const other = handshake_.settings().interview; other != nullptr) [[unlikely]]
-    return other->table->doubt(*other, *this, status);
-  return status;
+    status = other->table->doubt(*other, *this, status);
+  reply.outcome = status;
 }
 
 // An error reply to the oldest request. True if its requester wants to know.
 [[gnu::noinline]] bool Session::take_error(InFlight& entry, Reply& reply) noexcept {
-  const ServerError error = classify_error(reply.value.text());
-  reply.nothing_ran = error.nothing_ran;
-  reply.outcome = note_error(entry, reply.value, error.status);
+  note_error(entry, reply);
   if (entry.request.compensation != nullptr) compensations_.unreserve();
   pop();
   return reply.tag.requester != nullptr;
@@ -369,7 +371,9 @@ Status Session::note_error(const InFlight& entry, const RespValue& value, Status
 
 // A reply to what is no request in force. True if somebody wants to know.
 [[gnu::noinline]] bool Session::take_other(Reply& reply, Instant now) noexcept {
-  const RespValue value = reply.value;
+  const RespValue& value = reply.value;
+  if (Interview* const other = handshake_.settings().interview; other != nullptr) [[unlikely]]
+    if (other->table->overhear(*other, *this, value)) return false;
   if (!oldest_sent()) {
     const Status status = value.is(RespKind::error) ? classify_error(value.text()).status : Status::server_error;
     if (status == Status::too_many_clients || status == Status::denied)
@@ -394,10 +398,10 @@ Status Session::note_error(const InFlight& entry, const RespValue& value, Status
     fail(Status::protocol_error, "the reply to a compensation is neither 1 nor 0");
     return false;  // It stays kept, for the next connection.
   }
-  reply = {.tag = entry.request.tag, .value = value};
-  if (value.is(RespKind::error)) {
-    reply.outcome = note_error(entry, value, classify_error(value.text()).status);
-  }
+  reply.tag = entry.request.tag;
+  reply.outcome = Status::ok;
+  if (value.is(RespKind::error)) note_error(entry, reply);
+  reply.nothing_ran = false;
   compensations_.handle_reply(slot_of(entry), reply.outcome, entry.request.repeatable, now);
   pop();
   return reply.tag.requester != nullptr;

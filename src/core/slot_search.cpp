@@ -112,7 +112,7 @@ Status SlotSearch::follow(ByteView text) noexcept {
 // ---- The handshake -----------------------------------------------------------------------------------------------
 
 constinit const HostSearch::Plan SlotSearch::plan = {
-    {ask, judge, doubt, complete}, hosts, settle, question_size, words, "node ", true};
+    {ask, judge, doubt, complete, overhear_nothing}, hosts, settle, question_size, words, "node ", true};
 
 void SlotSearch::start(Node& node) noexcept {
   new (place_in(node)) SlotSearch(node);

@@ -35,16 +35,14 @@ inline void ClientBase::make_room() noexcept {
     while (!receive_arrived()) {}
 }
 
-inline constexpr Duration idle_max = std::chrono::seconds(1);
-
 inline void ClientBase::look_if_idle() noexcept {
-  if (session_.ready() && now_ - last_used_ > idle_max && now_ != Instant::max()) [[unlikely]]
+  if (session_.ready() && now_ - last_used_ > Duration(idle_nanoseconds_) && now_ != Instant::max()) [[unlikely]]
     probe_idle_connection();
 }
 
 // A connection that may carry a request, or the reason why there is none.
 inline Status ClientBase::ensure_ready(Instant deadline) noexcept {
-  if (session_.ready() && now_ - last_used_ <= idle_max) [[likely]]
+  if (session_.ready() && now_ - last_used_ <= Duration(idle_nanoseconds_)) [[likely]]
     return Status::ok;
   return make_ready(deadline);
 }

@@ -57,10 +57,11 @@ bool ClientBase::receive_arrived() noexcept {
   return false;
 }
 
-// After an idle while: has the server closed, or said something that nobody asked for? With nobody waiting for a reply,
-// nobody else notices a stall; and as long as its places are taken by what is given up, nobody can wait for one.
+// After an idle while: has the server closed, or said something that nobody asked for, or is there news of it? With nobody
+// waiting for a reply, nobody else notices a stall; and as long as its places are taken by what is given up, nobody can wait for
+// one.
 void ClientBase::probe_idle_connection() noexcept {
-  receive_arrived();
+  wait_until(now_);
   session_.handle_timeout(now_);
   if (session_.state() == SessionState::failed) close_transport();
   dispatch();
@@ -69,7 +70,7 @@ void ClientBase::probe_idle_connection() noexcept {
 
 // ---- Sleeping ----------------------------------------------------------------------------------------------------
 
-bool ClientBase::wait_until(Instant then, int extra, short extra_events) noexcept {
+bool ClientBase::wait_until(Instant then, int extra, int extra_events) noexcept {
   const Ready ready = poll_sockets(*this, wake_, then, extra, extra_events);
   if (ready.own) {
     if (dialling())
@@ -118,7 +119,7 @@ ClientBase::Received ClientBase::receive(Instant deadline) noexcept {
     }
   }
   const Duration left = deadline - now_;
-  if (!unsent && left >= receive_timeout_ - config_.spin) [[likely]]
+  if (!unsent && left >= Duration(receive_nanoseconds_) - config_.spin) [[likely]]
     return take_received(stream_.receive(space, 0));
   if (left > Duration::zero() && !pending()) {
     const auto events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);

@@ -173,9 +173,10 @@ Status Connection::set_options(int socket) noexcept {
   if (::fcntl(socket, F_SETFL, 0) != 0) return Status::system_error;  // O_NONBLOCK was its only flag.
   constexpr Duration longest = sleep_max - std::chrono::microseconds(1);
   static_assert(longest < std::chrono::seconds(1));
-  receive_timeout_ = config().request_timeout < longest ? config().request_timeout : longest;
+  const Duration timeout = config().request_timeout < longest ? config().request_timeout : longest;
+  receive_nanoseconds_ = static_cast<std::uint32_t>(timeout.count());
   timeval limit{};
-  limit.tv_usec = static_cast<suseconds_t>(receive_timeout_.count() / 1000);
+  limit.tv_usec = static_cast<suseconds_t>(receive_nanoseconds_ / 1000);
   if (::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return Status::system_error;
   if (address_family() == AF_UNIX) return Status::ok;
   // They save time and help to notice a dead peer; a system that does not know them works without.

@@ -28,15 +28,7 @@ class AnsweringServer : public ConnectionServer {
           }
         }) {}
 
- private:
-  // Takes one line, or so many bytes and a line's end, off the front. False: they are not all there yet.
-  static bool take(const std::string& bytes, std::size_t& at, std::string& text, std::size_t size) {
-    const std::size_t end = size == std::string::npos ? bytes.find("\r\n", at) : at + size;
-    if (end == std::string::npos || end + 2 > bytes.size()) return false;
-    text = bytes.substr(at, end - at);
-    at = end + 2;
-    return true;
-  }
+  // Takes a command off the front of the bytes. False: it is not all there yet.
   static bool take_command(std::string& bytes, Words& words) {
     std::size_t at = 0;
     std::string head;
@@ -47,6 +39,16 @@ class AnsweringServer : public ConnectionServer {
           !take(bytes, at, word, std::strtoul(head.c_str() + 1, nullptr, 10)))
         return false;
     bytes.erase(0, at);
+    return true;
+  }
+
+ private:
+  // Takes one line, or so many bytes and a line's end, off the front. False: they are not all there yet.
+  static bool take(const std::string& bytes, std::size_t& at, std::string& text, std::size_t size) {
+    const std::size_t end = size == std::string::npos ? bytes.find("\r\n", at) : at + size;
+    if (end == std::string::npos || end + 2 > bytes.size()) return false;
+    text = bytes.substr(at, end - at);
+    at = end + 2;
     return true;
   }
 };

@@ -153,6 +153,9 @@ Instant Client::tend() {
   loop_.poll();
   return kept() == 0 ? Instant::max() : now() + std::chrono::milliseconds(5);
 }
+void Client::watch_sentinels() {
+  loop_.call([this] { client_->watch_sentinels(); });
+}
 void Client::cancel() {
   loop_.post([this] { client_->cancel(); });
 }

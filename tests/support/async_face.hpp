@@ -92,6 +92,7 @@ class Client {
   // When to call again is soon while there is something to keep: the loop knows, and does not say.
   holdfast::Instant tend();
   void cancel();
+  void watch_sentinels();
   void attach(Watchdog* watchdog);
   [[nodiscard]] static holdfast::Instant now() noexcept { return holdfast::Client::now(); }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "holdfast/acks.hpp"
+#include "holdfast/sentinel_watch.hpp"
 #include "live_fixture.hpp"
 
 #ifdef HOLDFAST_TEST_ASIO
@@ -57,6 +58,16 @@ struct Acks {
 };
 #else
 using holdfast::Acks;
+#endif
+
+// What hears of fail-overs. A watchdog of the Asio client runs the client's own loop, which hears for all.
+#ifdef HOLDFAST_TEST_ASIO
+struct SentinelWatch {
+  explicit SentinelWatch(Client& client) { client.watch_sentinels(); }
+  explicit SentinelWatch(Watchdog&) {}
+};
+#else
+using holdfast::SentinelWatch;
 #endif
 
 // A client is connected to the server where it is first named: `Owner owner(connected(client, server))`.

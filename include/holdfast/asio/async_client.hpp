@@ -107,6 +107,10 @@ class AsyncClient {
   void close();
   // Completes every operation of the client and its locks with Status::cancelled.
   void cancel();
+  // Where the configuration has Sentinels, one of them is subscribed to, and it is heard at once that the master was replaced: see
+  // sentinel_watch.hpp. What is kept is renewed at once then. From the next connection on, and as long as the client lives. Takes
+  // heap, once: a connection and its buffers.
+  void watch_sentinels();
 
   [[nodiscard]] bool connected() const noexcept;
   [[nodiscard]] ClientConfig config() const noexcept;

@@ -70,6 +70,8 @@ struct Interview {
     // A request of `size` bytes stands in `space`, and leaves next. It may get more arguments. How large it is then.
     std::size_t (*complete)(const Interview& self, const ServerIdentity& identity, MutableBytes space,
                             std::size_t size) noexcept;
+    // Something has come that is no reply to a request in force. True: it is nobody's reply, and taken. May fail the session.
+    bool (*overhear)(Interview& self, Session& session, const RespValue& value) noexcept;
   };
   const Table* table = nullptr;
 };

@@ -52,6 +52,10 @@ class HostSearch : public Interview {
   // B. Commands.
   // Before the node's dialer is polled: begins an attempt that is due, or goes on with one that has failed at a host.
   static void steer(Node& node, Instant now, std::uint16_t random) noexcept;
+  // The next attempt begins with this host of the list. REQUIRES: the node is no longer on its way, and there is such a host.
+  static void prefer(Node& node, std::size_t listed) noexcept;
+  // Whom the node has asked last, or who has named its server: a place in the list.
+  [[nodiscard]] static std::size_t listed_of(Node& node) noexcept;
 
  protected:
   // What differs between those who are asked.
@@ -94,6 +98,14 @@ class HostSearch : public Interview {
   // What the answer to the identity script means: ok: a master; read_only: a replica; no_permission: it does not tell; the
   // server's error.
   [[nodiscard]] static Status judge_role(const RespValue& value) noexcept;
+  // Of an Interview::Table, for those who are asked nothing but questions.
+  static bool overhear_nothing(Interview& /*self*/, Session& /*session*/, const RespValue& /*value*/) noexcept {
+    return false;
+  }
+  static std::size_t complete_nothing(const Interview& /*self*/, const ServerIdentity& /*identity*/,
+                                      MutableBytes /*space*/, std::size_t size) noexcept {
+    return size;
+  }
 
   Node* node_;
 

@@ -32,6 +32,11 @@ class MasterSearch : public HostSearch {
   // See Topology::Table.
   [[nodiscard]] static std::uint64_t number(const Topology& topology) noexcept;
   [[nodiscard]] static ByteView name_of(const Topology& topology) noexcept;
+  [[nodiscard]] static HostList hosts(const Topology& topology) noexcept;
+  // Of a connection to a sentinel: who asks, what is asked, and how many bytes that takes, as HostSearch counts them.
+  static void settle_sentinel(const Topology& topology, SessionSettings& settings) noexcept;
+  static void write_question(const Topology& topology, CommandLine& line) noexcept;
+  [[nodiscard]] static std::size_t question_size_of(const Topology& topology) noexcept;
   // Of a configuration with Sentinels, what is wrong with them.
   [[nodiscard]] static ConfigProblem validate(const ClientConfig& config) noexcept;
 
@@ -49,11 +54,6 @@ class MasterSearch : public HostSearch {
   static bool ask(Interview& self, CommandLine& line) noexcept;
   static Status judge(Interview& self, const RespValue& value) noexcept;
   static Status doubt(Interview& self, Session& session, Status status) noexcept;
-  static std::size_t complete(const Interview& /*self*/, const ServerIdentity& /*identity*/, MutableBytes /*space*/,
-                              std::size_t size) noexcept {
-    return size;
-  }
-  static HostList hosts(const Topology& topology) noexcept;
   static void settle(const HostSearch& search, SessionSettings& settings) noexcept;
   static std::size_t question_size(const HostSearch& search) noexcept;
   static ByteView words(const HostSearch& search, Status status, Stage at, ByteView& more) noexcept;

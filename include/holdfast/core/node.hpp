@@ -117,6 +117,8 @@ class Node {
  protected:
   // Small and often used first: their offsets fit into one byte.
   Instant last_used_;  // When the connection last carried something.
+  // After so many nanoseconds without use the connection is looked at before a call; below 0: always.
+  std::int32_t idle_nanoseconds_ = 1'000'000'000;
   bool used_ = false;  // It has carried a reply since it was ready.
   bool configured_ = false;
   bool seen_ready_ = false;  // A connection of this configuration has been ready.

@@ -122,6 +122,8 @@ class RenewalSchedule {
   void update(Place& place, const KeptHold& hold, Instant now) noexcept;
   // It is not renewed before the pause after a renewal that failed is over.
   void put_off(Place& place, Instant now) noexcept;
+  // All holds that wait for their turn are renewed now: another server may not have them.
+  void hasten(Instant now) noexcept;
   // Nothing is renewed for it, and nothing told of it, from here on.
   void leave(Place& place) noexcept;
 

@@ -297,7 +297,7 @@ class Session {
     return end + (transmit_end_ - transmit_begin_) <= stream_end_;
   }
   void fail_unasked() noexcept { fail(Status::protocol_error, "a reply that nobody asked for"); }
-  [[nodiscard]] Status note_error(const InFlight& entry, const RespValue& value, Status status) noexcept;
+  void note_error(const InFlight& entry, Reply& reply) noexcept;
   [[nodiscard]] bool take_next(Reply& reply, Instant now) noexcept;
   [[nodiscard]] bool take_reply(Reply& reply, Instant now) noexcept;
   [[nodiscard]] bool take_other(Reply& reply, Instant now) noexcept;

@@ -15,14 +15,17 @@
 
 namespace holdfast {
 
+class Lookout;
+
 // Small and often used, so they stand before the node: their offsets fit into one byte.
 struct SocketState {
   Instant now_;
   Stream stream_;
   int error_number_ = 0;
-  Duration receive_timeout_ = Duration::zero();  // Of the socket: SO_RCVTIMEO.
+  std::uint32_t receive_nanoseconds_ = 0;  // Of the socket: SO_RCVTIMEO, which is below sleep_max.
   RandomSource* random_ = nullptr;
   NameQuestion* question_ = nullptr;
+  Lookout* lookout_ = nullptr;
 };
 
 class Connection : protected SocketState, public Node {
@@ -58,6 +61,8 @@ class Connection : protected SocketState, public Node {
   // The time of this turn: what the driver has set, or when bytes were received since.
   [[nodiscard]] Instant now() const noexcept { return now_; }
   [[nodiscard]] RandomSource& random() const noexcept { return *random_; }
+  // Who hears news of its server; nullptr: nobody.
+  [[nodiscard]] Lookout* lookout() const noexcept { return lookout_; }
   // AF_UNIX, AF_INET, AF_INET6.
   [[nodiscard]] int address_family() const noexcept;
 
@@ -72,6 +77,11 @@ class Connection : protected SocketState, public Node {
   void set_socket(int socket) noexcept {
     if (socket < 0) stream_.drop_layer();
     stream_.adopt(socket);
+  }
+  // REQUIRES: it outlives the connection, or is taken away before.
+  void set_lookout(Lookout* lookout) noexcept {
+    lookout_ = lookout;
+    idle_nanoseconds_ = -1;  // It hears nothing between two calls.
   }
   void set_now(Instant now) noexcept { now_ = now; }
   void set_error_number(int number) noexcept { error_number_ = number; }

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+//
+// A fail-over that an operator orders, with real sentinels, over both clients: whoever hears of it leaves the old master while that
+// still is one and well, which takes it some ten seconds more. Lies and floods are lived through.
+#include <sys/socket.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "answering_server.hpp"
+#include "clients.hpp"
+#include "guided.hpp"
+#include "holdfast/sentinels.hpp"
+#include "sentinel_setup.hpp"
+
+using holdfast::Sentinels;
+
+static void setUp() {}
+static void tearDown() {}
+
+namespace {
+
+using Guided = GuidedBy<Sentinels>;
+
+int count_in(const std::string& text, const std::string& wanted) {
+  int count = 0;
+  for (std::size_t at = 0; (at = text.find(wanted, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+// Of ours: sentinels subscribe at each other, too, and have names of their own.
+int listeners_at(const SentinelServer& sentinel) {
+  int count = 0;
+  const std::string list = sentinel.command("CLIENT LIST");
+  for (std::size_t at = 0; (at = list.find("name=holdfast ", at)) != std::string::npos; ++at)
+    count += count_in(list.substr(at, list.find('\n', at) - at), " sub=2 ");
+  return count;
+}
+int listeners(const SentinelSetup& setup) {
+  int count = 0;
+  for (const auto& sentinel : setup.sentinels) count += listeners_at(*sentinel);
+  return count;
+}
+
+int clients_of(const RedisServer& server) { return count_in(server.command("CLIENT LIST"), "name=holdfast "); }
+
+// Returns when the first sentinel names another master; the old one goes on meanwhile.
+RedisServer& order_fail_over(SentinelSetup& setup) {
+  RedisServer& before = setup.master();
+  TEST_ASSERT_EQUAL("OK", setup.sentinels[0]->command("SENTINEL FAILOVER mymaster"));
+  await([&] { return &setup.master() != &before; });
+  return setup.master();
+}
+
+// Nothing but a message can have told of it so far.
+#define EXPECT_STILL_MASTER(before) TEST_ASSERT_EQUAL("master", SentinelSetup::role_of(before))
+
+// A sentinel that names this port, and tells its subscribers what the test says.
+class TellingSentinel {
+ public:
+  explicit TellingSentinel(int port) : named_(std::to_string(port)) {}
+  ~TellingSentinel() {
+    for (const int connection : connections()) ::shutdown(connection, SHUT_RDWR);
+    for (std::thread& thread : threads_) thread.join();
+    for (const int connection : connections_) ::close(connection);
+  }
+  [[nodiscard]] std::string host() const { return server_.host(); }
+  [[nodiscard]] int asked() const { return asked_; }
+  [[nodiscard]] int subscribed() const { return subscribed_; }
+  void tell(const std::string& bytes) {
+    for (const int connection : connections()) ConnectionServer::send_text(connection, bytes);
+  }
+  static std::string message(const std::string& text) {
+    return "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+  }
+
+ private:
+  std::vector<int> connections() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return connections_;
+  }
+  void serve(int connection) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    connections_.push_back(connection);
+    threads_.emplace_back([this, connection] { answer(connection); });
+  }
+  void answer(int connection) {
+    std::string bytes;
+    char part[4096];
+    for (ssize_t count = 0; (count = ::recv(connection, part, sizeof part, 0)) > 0;) {
+      bytes.append(part, static_cast<std::size_t>(count));
+      for (AnsweringServer::Words words; AnsweringServer::take_command(bytes, words);)
+        ConnectionServer::send_text(connection, answer_to(words));
+    }
+    ::shutdown(connection, SHUT_RDWR);
+  }
+  static std::string bulk(const std::string& text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+  }
+  std::string answer_to(const AnsweringServer::Words& words) {
+    if (words[0] == "SENTINEL") {
+      ++asked_;
+      return "*2\r\n" + bulk("127.0.0.1") + bulk(named_);
+    }
+    if (words[0] == "SUBSCRIBE") {
+      ++subscribed_;
+      return "*3\r\n$9\r\nsubscribe\r\n" + bulk(words[1]) + ":1\r\n";
+    }
+    if (words[0] == "UNSUBSCRIBE") return "*3\r\n$11\r\nunsubscribe\r\n" + bulk(words[1]) + ":0\r\n";
+    return words[1] == "ID" ? ":7\r\n" : "+OK\r\n";
+  }
+
+  std::string named_;
+  std::atomic<int> asked_ = 0;
+  std::atomic<int> subscribed_ = 0;
+  std::mutex mutex_;
+  std::vector<int> connections_;
+  std::vector<std::thread> threads_;
+  ConnectionServer server_{"", [this](int connection) { serve(::dup(connection)); }};
+};
+
+int connections_received(const RedisServer& server) {
+  const std::string stats = server.command("INFO stats");
+  const std::string field = "total_connections_received:";
+  return std::stoi(stats.substr(stats.find(field) + field.size()));
+}
+
+}  // namespace
+
+// TEST_ON_SETUP(name) { ... `setup` is a fresh SentinelSetup ... }
+#define TEST_ON_SETUP(name)                               \
+  static void name(SentinelSetup& setup);                 \
+  TEST(name) {                                            \
+    for (const std::string& binary : server_binaries()) { \
+      SentinelSetup setup(binary);                        \
+      name(setup);                                        \
+    }                                                     \
+  }                                                       \
+  static void name([[maybe_unused]] SentinelSetup& setup)
+
+// ---- Who hears ---------------------------------------------------------------------------------------------------
+
+TEST_ON_SETUP(test_a_kept_hold_should_go_on_at_the_new_master_while_the_old_one_is_well) {
+  Guided guided(setup.url());
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  SentinelWatch client_watch(client);
+  WatchdogPlaces<4> places;
+  Watchdog watchdog(places.storage());
+  SentinelWatch watchdog_watch(watchdog);
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Owner owner(client);
+  FencedLock lock(owner, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  await([&] { return listeners(setup) != 0; });
+  setup.await_replicas();
+  RedisServer& before = setup.master();
+  RedisServer& after = order_fail_over(setup);
+  await([&] { return clients_of(after) != 0; });
+  // It does not wait for its turn, which comes after ten seconds.
+  await([&] { return watchdog.calls() != 0; });
+  EXPECT_STILL_MASTER(before);
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(after, lock));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
+
+TEST_ON_SETUP(test_a_kept_hold_that_the_new_master_does_not_know_should_be_told_at_once) {
+  Guided guided(setup.url());
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  SentinelWatch client_watch(client);
+  WatchdogPlaces<4> places;
+  Watchdog watchdog(places.storage());
+  SentinelWatch watchdog_watch(watchdog);
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  std::atomic<bool> told = false;
+  Owner owner(client);
+  FencedLock lock(owner, "k");
+  KeepOptions options;
+  options.on_lost = [](void* flag) noexcept { *static_cast<std::atomic<bool>*>(flag) = true; };
+  options.context = &told;
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep(options));
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  await([&] { return listeners(setup) != 0; });
+  setup.await_replicas();
+  for (std::size_t replica = 1; replica < 3; ++replica) {
+    TEST_ASSERT_EQUAL("OK", setup.servers[replica]->command("CONFIG SET replica-read-only no"));
+    TEST_ASSERT_EQUAL("OK", setup.servers[replica]->command("FLUSHALL"));
+    TEST_ASSERT_EQUAL("OK", setup.servers[replica]->command("CONFIG SET replica-read-only yes"));
+  }
+  RedisServer& before = setup.master();
+  (void)order_fail_over(setup);
+  await([&] { return told.load(); });
+  EXPECT_STILL_MASTER(before);
+  TEST_ASSERT_FALSE(lock.held());
+}
+
+TEST_ON_SETUP(test_a_waiter_should_hear_of_the_fail_over) {
+  Guided guided(setup.url());
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  Owner owner(client);
+  FencedLock lock(owner, "k", {.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  setup.await_replicas();
+  std::atomic<Status> outcome = Status::lock_busy;
+  std::thread waiter([&] {
+    Guided others(setup.url());
+    others.config.max_poll = 1h;
+    Client other;
+    SentinelWatch watch(other);
+    if (const Status status = other.connect(others.config); status != Status::ok) {
+      outcome = status;
+      return;
+    }
+    Owner other_owner(other);
+    FencedLock theirs(other_owner, "k", {.lease = 60s});
+    outcome = theirs.acquire(100s);
+    (void)theirs.release();
+  });
+  const std::string channel = "redisson_lock__channel:{k}";
+  const auto subscribed_at = [&](RedisServer& server) {
+    return server.command("PUBSUB NUMSUB " + channel) == channel + " 1";
+  };
+  RedisServer& before = setup.master();
+  await([&] { return subscribed_at(before) && listeners(setup) == 1; });
+  RedisServer& after = order_fail_over(setup);
+  await([&] { return subscribed_at(after); });
+  EXPECT_STILL_MASTER(before);
+  TEST_ASSERT_EQUAL(Status::lock_busy, outcome.load());
+  TEST_ASSERT_EQUAL("1", after.command("DEL k"));
+  TEST_ASSERT_EQUAL("1", after.command("PUBLISH " + channel + " 0"));
+  waiter.join();
+  TEST_ASSERT_EQUAL(Status::ok, outcome.load());
+  EXPECT_STILL_MASTER(before);
+}
+
+#ifndef HOLDFAST_TEST_ASIO  // Its loop hears while it runs, and between two calls of this face it does not.
+TEST_ON_SETUP(test_a_call_should_look_for_news_first) {
+  Guided guided(setup.url());
+  Client client;
+  SentinelWatch watch(client);
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  Mutex first(client, "first", {.lease = 60s});
+  await([&] {
+    TEST_ASSERT_EQUAL(Status::ok, first.acquire(20s));
+    TEST_ASSERT_EQUAL(Status::ok, first.release());
+    return watch.hearing();
+  });
+  TEST_ASSERT_EQUAL(1, listeners(setup));
+  RedisServer& before = setup.master();
+  RedisServer& after = order_fail_over(setup);
+  // It heard nothing meanwhile.
+  TEST_ASSERT_EQUAL(1, clients_of(before));
+  await([&] {
+    Mutex probe(client, "probe", {.lease = 60s});
+    TEST_ASSERT_EQUAL(Status::ok, probe.acquire(20s));
+    const bool there = after.command("EXISTS probe") == "1";
+    (void)probe.release();
+    return there;
+  });
+  EXPECT_STILL_MASTER(before);
+}
+#endif
+
+TEST_ON_SETUP(test_a_sentinel_that_is_lost_should_be_left_for_the_next_one) {
+  // The last of the list comes first, and goes.
+  std::string hosts;
+  for (auto at = setup.sentinels.rbegin(); at != setup.sentinels.rend(); ++at)
+    hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string((*at)->port());
+  Guided guided("redis-sentinel://" + hosts + "/mymaster");
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  SentinelWatch client_watch(client);
+  WatchdogPlaces<4> places;
+  Watchdog watchdog(places.storage());
+  SentinelWatch watchdog_watch(watchdog);
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Owner owner(client);
+  FencedLock lock(owner, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  await([&] { return listeners_at(*setup.sentinels.back()) != 0; });
+  setup.await_replicas();
+  setup.sentinels.pop_back();
+  await([&] { return listeners(setup) != 0; });
+  RedisServer& before = setup.master();
+  RedisServer& after = order_fail_over(setup);
+  await([&] { return watchdog.calls() != 0; });
+  EXPECT_STILL_MASTER(before);
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(after, lock));
+}
+
+// ---- Who lies ----------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_a_flood_of_forged_messages_should_cost_few_connections_and_no_hold) {
+  RedisServer true_one(server.binary());
+  TellingSentinel liar(true_one.port());
+  Guided guided("redis-sentinel://" + liar.host() + "/mymaster");
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  SentinelWatch client_watch(client);
+  WatchdogPlaces<4> places;
+  Watchdog watchdog(places.storage());
+  SentinelWatch watchdog_watch(watchdog);
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Owner owner(client);
+  FencedLock lock(owner, "k", {.lease = 30s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  await([&] { return liar.subscribed() != 0; });
+  const int before = connections_received(true_one);
+  const std::uint64_t calls = watchdog.calls();
+  const Instant begin = Client::now();
+  int told = 0;
+  while (Client::now() - begin < 5s) {
+    liar.tell(TellingSentinel::message("mymaster 127.0.0.1 1 127.0.0.1 " + std::to_string(1 + told++ % 60000)));
+    liar.tell(TellingSentinel::message("other 127.0.0.1 1 127.0.0.1 2"));
+    breathe(1ms);
+  }
+  // At once, and then once in two seconds at most; and the connections of this test.
+  const int made = connections_received(true_one) - before - 1;
+  TEST_ASSERT_TRUE(made >= 1);
+  TEST_ASSERT_TRUE(made <= 1 + (Client::now() - begin) / 2s);
+  await([&] { return watchdog.calls() > calls; });
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(true_one, lock));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
+
+TEST_ON_SERVER(test_hostile_bytes_should_cost_the_sentinel_its_connection_and_nothing_else) {
+  RedisServer true_one(server.binary());
+  TellingSentinel liar(true_one.port());
+  TellingSentinel honest(true_one.port());
+  Guided guided("redis-sentinel://" + liar.host() + "," + honest.host() + "/mymaster");
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  SentinelWatch client_watch(client);
+  WatchdogPlaces<4> places;
+  Watchdog watchdog(places.storage());
+  SentinelWatch watchdog_watch(watchdog);
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+  Owner owner(client);
+  FencedLock lock(owner, "k", {.lease = 30s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  await([&] { return liar.subscribed() != 0; });
+  const int before = connections_received(true_one);
+  liar.tell("*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$100000\r\n" + std::string(2000, 'x'));
+  await([&] { return honest.subscribed() != 0; });
+  TEST_ASSERT_EQUAL(1, connections_received(true_one) - before);  // This question.
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
