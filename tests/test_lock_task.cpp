@@ -7,6 +7,7 @@
 #include <random>
 
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "task_transitions.hpp"
 #include "unity_style.hpp"
 
@@ -591,4 +592,66 @@ TEST(test_every_call_should_end_whatever_is_seen) {
     }
     TEST_ASSERT_TRUE(task.over());
   }
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+TEST(test_a_witness_should_be_told_once_how_an_acquire_has_ended_and_after_what_time) {
+  for (const Status status : {Status::ok, Status::lock_busy, Status::no_permission}) {
+    holdfast::testing::Recorder recorder;
+    Desk desk;
+    desk.facts.witness = &recorder;
+    desk.facts.subject = "k";
+    desk.facts.kept = true;
+    desk.acquire(0s);
+    desk.answer(status);
+    TEST_ASSERT_EQUAL(std::string(), recorder.take());
+    desk.pass(3ns);
+    desk.expect_over(status);
+    TEST_ASSERT_EQUAL(std::string("acquired k ") + to_string(status) + " 3", recorder.take());
+  }
+}
+
+TEST(test_a_witness_should_be_told_that_an_acquire_waits_for_a_lock_and_once) {
+  holdfast::testing::Recorder recorder;
+  Desk desk;
+  desk.facts.witness = &recorder;
+  desk.facts.subject = "k";
+  desk.facts.kept = true;
+  desk.acquire(20s);
+  desk.answer(Status::loading);
+  desk.plan();
+  TEST_ASSERT_EQUAL(std::string(), recorder.take());  // The lock was not busy: it was not asked.
+  desk.facts.now = desk.timeout();
+  desk.answer(Status::lock_busy);
+  const std::string until_then = std::to_string((desk.facts.now - start).count());
+  desk.plan();
+  TEST_ASSERT_EQUAL("wait_began k ok " + until_then, recorder.take());
+  desk.facts.now = desk.timeout();
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  TEST_ASSERT_EQUAL(std::string(), recorder.take());
+  desk.facts.now = desk.timeout();
+  desk.answer(Status::ok);
+  desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL("acquired_late k ok " + std::to_string((desk.facts.now - start).count()), recorder.take());
+  // The next call has not waited yet.
+  desk.facts.woken = false;
+  desk.task.begin_acquire(desk.facts.now, desk.facts.now, desk.facts.now + 1s, settings);
+  desk.answer(Status::lock_busy);
+  desk.expect_over(Status::lock_busy);
+  TEST_ASSERT_EQUAL(std::string("acquired k lock_busy 0"), recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_nothing_of_the_stages_of_other_calls) {
+  holdfast::testing::Recorder recorder;
+  Desk desk;
+  desk.facts.witness = &recorder;
+  desk.renew(1s);
+  desk.answer(Status::ok);
+  desk.expect_over(Status::ok);
+  desk.release();
+  desk.answer(Status::ok);
+  desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL(std::string(), recorder.take());
 }

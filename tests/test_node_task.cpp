@@ -9,6 +9,7 @@
 #include "holdfast/core/mutex_options.hpp"
 #include "node_desk.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
@@ -178,4 +179,96 @@ TEST(test_an_answer_of_another_shape_should_end_the_question_and_the_connection)
   TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
   TEST_ASSERT_EQUAL(Status::protocol_error, desk.task.life().status());
   TEST_ASSERT_TRUE(desk.node->session().state() == SessionState::failed);
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+namespace {
+
+// A hold of one client, which a witness follows.
+struct WitnessedDesk : NodeDesk {
+  WitnessedDesk() {
+    node->use_meter(&recorder);
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+    connect();
+    (void)recorder.take();
+    TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), now, now + 500ms));
+    answer(granted);
+    TEST_ASSERT_TRUE(machine.held(now));
+    TEST_ASSERT_EQUAL(std::string(), recorder.take());  // The call tells of that.
+  }
+  void submit() {
+    if (machine.wants_request()) node->submit(machine, &machine, now);
+    transmit();
+  }
+  // What the machine wants is sent, and answered.
+  void answer(std::string_view bytes) {
+    submit();
+    receive(bytes);
+    for (const Reply& reply : heard) NodeTask::take(machine, *node, reply, now);
+    heard.clear();
+    while (machine.poll_event() != LockEvent::none) {}
+  }
+  void renew() { TEST_ASSERT_EQUAL(Status::ok, machine.renew(now, now + 500ms)); }
+
+  Recorder recorder;
+  LockMachine machine{mutex_kind};
+};
+
+}  // namespace
+
+TEST(test_a_witness_should_be_told_of_each_renewal_and_how_long_it_took) {
+  WitnessedDesk desk;
+  desk.now = desk.now + 1s;
+  desk.renew();
+  desk.submit();
+  desk.now = desk.now + 7ns;
+  desk.answer(":1\r\n");
+  TEST_ASSERT_EQUAL(std::string("renewed k ok 7"), desk.recorder.take());
+  // What goes once more, by text, is not answered yet.
+  desk.renew();
+  desk.answer("-NOSCRIPT No matching script.\r\n");
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+  desk.answer(":1\r\n");
+  TEST_ASSERT_EQUAL(std::string("renewed k ok 0"), desk.recorder.take());
+  desk.now = desk.now + 2ns;
+  desk.renew();
+  desk.answer(":0\r\n");
+  TEST_ASSERT_EQUAL(std::string("renewed k lock_lost 2"), desk.recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_of_a_release_only_where_it_finds_the_hold_lost) {
+  WitnessedDesk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, desk.now, desk.now + 500ms));
+  desk.answer(":1\r\n");
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+  WitnessedDesk other;
+  TEST_ASSERT_EQUAL(Status::ok, other.machine.release(NativeDelete::none, false, other.now, other.now + 500ms));
+  other.now = other.now + 5ns;
+  other.answer(":0\r\n");
+  TEST_ASSERT_EQUAL(Status::lock_lost, other.machine.status());
+  TEST_ASSERT_EQUAL(std::string("lost_unnoticed k lock_lost 5"), other.recorder.take());
+}
+
+TEST(test_a_witness_should_not_be_told_of_replies_to_a_hold_that_is_over) {
+  WitnessedDesk desk;
+  desk.renew();
+  desk.submit();
+  desk.machine.forget();
+  desk.answer(":0\r\n");
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_of_losses_and_of_grants_without_a_question) {
+  WitnessedDesk desk;
+  NodeTask::tell_loss(desk.machine, *desk.node, false);
+  NodeTask::tell_loss(desk.machine, *desk.node, true);
+  NodeTask::tell_grant(desk.machine, *desk.node);
+  TEST_ASSERT_EQUAL(std::string("lost k ok 0, lost_unnoticed k ok 0, acquired k ok 0"), desk.recorder.take());
+  // Without a witness nobody is told.
+  const NodeDesk other;
+  NodeTask::tell_loss(desk.machine, *other.node, false);
+  NodeTask::tell_grant(desk.machine, *other.node);
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
 }

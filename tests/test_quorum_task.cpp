@@ -13,6 +13,7 @@
 #include "holdfast/core/reentrant_kind.hpp"
 #include "node_desk.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
@@ -987,5 +988,71 @@ TEST(test_what_finds_no_place_to_be_taken_back_should_be_owed) {
     desk.dispatch(1);
     TEST_ASSERT_EQUAL(full ? 0b010 : 0, desk.machine.owed());
     TEST_ASSERT_EQUAL(before + (full ? 0 : 1), session.compensations_pending());
+  }
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+namespace {
+
+// Its witness, and what it was told.
+struct WitnessedQuorum {
+  std::string take(bool releasing = false) {
+    QuorumEvent event{};
+    while (desk.task.poll_event(event, releasing, desk.now)) ++events;
+    return recorder.take();
+  }
+  Recorder recorder;
+  TaskDesk desk{mutex_kind, {.meter = &recorder}};
+  int events = 0;
+};
+
+}  // namespace
+
+TEST(test_a_witness_should_be_told_how_an_acquire_of_a_quorum_has_ended) {
+  WitnessedQuorum it;
+  it.desk.hold();
+  TEST_ASSERT_EQUAL(std::string("acquired k ok 0"), it.take());
+  TEST_ASSERT_EQUAL(1, it.events);
+}
+
+TEST(test_a_witness_should_be_told_of_each_round_of_renewals_and_how_long_it_took) {
+  WitnessedQuorum it;
+  it.desk.hold();
+  (void)it.take();
+  it.desk.begin(Call::renew);
+  (void)it.desk.ask();
+  it.desk.pass(9ns);
+  it.desk.answer_all(yes);
+  it.desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL(std::string("renewed k ok 9"), it.take());
+  it.desk.begin(Call::renew);
+  (void)it.desk.ask();
+  it.desk.pass(4ns);
+  it.desk.answer_all("-READONLY You can't write against a read only replica.\r\n");
+  TEST_ASSERT_EQUAL(std::string("renewed k no_quorum 4"), it.take());
+}
+
+TEST(test_a_witness_should_be_told_of_a_loss_and_whether_somebody_is_told) {
+  for (const bool releasing : {false, true}) {
+    WitnessedQuorum it;
+    it.desk.hold();
+    (void)it.take();
+    it.desk.pass(lease);
+    it.desk.settle();
+    TEST_ASSERT_EQUAL(std::string(releasing ? "lost_unnoticed k ok 0" : "lost k ok 0"), it.take(releasing));
+  }
+}
+
+TEST(test_a_witness_should_be_told_of_a_release_of_a_quorum_only_where_it_finds_the_hold_lost) {
+  for (const bool lost : {false, true}) {
+    WitnessedQuorum it;
+    it.desk.hold();
+    (void)it.take();
+    it.desk.begin(Call::release);
+    (void)it.desk.ask();
+    it.desk.answer_all(lost ? no : yes);
+    it.desk.expect_over(lost ? Status::lock_lost : Status::ok);
+    TEST_ASSERT_EQUAL(std::string(lost ? "lost_unnoticed k ok 0" : ""), it.take(true));
   }
 }

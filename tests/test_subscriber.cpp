@@ -14,6 +14,7 @@
 #include "guard_page.hpp"
 #include "holdfast/core/subscriber.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "resp_text.hpp"
 #include "wire_pieces.hpp"
 
@@ -1709,4 +1710,18 @@ TEST(test_no_own_channel_should_stand_after_its_connection_is_gone) {
   wire.connect();
   TEST_ASSERT_EQUAL("", wire.take_sent());
   TEST_ASSERT_FALSE(wire.subscriber.stands());
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+TEST(test_a_witness_should_be_told_of_every_byte_of_a_subscription) {
+  holdfast::testing::Recorder recorder;
+  Wire wire({.witness = &recorder});
+  wire.connect();
+  (void)wire.enter("k");
+  const std::string bytes = subscribed("k") + message("k");
+  wire.receive(bytes);
+  TEST_ASSERT_TRUE(!wire.sent.empty());
+  TEST_ASSERT_EQUAL(static_cast<std::int64_t>(wire.sent.size()), recorder.sent);
+  TEST_ASSERT_EQUAL(static_cast<std::int64_t>(bytes.size()), recorder.received);
 }
