@@ -256,3 +256,28 @@ TEST(test_a_witness_should_be_told_of_every_byte_and_of_what_is_taken_back) {
   TEST_ASSERT_EQUAL(static_cast<std::int64_t>(desk.sent.size()), recorder.sent);
   TEST_ASSERT_EQUAL(handshake + 4, recorder.received);
 }
+
+// ---- Room --------------------------------------------------------------------------------------------------------
+
+TEST(test_a_question_without_room_for_it_should_be_refused_and_leave_nothing) {
+  Desk desk;
+  desk.connect();
+  const Argument ping[] = {ByteView("PING")};
+  std::size_t asked = 0;
+  while (asked < 2 * in_flight_max && desk.node->ask(ping, {}, desk.now) == Status::ok) ++asked;
+  TEST_ASSERT_TRUE(asked != 0 && asked <= in_flight_max);
+  const std::size_t in_flight = desk.node->session().in_flight();
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.node->ask(ping, {}, desk.now));
+  Locked locked;
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.node->ask_remaining(locked.machine, {}, desk.now));
+  TEST_ASSERT_EQUAL(in_flight, desk.node->session().in_flight());
+}
+
+TEST(test_a_question_longer_than_the_send_buffer_should_be_refused) {
+  Desk desk;
+  desk.connect();
+  const std::string text(transmit_size_max, 'x');
+  const Argument words[] = {ByteView("ECHO"), ByteView(text)};
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.node->ask(words, {}, desk.now));
+  TEST_ASSERT_EQUAL(0, desk.node->session().in_flight());
+}

@@ -272,3 +272,31 @@ TEST(test_a_witness_should_be_told_of_losses_and_of_grants_without_a_question) {
   NodeTask::tell_grant(desk.machine, *other.node);
   TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
 }
+
+// ---- What is to be taken back ------------------------------------------------------------------------------------
+
+TEST(test_a_compensation_for_which_there_is_no_place_should_stay_with_its_machine) {
+  NodeDesk desk;
+  desk.connect();
+  LockMachine machine{mutex_kind};
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+  TEST_ASSERT_TRUE(NodeTask::pay(machine, *desk.node, &machine));  // There is none.
+  TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), desk.now, desk.now + 500ms));
+  desk.node->submit(machine, &machine, desk.now);
+  desk.transmit();
+  desk.receive(granted);
+  for (const Reply& reply : desk.heard) machine.handle_reply(reply, desk.now);
+  desk.now = machine.valid_until();
+  machine.handle_timeout(desk.now);
+  TEST_ASSERT_TRUE(machine.wants_compensation());
+  Session& session = desk.node->session();
+  std::size_t taken = 0;
+  for (; session.may_compensate(); ++taken) {
+    const Token token(ByteView(std::to_string(taken)));
+    TEST_ASSERT_EQUAL(Status::ok,
+                      session.compensate({}, {.kind = &mutex_kind, .key = Key("o"), .token = &token, .count = 0}));
+  }
+  TEST_ASSERT_TRUE(taken != 0);
+  TEST_ASSERT_FALSE(NodeTask::pay(machine, *desk.node, &machine));
+  TEST_ASSERT_TRUE(machine.wants_compensation());
+}

@@ -364,3 +364,54 @@ TEST(test_release_that_is_given_up_should_tell_who_was_asked) {
   TEST_ASSERT_EQUAL(Status::cancelled, desk.release.nodes[4]);
   TEST_ASSERT_EQUAL(Status::outcome_unknown, desk.conclude());
 }
+
+// ---- What one node says ------------------------------------------------------------------------------------------
+
+TEST(test_each_possession_should_have_its_word) {
+  TEST_ASSERT_EQUAL(std::string("unknown"), std::string(to_string(Possession::unknown)));
+  TEST_ASSERT_EQUAL(std::string("free"), std::string(to_string(Possession::free)));
+  TEST_ASSERT_EQUAL(std::string("held"), std::string(to_string(Possession::held)));
+  TEST_ASSERT_EQUAL(std::string("no lock"), std::string(to_string(Possession::no_lock)));
+  TEST_ASSERT_EQUAL(std::string("invalid"), std::string(to_string(static_cast<Possession>(99))));
+}
+
+TEST(test_every_form_should_be_held_free_or_no_lock) {
+  LockInfo info;
+  TEST_ASSERT_TRUE(state_of(info) == Possession::free);
+  for (const LockForm form : {LockForm::mutex, LockForm::reentrant, LockForm::read, LockForm::write}) {
+    info.form = form;
+    TEST_ASSERT_TRUE(state_of(info) == Possession::held);
+  }
+  info.form = LockForm::other;
+  TEST_ASSERT_TRUE(state_of(info) == Possession::no_lock);
+  info.form = static_cast<LockForm>(99);
+  TEST_ASSERT_TRUE(state_of(info) == Possession::unknown);
+}
+
+TEST(test_a_semaphore_should_be_held_when_no_permit_is_left) {
+  LockInfo info;
+  info.form = LockForm::semaphore;
+  info.permits = 2;
+  info.owners = 1;
+  TEST_ASSERT_TRUE(state_of(info) == Possession::free);
+  info.owners = 2;
+  TEST_ASSERT_TRUE(state_of(info) == Possession::held);
+}
+
+TEST(test_a_question_should_be_refused_for_no_key_no_node_and_too_many_nodes) {
+  QuorumInquiry inquiry;
+  QuorumInfo info;
+  info.count = 42;
+  QuorumRelease release;
+  release.count = 42;
+  for (const std::size_t count : {std::size_t{0}, nodes_max + 1}) {
+    TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_info(Key("k"), count, info));
+    TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_release(Key("k"), count, release));
+  }
+  TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_info(Key(""), 3, info));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_release(Key(""), 3, release));
+  TEST_ASSERT_EQUAL(42, info.count);
+  TEST_ASSERT_EQUAL(42, release.count);
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_info(Key("k"), nodes_max, info));
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), nodes_max, release));
+}

@@ -446,3 +446,29 @@ TEST(test_the_slots_of_the_specification_should_be_found) {
   TEST_ASSERT_EQUAL(crc16(ByteView("foo{}{bar}")) % cluster_slots, slot_of(ByteView("foo{}{bar}")));
   TEST_ASSERT_EQUAL(0, slot_of(ByteView("")));
 }
+
+TEST(test_a_channel_should_be_the_clients_where_its_slot_is) {
+  const SlotDesk desk;
+  const Topology& topology = desk.cluster;
+  TEST_ASSERT_TRUE(topology.table().shards(topology, "redisson_lock__channel:{k}"));
+  TEST_ASSERT_FALSE(topology.table().shards(topology, "redisson_lock__channel:{l}"));
+  TEST_ASSERT_FALSE(topology.table().shards(topology, ""));
+}
+
+TEST(test_a_server_should_have_channels_of_a_slot_from_its_version_on) {
+  const SlotDesk desk;
+  ServerIdentity identity;
+  identity.version = 60299;
+  TEST_ASSERT_TRUE(desk.cluster.sharded_by(identity) == nullptr);
+  identity.version = 70000;
+  TEST_ASSERT_TRUE(desk.cluster.sharded_by(identity) == &desk.cluster);
+  identity = ServerIdentity();
+  identity.is_valkey = true;
+  TEST_ASSERT_TRUE(desk.cluster.sharded_by(identity) == &desk.cluster);
+}
+
+TEST(test_a_cluster_should_be_told_by_its_hosts_and_its_name) {
+  const SlotDesk desk;
+  TEST_ASSERT_EQUAL(ByteView("10.0.0.1,10.0.0.2,10.0.0.3"), desk.cluster.hosts());
+  TEST_ASSERT_EQUAL(ByteView("k"), desk.cluster.name());
+}

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/cluster.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/voter_roll.hpp"
 #include "holdfast/sentinels.hpp"
@@ -426,4 +427,39 @@ TEST(test_the_second_of_two_nodes_with_one_server_should_have_no_vote) {
   TEST_ASSERT_EQUAL(quorum.roll.server(0), quorum.roll.server(2));
   quorum.again(0, {.id = 'd'});
   TEST_ASSERT_FALSE(quorum.roll.excluded(2));
+}
+
+// ---- Who is refused ----------------------------------------------------------------------------------------------
+
+TEST(test_a_cluster_and_counted_replicas_should_be_no_voters) {
+  Cluster cluster;
+  cluster.configure({.hosts = "10.0.0.1", .name = "k"});
+  ClientConfig config;
+  config.topology = &cluster;
+  TEST_ASSERT_EQUAL(std::string("topology"), std::string(validate_voter(config).field));
+  config = ClientConfig();
+  config.acks = 1;
+  TEST_ASSERT_EQUAL(std::string("acks"), std::string(validate_voter(config).field));
+  config.acks = 0;
+  TEST_ASSERT_FALSE(validate_voter(config).found());
+  Sentinels sentinels;
+  sentinels.configure({.hosts = "10.0.0.1", .service = "m"});
+  config.topology = &sentinels;
+  TEST_ASSERT_FALSE(validate_voter(config).found());
+}
+
+// ---- Words -------------------------------------------------------------------------------------------------------
+
+TEST(test_nodes_should_be_named_by_their_path_or_their_address) {
+  Quorum quorum;
+  std::vector<ClientConfig> configs(3);
+  configs[0].socket_path = "/run/one.sock";
+  configs[1].host = "::1";
+  configs[1].port = 2;
+  configs[2].host = "10.0.0.3";
+  configs[2].port = 3;
+  quorum.connect(configs, {.max_lease = max_lease});
+  TEST_ASSERT_EQUAL(
+      "node 1 (/run/one.sock) not_connected; node 2 ([::1]:2) not_connected; node 3 (10.0.0.3:3) not_connected",
+      quorum.error());
 }
