@@ -346,3 +346,11 @@ TEST(test_locks_that_can_never_be_had_together_should_be_found) {
   multi.key = list.key();
   TEST_ASSERT_TRUE(excludes(one, multi) && excludes(multi, one));
 }
+
+TEST(test_out_of_a_call_there_should_be_nothing_to_do) {
+  Desk desk;
+  TEST_ASSERT_TRUE(desk.task.step(desk.now) == Act::over);
+  desk.hold();
+  TEST_ASSERT_TRUE(desk.task.step(desk.now) == Act::over);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.status());
+}
