@@ -724,3 +724,42 @@ TEST(test_a_question_that_does_not_fit_into_the_send_buffer_should_be_refused) {
   TEST_ASSERT_EQUAL(Status::buffer_too_small, node.dialer().failure());
   TEST_ASSERT_TRUE(std::string(node.session().failure_text().string_view()).find("do not fit") != std::string::npos);
 }
+
+// ---- Words -------------------------------------------------------------------------------------------------------
+
+TEST(test_why_a_server_is_not_the_master_should_be_said_and_who_named_it) {
+  struct Case {
+    std::string answer;
+    const char* words;
+  };
+  const Case cases[] = {
+      {SearchDesk::identity("-1slave"), "it is a replica"},
+      {SearchDesk::identity(""), "it does not tell its role: may its user run INFO?"},
+      {bulk("-1master"), "it does not tell who it is"},
+  };
+  for (const Case& it : cases) {
+    SearchDesk desk({.hosts = "s1", .service = "m"});
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+    desk.prove(it.answer);
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_EQUAL(std::string(it.words) + ": 10.0.0.9:6379, named by sentinel s1:26379", desk.text());
+  }
+}
+
+TEST(test_a_sentinel_whose_answer_is_no_address_should_be_told) {
+  SearchDesk desk({.hosts = "s1", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master("a b");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("its answer is no host and port: sentinel s1:26379", desk.text());
+}
+
+TEST(test_sentinels_should_be_told_by_their_hosts_service_and_password) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m", .user = "u", .password = "p"});
+  TEST_ASSERT_EQUAL(ByteView("s1,s2"), desk.sentinels.hosts());
+  TEST_ASSERT_EQUAL(ByteView("m"), desk.sentinels.name());
+  TEST_ASSERT_EQUAL(ByteView("p"), desk.sentinels.password());
+  TEST_ASSERT_TRUE(desk.sentinels.sharded_by({}) == nullptr);
+}

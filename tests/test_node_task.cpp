@@ -300,3 +300,100 @@ TEST(test_a_compensation_for_which_there_is_no_place_should_stay_with_its_machin
   TEST_ASSERT_FALSE(NodeTask::pay(machine, *desk.node, &machine));
   TEST_ASSERT_TRUE(machine.wants_compensation());
 }
+
+// ---- Questions of others -----------------------------------------------------------------------------------------
+
+namespace {
+
+// Asks twice, and takes integers.
+struct TwoQuestions : Question {
+  TwoQuestions() : Question{ask_it, take_it, ask_it_on} {}
+  static Status ask_it(Question&, Node& node, const ReplyTag& tag, Instant now) noexcept {
+    const Argument words[] = {ByteView("PING")};
+    return node.ask(words, tag, now);
+  }
+  static bool take_it(Question& self, const RespValue& value) noexcept {
+    if (!value.is(RespKind::integer)) return false;
+    static_cast<TwoQuestions&>(self).sum += value.integer();
+    return true;
+  }
+  static bool ask_it_on(Question& self, Status& outcome) noexcept {
+    if (outcome == Status::loading) outcome = Status::not_held;
+    return outcome == Status::ok && ++static_cast<TwoQuestions&>(self).answers < 2;
+  }
+  std::int64_t sum = 0;
+  int answers = 0;
+};
+
+struct QuestionDesk : CallDesk {
+  QuestionDesk() {
+    task.set_question(&question);
+    task.begin(Call::question, now + 500ms, settings);
+  }
+  TwoQuestions question;
+};
+
+}  // namespace
+
+TEST(test_a_question_should_be_asked_again_for_as_long_as_it_wants) {
+  QuestionDesk desk;
+  desk.ask();
+  TEST_ASSERT_TRUE(desk.task.waiting());
+  TEST_ASSERT_TRUE(desk.sent.find("PING") != std::string::npos);
+  desk.answer(":3\r\n");
+  TEST_ASSERT_FALSE(desk.told_more);
+  TEST_ASSERT_FALSE(desk.task.waiting());
+  Status outcome = Status::ok;
+  TEST_ASSERT_TRUE(desk.task.asks_on(outcome));
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.ask(Token(), desk.now));
+  desk.transmit();
+  desk.answer(":4\r\n");
+  TEST_ASSERT_FALSE(desk.task.asks_on(outcome));
+  TEST_ASSERT_EQUAL(7, desk.question.sum);
+  outcome = Status::loading;
+  TEST_ASSERT_FALSE(desk.task.asks_on(outcome));
+  TEST_ASSERT_EQUAL(Status::not_held, outcome);
+  desk.task.set_question(nullptr);
+  TEST_ASSERT_FALSE(desk.task.asks_on(outcome));
+}
+
+TEST(test_an_answer_that_a_question_does_not_take_should_end_the_connection) {
+  QuestionDesk desk;
+  desk.ask();
+  desk.answer("+PONG\r\n");
+  TEST_ASSERT_FALSE(desk.task.waiting());
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.task.facts(desk.now).answer);
+  TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+}
+
+TEST(test_a_refused_question_should_be_its_refusal_and_leave_the_connection) {
+  QuestionDesk desk;
+  desk.ask();
+  desk.answer("-LOADING Redis is loading the dataset in memory\r\n");
+  TEST_ASSERT_FALSE(desk.task.waiting());
+  TEST_ASSERT_EQUAL(Status::loading, desk.task.facts(desk.now).answer);
+  TEST_ASSERT_EQUAL(0, desk.question.sum);
+  TEST_ASSERT_TRUE(desk.node->session().ready());
+}
+
+TEST(test_the_answer_to_a_question_of_before_should_not_be_taken) {
+  QuestionDesk desk;
+  desk.ask();
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.ask(Token(), desk.now));
+  desk.transmit();
+  desk.answer(":3\r\n");
+  TEST_ASSERT_TRUE(desk.task.waiting());
+  TEST_ASSERT_EQUAL(0, desk.question.sum);
+  desk.answer(":4\r\n");
+  TEST_ASSERT_EQUAL(4, desk.question.sum);
+}
+
+TEST(test_a_remaining_time_should_be_none_unlimited_or_what_the_server_says) {
+  constexpr std::int64_t most = Duration::max().count() / 1'000'000;
+  TEST_ASSERT_TRUE(remaining_of(-1) == remaining_unlimited);
+  TEST_ASSERT_TRUE(remaining_of(most + 1) == remaining_unlimited);
+  TEST_ASSERT_TRUE(remaining_of(most) == std::chrono::milliseconds(most));
+  TEST_ASSERT_TRUE(remaining_of(1) == 1ms);
+  TEST_ASSERT_TRUE(remaining_of(0) == Duration::zero());
+  TEST_ASSERT_TRUE(remaining_of(-2) == Duration::zero());
+}
