@@ -48,7 +48,7 @@ DialAction Dialer::poll_action(Instant now, std::uint16_t random) noexcept {
         return DialAction::resolve;
       }
       if (now >= attempt_deadline_) fail(Status::name_not_resolved, now, random);
-      return DialAction::none;
+      break;
     case DialState::next: {
       // With several addresses, a silent one leaves time for the next.
       Duration share = (attempt_deadline_ - now) / untried_;

@@ -42,7 +42,7 @@ Instant LockTask::poll_timeout(bool woken, ListenSet confirmed) const noexcept {
   switch (stage_) {
     case TaskStage::idle:
     case TaskStage::attempt:
-    case TaskStage::asking: return Instant::max();
+    case TaskStage::asking: break;
     case TaskStage::link:
     case TaskStage::room:
     case TaskStage::answer:
@@ -148,7 +148,7 @@ inline TaskInput LockTask::read(const TaskFacts& facts) noexcept {
     case TaskStage::attempt:  // step() reads these by themselves.
     case TaskStage::link:
     case TaskStage::room:
-    case TaskStage::answer: return TaskInput::none;
+    case TaskStage::answer: break;
     case TaskStage::asking: return refused_ ? conclude(outcome_, facts) : TaskInput::none;
     case TaskStage::confirm: return read_confirm(facts);
     case TaskStage::retry:
@@ -267,8 +267,8 @@ TaskInput LockTask::end(Status status) noexcept {
   const bool may_ask_again =
       asked && settings_->one_node && unsent && !asked_again_ && facts.link < Link::absent && !facts.cancelled;
   switch (call_) {
-    case Call::none:
-    case Call::question: return TaskInput::end;
+    case Call::question:
+    case Call::none: return TaskInput::end;
     case Call::renew:
       if (!may_ask_again) return TaskInput::end;
       asked_again_ = true;

@@ -73,8 +73,8 @@ void QuorumTask::ask(const Token& token, NodeSet with_room, Instant now) noexcep
   Instant until = Instant::max();  // What is asked for by this call ends by its requests' deadlines.
   Status status = Status::ok;
   switch (life_.call()) {
-    case Call::none:
-    case Call::question: break;
+    case Call::question:
+    case Call::none: break;
     case Call::acquire: status = ask_to_acquire(token, with_room, now, until); break;
     case Call::renew: status = ask_to_renew(life_.deadline(), now, until); break;
     case Call::release:
