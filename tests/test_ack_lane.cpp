@@ -357,3 +357,26 @@ TEST(test_a_lane_that_forgets_should_owe_nobody_and_ask_anew) {
   TEST_ASSERT_EQUAL(1, desk.count("EVAL\r\n"));
   TEST_ASSERT_EQUAL(1, desk.count("WAIT\r\n"));
 }
+
+TEST(test_what_a_request_was_told_should_stay_until_it_is_polled) {
+  LaneDesk desk;
+  desk.lane.enter(desk.one.task);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, desk.one.task.outcome());
+  desk.come_up();
+  desk.work();
+  desk.receive(":0\r\n:2\r\n");
+  for (const Reply& reply : desk.heard) TEST_ASSERT_TRUE(desk.lane.handle_reply(reply, desk.node->config()));
+  desk.heard.clear();
+  // It is told, and not polled yet: it is neither asked again nor told another thing.
+  desk.sent.clear();
+  desk.work();
+  TEST_ASSERT_EQUAL("", desk.sent);
+  desk.close();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.node->dialer().handle_dial_failed(Status::connect_failed, desk.now, least);
+  desk.work();
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.one.task.outcome());
+  // The next time it is unknown again.
+  desk.lane.enter(desk.one.task);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, desk.one.task.outcome());
+}

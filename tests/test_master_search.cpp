@@ -763,3 +763,58 @@ TEST(test_sentinels_should_be_told_by_their_hosts_service_and_password) {
   TEST_ASSERT_EQUAL(ByteView("p"), desk.sentinels.password());
   TEST_ASSERT_TRUE(desk.sentinels.sharded_by({}) == nullptr);
 }
+
+// ---- Whom it speaks to, and as whom ------------------------------------------------------------------------------
+
+TEST(test_a_master_should_be_spoken_to_as_its_user_and_a_sentinel_as_that_of_sentinels) {
+  SearchDesk desk({.hosts = "s1", .service = "m", .user = "watcher", .password = "sentinel-secret"});
+  ClientConfig config = config_of("nowhere");
+  config.topology = &desk.sentinels;
+  config.user = "worker";
+  config.password = "master-secret";
+  config.database = 3;
+  desk.node->configure(config, nullptr);
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.node->handle_connected(desk.now);
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.sent.find(command_of({"AUTH", "watcher", "sentinel-secret"})) != std::string::npos);
+  TEST_ASSERT_TRUE(desk.sent.find("SELECT") == std::string::npos);
+  desk.receive("+OK\r\n+OK\r\n:7\r\n*2\r\n" + bulk("10.0.0.9") + bulk("6379"));
+  desk.close();
+  desk.sent.clear();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  desk.node->handle_connected(desk.now);
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.sent.find(command_of({"AUTH", "worker", "master-secret"})) != std::string::npos);
+  TEST_ASSERT_TRUE(desk.sent.find(command_of({"SELECT", "3"})) != std::string::npos);
+}
+
+TEST(test_a_masters_own_compare_and_delete_should_be_used_unless_it_is_not_wanted) {
+  for (const bool wanted : {true, false}) {
+    SearchDesk desk;
+    ClientConfig config = config_of("nowhere");
+    config.topology = &desk.sentinels;
+    config.native_delete = wanted;
+    desk.node->configure(config, nullptr);
+    (void)desk.dial();
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+    desk.answer(SearchDesk::identity("-1master", "8.4.0"));
+    TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+    TEST_ASSERT_TRUE(desk.node->session().identity().native_delete ==
+                     (wanted ? NativeDelete::delex : NativeDelete::none));
+  }
+}
+
+TEST(test_texts_of_sentinels_that_are_too_long_should_be_named_as_that) {
+  const std::string hosts(listed_hosts_size_max + 1, 'h');
+  const std::string service(service_size_max + 1, 's');
+  const std::string user(user_size_max + 1, 'u');
+  const std::string words = "it is longer than limits.hpp allows";
+  TEST_ASSERT_EQUAL(words, std::string(validate(SentinelConfig{.hosts = ByteView(hosts), .service = "m"}).reason));
+  TEST_ASSERT_EQUAL(words, std::string(validate(SentinelConfig{.hosts = "a", .service = ByteView(service)}).reason));
+  TEST_ASSERT_EQUAL(
+      words,
+      std::string(
+          validate(SentinelConfig{.hosts = "a", .service = "m", .user = ByteView(user), .password = "p"}).reason));
+}

@@ -6,10 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "heard.hpp"
 #include "holdfast/core/mutex_options.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "node_desk.hpp"
 #include "printers.hpp"
 #include "recorder.hpp"
+#include "scripts.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
@@ -396,4 +399,118 @@ TEST(test_a_remaining_time_should_be_none_unlimited_or_what_the_server_says) {
   TEST_ASSERT_TRUE(remaining_of(1) == 1ms);
   TEST_ASSERT_TRUE(remaining_of(0) == Duration::zero());
   TEST_ASSERT_TRUE(remaining_of(-2) == Duration::zero());
+}
+
+// ---- Counted holds -----------------------------------------------------------------------------------------------
+
+namespace {
+
+struct CountedDesk : NodeDesk {
+  CountedDesk() {
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+    connect();
+    transmit();
+    sent.clear();
+  }
+  void begin(Call call) {
+    if (call == Call::acquire)
+      task.begin_acquire(now, now, now + 500ms, settings);
+    else
+      task.begin(call, now + 500ms, settings);
+  }
+  // What was sent for this call, which the server answers so.
+  std::string call(Call call, std::string_view bytes) {
+    begin(call);
+    sent.clear();
+    TEST_ASSERT_EQUAL(Status::ok, task.ask(Token(ByteView("uuid:1")), now));
+    task.submit(false, now);
+    transmit();
+    const std::string asked = sent;
+    receive(bytes);
+    for (const Reply& reply : heard) {
+      (void)task.note(reply);
+      machine.handle_reply(reply, now);
+    }
+    heard.clear();
+    while (machine.poll_event() != LockEvent::none) {}
+    task.life().abandon(Status::ok);
+    return asked;
+  }
+  static bool asks(const std::string& bytes, const Script& script) {
+    return bytes.find(std::string(script.sha.bytes().string_view())) != std::string::npos;
+  }
+  LockMachine machine{reentrant_kind};
+  NodeTask task{machine, *node, &machine};
+};
+
+}  // namespace
+
+TEST(test_a_counted_hold_should_be_stepped_up_and_down_and_released_at_last) {
+  CountedDesk desk;
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::acquire, "+OK\r\n"), scripts::reentrant_acquire));
+  TEST_ASSERT_TRUE(desk.task.unconfirmed() == desk.task.life().confirms());
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::acquire, ":1\r\n"), scripts::reentrant_step));
+  TEST_ASSERT_EQUAL(2, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::renew, "*1\r\n:1\r\n"), scripts::reentrant_renew));
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::release, ":1\r\n"), scripts::reentrant_step));
+  TEST_ASSERT_EQUAL(1, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.machine.held(desk.now));
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::release, ":1\r\n"), scripts::reentrant_release));
+  TEST_ASSERT_EQUAL(0, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::acquire, "+OK\r\n"), scripts::reentrant_acquire));
+}
+
+TEST(test_a_mutex_should_not_be_stepped) {
+  WitnessedDesk desk;
+  NodeTask task(desk.machine, *desk.node, &desk.machine);
+  task.begin_acquire(desk.now, desk.now, desk.now + 500ms, settings);
+  TEST_ASSERT_EQUAL(Status::already_held, task.ask(Token(ByteView("t")), desk.now));
+}
+
+// Its refusals tell it.
+TEST(test_what_is_left_should_not_be_asked_where_a_refusal_tells_it) {
+  CountedDesk desk;
+  desk.task.begin_acquire(desk.now, desk.now + 100s, desk.now + 101s, settings);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.ask(Token(ByteView("uuid:1")), desk.now));
+  desk.task.submit(true, desk.now);
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.sent.find("PTTL") == std::string::npos);
+}
+
+// ---- Of a release that had not left ------------------------------------------------------------------------------
+
+TEST(test_a_compensation_of_this_hold_should_be_the_answer_to_its_release) {
+  struct Case {
+    std::string_view answer;
+    bool this_hold, deleted;
+  };
+  for (const Case& it : {Case{":1\r\n", true, true}, Case{":0\r\n", true, false}, Case{"-NOPERM no\r\n", true, false},
+                         Case{":1\r\n", false, false}}) {
+    CallDesk desk;
+    desk.acquire(0s);
+    desk.ask();
+    desk.answer(granted);
+    TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
+    desk.task.begin(Call::release, desk.now + 500ms, settings);
+    TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+    desk.task.life().handle_asked(desk.task.ask(Token(), desk.now));
+    const ReplyTag tag = {.requester = &desk.machine, .generation = desk.machine.generation()};
+    desk.machine.refuse_request(Status::not_connected, desk.now);
+    TaskFacts facts = desk.task.facts(desk.now);
+    facts.link = Link::coming;
+    facts.released = true;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.task.life().step(facts));
+    TEST_ASSERT_EQUAL(TaskStage::compensation, desk.task.life().stage());
+    const Heard heard(std::string(it.answer));
+    const Reply reply = {.tag = {.requester = tag.requester,
+                                 .generation = tag.generation + (it.this_hold ? 0 : 2),
+                                 .operation = Operation::compensate},
+                         .outcome = heard.value.is(RespKind::error) ? Status::no_permission : Status::ok,
+                         .nothing_ran = false,
+                         .value = heard.value};
+    TEST_ASSERT_FALSE(desk.task.note(reply));
+    const TaskAct act = desk.task.life().step(facts);
+    TEST_ASSERT_EQUAL(it.this_hold ? TaskAct::over : TaskAct::sleep, act);
+    if (it.this_hold) TEST_ASSERT_EQUAL(it.deleted ? Status::ok : Status::not_connected, desk.task.life().status());
+  }
 }

@@ -472,3 +472,44 @@ TEST(test_a_cluster_should_be_told_by_its_hosts_and_its_name) {
   TEST_ASSERT_EQUAL(ByteView("10.0.0.1,10.0.0.2,10.0.0.3"), desk.cluster.hosts());
   TEST_ASSERT_EQUAL(ByteView("k"), desk.cluster.name());
 }
+
+TEST(test_texts_of_a_cluster_that_are_too_long_should_be_named_as_that) {
+  const std::string hosts(listed_hosts_size_max + 1, 'h');
+  const std::string name(key_size_max + 1, 'n');
+  const std::string words = "it is longer than limits.hpp allows";
+  TEST_ASSERT_EQUAL(words, std::string(validate(ClusterConfig{.hosts = ByteView(hosts), .name = "n"}).reason));
+  TEST_ASSERT_EQUAL(words, std::string(validate(ClusterConfig{.hosts = "a", .name = ByteView(name)}).reason));
+}
+
+// ---- Whom it speaks to, and as whom ------------------------------------------------------------------------------
+
+TEST(test_every_node_of_a_cluster_should_be_spoken_to_as_the_clients_user) {
+  SlotDesk desk;
+  ClientConfig config = config_of("nowhere");
+  config.topology = &desk.cluster;
+  config.user = "worker";
+  config.password = "secret";
+  desk.node->configure(config, nullptr);
+  for (const char* const where : {"10.0.0.1:6379", "10.0.0.9:6380"}) {
+    desk.sent.clear();
+    TEST_ASSERT_EQUAL(std::string(where), desk.dial());
+    desk.node->handle_connected(desk.now);
+    desk.transmit();
+    TEST_ASSERT_TRUE(desk.sent.find(command_of({"AUTH", "worker", "secret"})) != std::string::npos);
+    desk.receive("+OK\r\n+OK\r\n:7\r\n" + desk.moved("10.0.0.9:6380"));
+    desk.close();
+  }
+}
+
+TEST(test_a_cluster_nodes_own_compare_and_delete_should_be_used_unless_it_is_not_wanted) {
+  for (const bool wanted : {true, false}) {
+    SlotDesk desk;
+    ClientConfig config = config_of("nowhere");
+    config.topology = &desk.cluster;
+    config.native_delete = wanted;
+    desk.node->configure(config, nullptr);
+    desk.reach("8.4.0");
+    TEST_ASSERT_TRUE(desk.node->session().identity().native_delete ==
+                     (wanted ? NativeDelete::delex : NativeDelete::none));
+  }
+}
