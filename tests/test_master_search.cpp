@@ -818,3 +818,47 @@ TEST(test_texts_of_sentinels_that_are_too_long_should_be_named_as_that) {
       std::string(
           validate(SentinelConfig{.hosts = "a", .service = "m", .user = ByteView(user), .password = "p"}).reason));
 }
+
+TEST(test_the_server_of_another_sentinel_should_be_told_where_the_last_one_says_less) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  desk.prove(SearchDesk::identity("-1slave"));
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::read_only, desk.failure());
+  TEST_ASSERT_EQUAL("it is a replica: the server that was named by sentinel s1:26379", desk.text());
+}
+
+// Nobody was there: what was said before is no word of it.
+TEST(test_who_was_not_reached_should_not_be_given_the_words_of_another) {
+  for (const Status status :
+       {Status::connect_failed, Status::name_not_resolved, Status::system_error, Status::too_many_requests}) {
+    SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.answer("-NOAUTH Authentication required.\r\n");
+    TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+    desk.node->dialer().handle_dial_failed(status, desk.now, least);
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_TRUE(desk.text().find("sentinel s2:26379: NOAUTH") == std::string::npos);
+    TEST_ASSERT_TRUE(desk.text().find("NOAUTH Authentication required.: sentinel s2") == std::string::npos);
+  }
+}
+
+TEST(test_a_master_that_is_silent_in_any_way_should_be_dialled_once_in_an_attempt) {
+  for (const Status status :
+       {Status::connect_failed, Status::system_error, Status::name_not_resolved, Status::timed_out}) {
+    SearchDesk desk({.hosts = "s1,s2,s3", .service = "m"});
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+    desk.node->dialer().handle_dial_failed(status, desk.now, least);
+    TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("s3:26379", desk.dial());
+    desk.name_master("10.0.0.8");
+    TEST_ASSERT_EQUAL("10.0.0.8:6379", desk.dial());
+  }
+}

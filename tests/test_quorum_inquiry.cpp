@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "heard.hpp"
 #include "holdfast/core/quorum_inquiry.hpp"
 #include "node_desk.hpp"
 #include "printers.hpp"
@@ -414,4 +415,63 @@ TEST(test_a_question_should_be_refused_for_no_key_no_node_and_too_many_nodes) {
   TEST_ASSERT_EQUAL(42, release.count);
   TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_info(Key("k"), nodes_max, info));
   TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), nodes_max, release));
+}
+
+TEST(test_a_holder_should_have_the_least_that_its_nodes_say_and_the_largest_fence) {
+  QuorumInfo info;
+  info.count = 3;
+  const LockInfo said[] = {held_by("ours", 7s, 5), held_by("ours", 9s, 8), held_by("ours", 8s, 6)};
+  for (std::size_t first = 0; first < 3; ++first) {
+    for (std::size_t node = 0; node < 3; ++node) {
+      info.nodes[node].status = Status::ok;
+      info.nodes[node].info = said[(first + node) % 3];
+      info.nodes[node].info.count = 2 + (first + node) % 3;
+    }
+    info.judge(everybody);
+    TEST_ASSERT_TRUE(info.state == Possession::held);
+    TEST_ASSERT_TRUE(info.holder.remaining == 7s);
+    TEST_ASSERT_EQUAL(2, info.holder.count);
+    TEST_ASSERT_EQUAL(8, info.holder.fence);
+    TEST_ASSERT_EQUAL(0b111, info.agreeing);
+  }
+  // What was judged before is no part of it.
+  for (QuorumInfo::Node& node : info.nodes) node.status = Status::timed_out;
+  info.judge(everybody);
+  TEST_ASSERT_TRUE(info.state == Possession::unknown);
+  TEST_ASSERT_EQUAL(0, info.agreeing);
+  TEST_ASSERT_EQUAL(0, info.differing);
+  TEST_ASSERT_EQUAL(0b111, info.silent);
+  TEST_ASSERT_EQUAL(0, info.holder.count);
+}
+
+TEST(test_holders_of_one_name_by_two_kinds_should_not_agree) {
+  QuorumInfo info;
+  info.count = 3;
+  for (std::size_t node = 0; node < 3; ++node) {
+    info.nodes[node].status = Status::ok;
+    info.nodes[node].info = held_by("ours", 9s);
+  }
+  info.nodes[1].info.form = LockForm::reentrant;
+  info.nodes[2].status = Status::timed_out;
+  info.judge(everybody);
+  TEST_ASSERT_TRUE(info.state == Possession::unknown);
+}
+
+TEST(test_a_release_that_was_surely_not_done_should_be_refused_and_another_unknown) {
+  QuorumInquiry inquiry;
+  QuorumRelease release;
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), 3, release));
+  TEST_ASSERT_TRUE(inquiry.take(0, Status::loading, true, {}));
+  TEST_ASSERT_TRUE(inquiry.take(1, Status::timed_out, false, {}));
+  const Heard odd("+OK\r\n");
+  TEST_ASSERT_FALSE(inquiry.take(2, Status::ok, false, odd.value));
+  TEST_ASSERT_EQUAL(0b001, release.refused);
+  TEST_ASSERT_EQUAL(0b110, release.unknown);
+  TEST_ASSERT_EQUAL(0, release.released | release.free);
+  TEST_ASSERT_EQUAL(Status::loading, release.nodes[0]);
+  TEST_ASSERT_EQUAL(Status::protocol_error, release.nodes[2]);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, release.verdict());
+  // The next one begins with nothing.
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), 3, release));
+  TEST_ASSERT_EQUAL(0, release.refused | release.unknown);
 }

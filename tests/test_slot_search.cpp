@@ -513,3 +513,18 @@ TEST(test_a_cluster_nodes_own_compare_and_delete_should_be_used_unless_it_is_not
                      (wanted ? NativeDelete::delex : NativeDelete::none));
   }
 }
+
+TEST(test_the_server_of_before_should_be_told_where_the_others_say_less) {
+  SlotDesk desk;
+  desk.reach();
+  desk.close();
+  desk.now = desk.now + 10s;
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.answer("-LOADING Redis is loading the dataset in memory\r\n");
+  for (int host = 0; host < 3; ++host) {
+    TEST_ASSERT_TRUE(desk.dial().find("10.0.0.") == 0);
+    desk.refuse();
+  }
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("loading: the server of before", desk.text());
+}
