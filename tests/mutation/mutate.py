@@ -50,6 +50,12 @@ STEPS = {"++": "--", "--": "++"}
 CALLS = {"earlier": "later", "later": "earlier"}
 NUMBERS_PER_FILE = 1024  # So that a change of one file leaves the numbers of the others, and their copies, as they are.
 CHECKS = ("invariants",)  # No part of a program: tests ask them whether the rest is right.
+# Tests that compute for so long that each survivor would take a minute: --seconds leaves them out, and keeps the others.
+LONG_TESTS = {
+    "quorum_machine": "*no_two_should*,*forget_should*",
+    "renewal_schedule": "*hundred_thousand*",
+    "resp_parser": "*oracle*,*however_a_reply*,*odd_sizes*",
+}
 WRAPPERS = (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR)
 
 
@@ -515,7 +521,7 @@ class Runner:
         self.program, self.seconds, self.reached = None, 0.0, frozenset()
 
 
-def runners_of(build, worlds, out):
+def runners_of(build, worlds, seconds, out):
     tests = json.loads(run(["meson", "introspect", "--tests", build]))
     runners = [it for it in (Runner(test, build) for test in tests) if it.wanted]
     for runner in runners:
@@ -523,6 +529,8 @@ def runners_of(build, worlds, out):
             runner.arguments = ["--first", "1", "--worlds", str(worlds), "--output", os.path.join(out, "sim-")]
         elif os.path.basename(runner.target).startswith("test_"):
             runner.arguments = [*runner.arguments, "--abort-after=1"]
+            if seconds and runner.name in LONG_TESTS:
+                runner.arguments.append("--test-case-exclude=" + LONG_TESTS[runner.name])
     if not runners:
         sys.exit(f"mutate: {build} has no unit tests; configure it with -Dtests=enabled")
     return runners
@@ -677,7 +685,7 @@ def main():
     parser.add_argument("--mutant", metavar="N[,N]", help="only these, by the number at the end of the list")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     parser.add_argument("--worlds", type=int, default=200, help="worlds of the simulator (200; 0: without it)")
-    parser.add_argument("--seconds", type=int, help="leave out runners that take more of a processor (none)")
+    parser.add_argument("--seconds", type=int, help="leave out what takes more of a processor (nothing)")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once (2)")
     arguments = parser.parse_args()
 
@@ -716,7 +724,7 @@ def main():
             print(f"{mutant.path}:{mutant.line}: {mutant.change()}  [{mutant.number}]")
         return 0
 
-    runners = runners_of(build, arguments.worlds, out)
+    runners = runners_of(build, arguments.worlds, arguments.seconds, out)
     if not arguments.worlds:
         runners = [it for it in runners if not it.is_simulator]
     say(f"{len(mutants)} mutants; building")
