@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "heard.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/node_task.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "node_desk.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
@@ -21,11 +23,12 @@ static void tearDown() {}
 namespace {
 
 struct Holder {
-  Holder(Node& node, const std::string& key) : task(machine, node, this) {
+  Holder(Node& node, const std::string& key, const LockKind& kind = mutex_kind)
+      : machine(kind), task(machine, node, this) {
     TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key(ByteView(key)), {.lease = 10s}));
     TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), start, start + 500ms));
   }
-  LockMachine machine{mutex_kind};
+  LockMachine machine;
   NodeTask task;
 };
 
@@ -288,4 +291,92 @@ TEST(test_more_requests_than_there_is_room_for_should_wait_for_theirs) {
     told += desk.told.size();
   }
   for (const auto& holder : holders) TEST_ASSERT_EQUAL(Status::ok, holder->task.outcome());
+}
+
+// What a script says where the server refuses PEXPIRE.
+TEST(test_a_renewal_that_the_server_refused_should_be_no_confirmation) {
+  LaneDesk desk;
+  Holder refused(*desk.node, "four", reentrant_kind);
+  desk.come_up();
+  desk.lane.enter(refused.task);
+  desk.work();
+  TEST_ASSERT_TRUE(desk.answer("*1\r\n:-1\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(Status::server_error, refused.task.outcome());
+}
+
+TEST(test_a_wait_that_had_not_left_should_be_asked_again_with_its_renewal) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.lane.work(*desk.node, desk.now);
+  std::string all;
+  std::size_t limit = desk.node->session().poll_transmit(desk.now).size() - wait_for_two.size();
+  while (transmit_piece(desk.node->session(), desk.now, all, limit)) {}
+  std::string_view renewed = ":1\r\n";
+  TEST_ASSERT_TRUE(receive_piece(desk.node->session(), desk.now, renewed));
+  desk.poll_replies();
+  desk.close();
+  TEST_ASSERT_TRUE(desk.take());
+  TEST_ASSERT_EQUAL(0, desk.told.size());
+  TEST_ASSERT_TRUE(desk.one.task.pending());
+  desk.now = desk.now + 10s;
+  desk.come_up();
+  desk.work();
+  TEST_ASSERT_EQUAL(1, desk.count("EVAL\r\n"));
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:2\r\n"));
+  TEST_ASSERT_EQUAL(Status::ok, desk.one.task.outcome());
+}
+
+// A session tells replies in the order of their requests; whoever did not would confirm what was not written.
+TEST(test_a_count_that_comes_ahead_of_a_renewals_answer_should_confirm_nothing) {
+  for (const Status outcome : {Status::ok, Status::timed_out}) {
+    AskedDesk desk;
+    const Heard two(":2\r\n");
+    TEST_ASSERT_TRUE(desk.lane.handle_reply({.tag = {.requester = &desk.lane, .generation = 0},
+                                             .outcome = outcome,
+                                             .nothing_ran = false,
+                                             .value = two.value},
+                                            desk.node->config()));
+    TEST_ASSERT_EQUAL(outcome == Status::ok ? Status::outcome_unknown : outcome, desk.one.task.outcome());
+    TEST_ASSERT_FALSE(desk.one.task.pending());
+  }
+}
+
+TEST(test_a_lane_that_forgets_should_owe_nobody_and_ask_anew) {
+  LaneDesk desk;
+  desk.come_up();
+  desk.lane.enter(desk.one.task);
+  desk.lane.enter(desk.two.task);
+  desk.work();
+  desk.lane.forget();
+  TEST_ASSERT_TRUE(desk.lane.empty());
+  TEST_ASSERT_FALSE(desk.one.task.pending());
+  desk.lane.enter(desk.three.task);
+  desk.sent.clear();
+  desk.work();
+  TEST_ASSERT_EQUAL(1, desk.count("EVAL\r\n"));
+  TEST_ASSERT_EQUAL(1, desk.count("WAIT\r\n"));
+}
+
+TEST(test_what_a_request_was_told_should_stay_until_it_is_polled) {
+  LaneDesk desk;
+  desk.lane.enter(desk.one.task);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, desk.one.task.outcome());
+  desk.come_up();
+  desk.work();
+  desk.receive(":0\r\n:2\r\n");
+  for (const Reply& reply : desk.heard) TEST_ASSERT_TRUE(desk.lane.handle_reply(reply, desk.node->config()));
+  desk.heard.clear();
+  // It is told, and not polled yet: it is neither asked again nor told another thing.
+  desk.sent.clear();
+  desk.work();
+  TEST_ASSERT_EQUAL("", desk.sent);
+  desk.close();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.node->dialer().handle_dial_failed(Status::connect_failed, desk.now, least);
+  desk.work();
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.one.task.outcome());
+  // The next time it is unknown again.
+  desk.lane.enter(desk.one.task);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, desk.one.task.outcome());
 }

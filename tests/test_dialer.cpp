@@ -444,3 +444,27 @@ TEST(test_cancel_during_a_release_should_end_its_wait_and_nothing_else) {
   cancel.end_spared();
   TEST_ASSERT_FALSE(cancel.pending());
 }
+
+// ---- Shares ------------------------------------------------------------------------------------------------------
+
+TEST(test_each_address_should_have_a_least_time_but_none_beyond_the_attempt) {
+  Dialer dialer;
+  dialer.start(250ms, 4, false);
+  TEST_ASSERT_EQUAL(DialAction::dial, dialer.poll_action(start, most));
+  TEST_ASSERT_EQUAL(start + address_timeout_min, dialer.poll_timeout());
+  Instant now = start + address_timeout_min;
+  TEST_ASSERT_EQUAL(DialAction::hang_up, dialer.poll_action(now, most));
+  TEST_ASSERT_EQUAL(DialAction::dial, dialer.poll_action(now, most));
+  TEST_ASSERT_EQUAL(start + 2 * address_timeout_min, dialer.poll_timeout());
+  now = start + 2 * address_timeout_min;
+  TEST_ASSERT_EQUAL(DialAction::hang_up, dialer.poll_action(now, most));
+  TEST_ASSERT_EQUAL(DialAction::dial, dialer.poll_action(now, most));
+  TEST_ASSERT_EQUAL(start + 250ms, dialer.poll_timeout());
+  now = start + 250ms;
+  TEST_ASSERT_EQUAL(DialAction::hang_up, dialer.poll_action(now, most));
+  TEST_ASSERT_FALSE(dialer.poll_action(now, most) == DialAction::dial);  // The attempt is over.
+  Dialer single;
+  single.start(50ms, 1, false);
+  TEST_ASSERT_EQUAL(DialAction::dial, single.poll_action(start, most));
+  TEST_ASSERT_EQUAL(start + 50ms, single.poll_timeout());
+}

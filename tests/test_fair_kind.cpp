@@ -212,3 +212,9 @@ TEST(test_another_kind_should_have_a_fresh_token_for_every_attempt) {
   refuse(desk, start + 1s, 'b');
   TEST_ASSERT_EQUAL(Desk::token('b').bytes(), desk.machine.token().bytes());
 }
+
+// What is taken back goes as a step or a release, and what is left is told with each refusal.
+TEST(test_what_a_fair_lock_has_no_request_for_should_write_nothing) {
+  for (const Operation operation : {Operation::compensate, Operation::query})
+    TEST_ASSERT_TRUE(fill(fair_kind, operation, RequestForm::by_text).empty());
+}

@@ -78,3 +78,15 @@ TEST(test_a_negative_token_should_have_the_same_client_and_the_same_digits) {
     TEST_ASSERT_EQUAL(ByteView(uuid), token.negative().client());
   }
 }
+
+TEST(test_the_token_that_is_none_should_be_empty) {
+  const Token none = Token::none();
+  TEST_ASSERT_TRUE(none.empty());
+  TEST_ASSERT_TRUE(none.bytes().empty());
+}
+
+TEST(test_the_client_of_a_token_should_be_what_stands_before_its_ordinal) {
+  TEST_ASSERT_EQUAL(ByteView("uuid"), Token(ByteView("uuid:7")).client());
+  TEST_ASSERT_EQUAL(ByteView("plain"), Token(ByteView("plain")).client());
+  TEST_ASSERT_EQUAL(ByteView(""), Token(ByteView(":7")).client());
+}

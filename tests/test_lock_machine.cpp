@@ -2397,3 +2397,15 @@ TEST(test_plain_outcome_should_be_all_that_was_said_only_where_nothing_else_want
   TEST_ASSERT_TRUE(counted.compensation());
   TEST_ASSERT_FALSE(counted.machine.has_output());
 }
+
+TEST(test_a_compensation_that_found_no_place_should_be_offered_again) {
+  Desk desk;
+  desk.acquire(start);
+  desk.answer(Desk::granted(), start);
+  desk.machine.handle_timeout(start + lease);
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_FALSE(desk.machine.wants_compensation());
+  desk.machine.put_back_compensation();
+  TEST_ASSERT_TRUE(desk.machine.wants_compensation());
+  TEST_ASSERT_TRUE(desk.compensation());
+}

@@ -346,3 +346,120 @@ TEST(test_locks_that_can_never_be_had_together_should_be_found) {
   multi.key = list.key();
   TEST_ASSERT_TRUE(excludes(one, multi) && excludes(multi, one));
 }
+
+TEST(test_out_of_a_call_there_should_be_nothing_to_do) {
+  Desk desk;
+  TEST_ASSERT_TRUE(desk.task.step(desk.now) == Act::over);
+  desk.hold();
+  TEST_ASSERT_TRUE(desk.task.step(desk.now) == Act::over);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.status());
+}
+
+namespace {
+
+// The locks of a set as somebody names them.
+struct NamedLocks {
+  std::vector<LockPlace> places;
+  std::vector<Status> configurations;
+  void add(const LockPlace& place) {
+    places.push_back(place);
+    configurations.push_back(Status::ok);
+  }
+  Status arrange() {
+    return holdfast::arrange(
+        places.size(), this,
+        [](void* self, std::size_t place) noexcept { return static_cast<NamedLocks*>(self)->configurations[place]; },
+        [](void* self, std::size_t place, LockPlace& found) noexcept {
+          found = static_cast<NamedLocks*>(self)->places[place];
+        },
+        [](void* self, std::size_t from, std::size_t to) noexcept {
+          move_down(static_cast<NamedLocks*>(self)->places.data(), from, to);
+        });
+  }
+  std::string names() const {
+    std::string text;
+    for (const LockPlace& place : places) text += std::string(place.key.bytes().string_view());
+    return text;
+  }
+};
+
+}  // namespace
+
+TEST(test_locks_should_be_brought_into_one_order_however_they_are_named) {
+  const KeptConfig node = at("a");
+  for (const char* const named : {"wxyz", "zyxw", "xwzy", "ywxz", "zwyx"}) {
+    NamedLocks locks;
+    for (const char* name = named; *name != '\0'; ++name) {
+      static const char* const names[] = {"w", "x", "y", "z"};
+      locks.add(place_of({&node}, names[*name - 'w']));
+    }
+    TEST_ASSERT_EQUAL(Status::ok, locks.arrange());
+    TEST_ASSERT_EQUAL("wxyz", locks.names());
+  }
+}
+
+TEST(test_a_set_of_nothing_or_of_locks_that_exclude_each_other_should_be_refused) {
+  const KeptConfig node = at("a");
+  NamedLocks locks;
+  TEST_ASSERT_EQUAL(Status::invalid_argument, locks.arrange());
+  for (const char* const name : {"y", "x", "y"}) locks.add(place_of({&node}, name));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, locks.arrange());
+  TEST_ASSERT_EQUAL("xyy", locks.names());
+  // Whichever of the two is named first.
+  const KeptConfig nodes[] = {at("a"), at("b"), at("c")};
+  for (const bool quorum_first : {false, true}) {
+    NamedLocks mixed;
+    const LockPlace quorum = place_of({&nodes[0], &nodes[1], &nodes[2]}, "k");
+    if (quorum_first) mixed.add(quorum);
+    mixed.add(place_of({&nodes[1]}, "k"));
+    if (!quorum_first) mixed.add(quorum);
+    TEST_ASSERT_EQUAL(Status::invalid_argument, mixed.arrange());
+    NamedLocks fine;
+    if (quorum_first) fine.add(quorum);
+    fine.add(place_of({&nodes[0]}, "k"));
+    if (!quorum_first) fine.add(quorum);
+    TEST_ASSERT_EQUAL(Status::ok, fine.arrange());
+  }
+}
+
+TEST(test_what_is_wrong_with_one_lock_should_be_told_of_the_set) {
+  const KeptConfig node = at("a");
+  NamedLocks locks;
+  for (const char* const name : {"x", "y"}) locks.add(place_of({&node}, name));
+  locks.configurations[1] = Status::already_held;
+  TEST_ASSERT_EQUAL(Status::already_held, locks.arrange());
+}
+
+TEST(test_paths_should_be_ordered_by_their_bytes) {
+  KeptConfig first;
+  first.socket_path = "/run/a";
+  KeptConfig second;
+  second.socket_path = "/run/b";
+  TEST_ASSERT_TRUE(compare(place_of({&first}, "k"), place_of({&second}, "k")) < 0);
+  TEST_ASSERT_TRUE(compare(place_of({&second}, "k"), place_of({&first}, "k")) > 0);
+  second.port = 1;  // A path has none.
+  second.socket_path = "/run/a";
+  TEST_ASSERT_EQUAL(0, compare(place_of({&first}, "k"), place_of({&second}, "k")));
+}
+
+TEST(test_each_call_of_a_set_should_begin_anew) {
+  Desk desk;
+  desk.hold();
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.begin(Call::renew));
+  desk.expect(Act::renew, 0);
+  desk.task.handle(Status::lock_lost);
+  desk.task.cancel();
+  desk.expect_over(Status::lock_lost);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.begin(Call::renew));
+  for (const std::size_t place : {0U, 1U, 2U}) {
+    desk.expect(Act::renew, place);
+    desk.task.handle(Status::ok);
+  }
+  desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.begin(Call::release));
+  for (const std::size_t place : {2U, 1U, 0U}) {
+    desk.expect(Act::release, place);
+    desk.task.handle(Status::ok);
+  }
+  desk.expect_over(Status::ok);
+}

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "task_transitions.hpp"
 #include "unity_style.hpp"
 
@@ -598,5 +599,250 @@ TEST(test_every_call_should_end_whatever_is_seen) {
       facts.now = chance(2) ? later(facts.now, until) : facts.now + Duration(random() % 50'000'000);
     }
     TEST_ASSERT_TRUE(task.over());
+  }
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+TEST(test_a_witness_should_be_told_once_how_an_acquire_has_ended_and_after_what_time) {
+  for (const Status status : {Status::ok, Status::lock_busy, Status::no_permission}) {
+    holdfast::testing::Recorder recorder;
+    Desk desk;
+    desk.facts.witness = &recorder;
+    desk.facts.subject = "k";
+    desk.facts.kept = true;
+    desk.acquire(0s);
+    desk.answer(status);
+    TEST_ASSERT_EQUAL(std::string(), recorder.take());
+    desk.pass(3ns);
+    desk.expect_over(status);
+    TEST_ASSERT_EQUAL(std::string("acquired k ") + to_string(status) + " 3", recorder.take());
+  }
+}
+
+TEST(test_a_witness_should_be_told_that_an_acquire_waits_for_a_lock_and_once) {
+  holdfast::testing::Recorder recorder;
+  Desk desk;
+  desk.facts.witness = &recorder;
+  desk.facts.subject = "k";
+  desk.facts.kept = true;
+  desk.acquire(20s);
+  desk.answer(Status::loading);
+  desk.plan();
+  TEST_ASSERT_EQUAL(std::string(), recorder.take());  // The lock was not busy: it was not asked.
+  desk.facts.now = desk.timeout();
+  desk.answer(Status::lock_busy);
+  const std::string until_then = std::to_string((desk.facts.now - start).count());
+  desk.plan();
+  TEST_ASSERT_EQUAL("wait_began k ok " + until_then, recorder.take());
+  desk.facts.now = desk.timeout();
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  TEST_ASSERT_EQUAL(std::string(), recorder.take());
+  desk.facts.now = desk.timeout();
+  desk.answer(Status::ok);
+  desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL("acquired_late k ok " + std::to_string((desk.facts.now - start).count()), recorder.take());
+  // The next call has not waited yet.
+  desk.facts.woken = false;
+  desk.task.begin_acquire(desk.facts.now, desk.facts.now, desk.facts.now + 1s, settings);
+  desk.answer(Status::lock_busy);
+  desk.expect_over(Status::lock_busy);
+  TEST_ASSERT_EQUAL(std::string("acquired k lock_busy 0"), recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_nothing_of_the_stages_of_other_calls) {
+  holdfast::testing::Recorder recorder;
+  Desk desk;
+  desk.facts.witness = &recorder;
+  desk.renew(1s);
+  desk.answer(Status::ok);
+  desk.expect_over(Status::ok);
+  desk.release();
+  desk.answer(Status::ok);
+  desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL(std::string(), recorder.take());
+}
+
+// ---- What one call leaves to the next ----------------------------------------------------------------------------
+
+TEST(test_a_renewal_that_had_not_left_should_be_asked_once_more_in_each_call) {
+  Desk desk;
+  for (int call = 0; call < 2; ++call) {
+    desk.renew(1s);
+    desk.answer(Status::not_connected);
+    desk.answer(Status::not_connected);
+    desk.expect_over(Status::not_connected);
+  }
+}
+
+TEST(test_an_acquire_that_had_not_left_should_be_asked_once_more_in_each_attempt) {
+  Desk desk;
+  desk.acquire(20s);
+  desk.answer(Status::not_connected);
+  desk.answer(Status::not_connected);
+  desk.plan();
+  desk.facts.now = desk.timeout();
+  desk.answer(Status::not_connected);
+  desk.answer(Status::lock_busy);
+  desk.plan();
+}
+
+TEST(test_what_had_not_left_should_not_be_asked_again_without_a_connection_to_come) {
+  for (const Link link : {Link::absent, Link::gone}) {
+    Desk desk;
+    desk.renew(1s);
+    desk.answer(Status::not_connected);
+    desk.facts.link = link;
+    desk.expect_over(Status::not_connected);
+  }
+}
+
+TEST(test_delays_between_tries_should_be_short_again_in_the_next_call) {
+  Desk desk;
+  desk.acquire(1min);
+  Duration first = Duration::zero();
+  Duration delay = Duration::zero();
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    desk.answer(Status::lock_busy);
+    desk.plan(remaining_unknown, true);
+    delay = desk.timeout() - desk.facts.now;
+    if (attempt == 0) first = delay;
+    desk.facts.now = desk.timeout();
+  }
+  TEST_ASSERT_TRUE(delay > first);
+  desk.facts.cancelled = true;
+  desk.expect_over(Status::cancelled);
+  desk.facts.cancelled = false;
+  desk.task.begin_acquire(desk.facts.now, desk.facts.now + 1min, desk.facts.now + 2min, settings);
+  desk.answer(Status::lock_busy);
+  desk.plan(remaining_unknown, true);
+  TEST_ASSERT_EQUAL(first, desk.timeout() - desk.facts.now);
+}
+
+TEST(test_the_first_vain_wake_ups_should_be_free_in_each_call) {
+  Desk desk;
+  desk.facts.listening = true;
+  for (int call = 0; call < 2; ++call) {
+    desk.facts.woken = false;
+    desk.task.begin_acquire(desk.facts.now, desk.facts.now + 1min, desk.facts.now + 2min, settings);
+    for (int vain = 0; vain <= vain_wakes_free; ++vain) {
+      TEST_ASSERT_EQUAL(TaskAct::attempt, desk.step());
+      desk.answer(Status::lock_busy);
+      desk.facts.confirmed = 1;
+      desk.facts.woken = false;
+      desk.plan(20'000);
+      desk.facts.woken = true;
+      TEST_ASSERT_EQUAL(retry_delay_min, desk.timeout() - desk.facts.now);
+      desk.facts.now = desk.timeout();
+    }
+    desk.facts.cancelled = true;
+    desk.expect_over(Status::cancelled);
+    desk.facts.cancelled = false;
+  }
+}
+
+// ---- What is waited for ------------------------------------------------------------------------------------------
+
+TEST(test_nothing_should_be_tried_before_the_wait_is_planned) {
+  Desk desk;
+  desk.acquire(20s);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    desk.answer(Status::lock_busy);
+    TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+    TEST_ASSERT_EQUAL(Instant::max(), desk.timeout());
+    desk.pass(3s);
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    desk.task.plan(desk.facts.now, 0, remaining_unknown, false, middle);
+    desk.facts.now = desk.timeout();
+  }
+}
+
+TEST(test_an_answer_should_not_be_looked_for_before_the_machine_was_asked) {
+  Desk desk;
+  desk.acquire(0s);
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(TaskStage::asking, desk.task.stage());
+}
+
+TEST(test_a_try_at_the_end_of_the_wait_should_be_the_last) {
+  Desk desk;
+  desk.acquire(20s);
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  desk.facts.now = start + 20s - 1ns;
+  desk.answer(Status::lock_busy);
+  desk.expect_over(Status::lock_busy);
+}
+
+TEST(test_only_the_last_try_of_an_acquire_should_wait_for_room_no_longer_than_a_request) {
+  Desk last;
+  last.facts.room = false;
+  last.task.begin_acquire(start, start, start + 10s, settings);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, last.step());
+  TEST_ASSERT_EQUAL(start + 1s, last.timeout());
+  Desk first;
+  first.facts.room = false;
+  first.acquire(20s);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, first.step());
+  TEST_ASSERT_EQUAL(start + 20s, first.timeout());
+  Desk renewal;
+  renewal.facts.room = false;
+  renewal.renew(5s);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, renewal.step());
+  TEST_ASSERT_EQUAL(start + 5s, renewal.timeout());
+}
+
+TEST(test_a_release_should_wait_for_a_connection_also_beyond_the_end_of_its_hold) {
+  Desk desk;
+  desk.release();
+  desk.facts.valid_until = start + 300ms;
+  desk.facts.link = Link::coming;
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(start + 1s, desk.timeout());
+}
+
+TEST(test_a_renewal_that_waits_for_room_should_be_refused_once_its_hold_is_over) {
+  Desk desk;
+  desk.facts.room = false;
+  desk.renew(5s);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  desk.facts.held = false;
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+}
+
+// [rule 17] What has arrived is read before a deadline is judged.
+TEST(test_replicas_that_answered_in_the_last_moment_should_have_confirmed) {
+  AckDesk desk;
+  desk.facts.now = desk.timeout();
+  desk.confirm(Status::ok);
+  TEST_ASSERT_EQUAL(TaskAct::keep, desk.step());
+}
+
+TEST(test_a_release_that_had_not_left_should_wait_for_its_compensation_where_there_is_one) {
+  struct Case {
+    bool released;
+    Link link;
+    TaskAct act;
+  };
+  for (const Case& it : {Case{true, Link::coming, TaskAct::sleep}, Case{false, Link::coming, TaskAct::over},
+                         Case{true, Link::gone, TaskAct::over}}) {
+    Desk desk;
+    desk.release();
+    desk.answer(Status::not_connected);
+    desk.facts.link = it.link;
+    desk.facts.released = it.released;
+    TEST_ASSERT_EQUAL(it.act, desk.step());
+    if (it.act == TaskAct::over) continue;
+    TEST_ASSERT_EQUAL(TaskStage::compensation, desk.task.stage());
+    desk.task.handle_compensated(true);
+    desk.expect_over(Status::ok);
+    // What became of that one is none of the next one's business.
+    desk.release();
+    desk.facts.link = Link::ready;
+    desk.answer(Status::not_connected);
+    desk.facts.link = Link::coming;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
   }
 }

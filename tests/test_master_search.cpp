@@ -724,3 +724,141 @@ TEST(test_a_question_that_does_not_fit_into_the_send_buffer_should_be_refused) {
   TEST_ASSERT_EQUAL(Status::buffer_too_small, node.dialer().failure());
   TEST_ASSERT_TRUE(std::string(node.session().failure_text().string_view()).find("do not fit") != std::string::npos);
 }
+
+// ---- Words -------------------------------------------------------------------------------------------------------
+
+TEST(test_why_a_server_is_not_the_master_should_be_said_and_who_named_it) {
+  struct Case {
+    std::string answer;
+    const char* words;
+  };
+  const Case cases[] = {
+      {SearchDesk::identity("-1slave"), "it is a replica"},
+      {SearchDesk::identity(""), "it does not tell its role: may its user run INFO?"},
+      {bulk("-1master"), "it does not tell who it is"},
+  };
+  for (const Case& it : cases) {
+    SearchDesk desk({.hosts = "s1", .service = "m"});
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+    desk.prove(it.answer);
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_EQUAL(std::string(it.words) + ": 10.0.0.9:6379, named by sentinel s1:26379", desk.text());
+  }
+}
+
+TEST(test_a_sentinel_whose_answer_is_no_address_should_be_told) {
+  SearchDesk desk({.hosts = "s1", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master("a b");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("its answer is no host and port: sentinel s1:26379", desk.text());
+}
+
+TEST(test_sentinels_should_be_told_by_their_hosts_service_and_password) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m", .user = "u", .password = "p"});
+  TEST_ASSERT_EQUAL(ByteView("s1,s2"), desk.sentinels.hosts());
+  TEST_ASSERT_EQUAL(ByteView("m"), desk.sentinels.name());
+  TEST_ASSERT_EQUAL(ByteView("p"), desk.sentinels.password());
+  TEST_ASSERT_TRUE(desk.sentinels.sharded_by({}) == nullptr);
+}
+
+// ---- Whom it speaks to, and as whom ------------------------------------------------------------------------------
+
+TEST(test_a_master_should_be_spoken_to_as_its_user_and_a_sentinel_as_that_of_sentinels) {
+  SearchDesk desk({.hosts = "s1", .service = "m", .user = "watcher", .password = "sentinel-secret"});
+  ClientConfig config = config_of("nowhere");
+  config.topology = &desk.sentinels;
+  config.user = "worker";
+  config.password = "master-secret";
+  config.database = 3;
+  desk.node->configure(config, nullptr);
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.node->handle_connected(desk.now);
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.sent.find(command_of({"AUTH", "watcher", "sentinel-secret"})) != std::string::npos);
+  TEST_ASSERT_TRUE(desk.sent.find("SELECT") == std::string::npos);
+  desk.receive("+OK\r\n+OK\r\n:7\r\n*2\r\n" + bulk("10.0.0.9") + bulk("6379"));
+  desk.close();
+  desk.sent.clear();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  desk.node->handle_connected(desk.now);
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.sent.find(command_of({"AUTH", "worker", "master-secret"})) != std::string::npos);
+  TEST_ASSERT_TRUE(desk.sent.find(command_of({"SELECT", "3"})) != std::string::npos);
+}
+
+TEST(test_a_masters_own_compare_and_delete_should_be_used_unless_it_is_not_wanted) {
+  for (const bool wanted : {true, false}) {
+    SearchDesk desk;
+    ClientConfig config = config_of("nowhere");
+    config.topology = &desk.sentinels;
+    config.native_delete = wanted;
+    desk.node->configure(config, nullptr);
+    (void)desk.dial();
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+    desk.answer(SearchDesk::identity("-1master", "8.4.0"));
+    TEST_ASSERT_TRUE(desk.node->handle_ready(desk.now));
+    TEST_ASSERT_TRUE(desk.node->session().identity().native_delete ==
+                     (wanted ? NativeDelete::delex : NativeDelete::none));
+  }
+}
+
+TEST(test_texts_of_sentinels_that_are_too_long_should_be_named_as_that) {
+  const std::string hosts(listed_hosts_size_max + 1, 'h');
+  const std::string service(service_size_max + 1, 's');
+  const std::string user(user_size_max + 1, 'u');
+  const std::string words = "it is longer than limits.hpp allows";
+  TEST_ASSERT_EQUAL(words, std::string(validate(SentinelConfig{.hosts = ByteView(hosts), .service = "m"}).reason));
+  TEST_ASSERT_EQUAL(words, std::string(validate(SentinelConfig{.hosts = "a", .service = ByteView(service)}).reason));
+  TEST_ASSERT_EQUAL(
+      words,
+      std::string(
+          validate(SentinelConfig{.hosts = "a", .service = "m", .user = ByteView(user), .password = "p"}).reason));
+}
+
+TEST(test_the_server_of_another_sentinel_should_be_told_where_the_last_one_says_less) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  desk.prove(SearchDesk::identity("-1slave"));
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::read_only, desk.failure());
+  TEST_ASSERT_EQUAL("it is a replica: the server that was named by sentinel s1:26379", desk.text());
+}
+
+// Nobody was there: what was said before is no word of it.
+TEST(test_who_was_not_reached_should_not_be_given_the_words_of_another) {
+  for (const Status status :
+       {Status::connect_failed, Status::name_not_resolved, Status::system_error, Status::too_many_requests}) {
+    SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.answer("-NOAUTH Authentication required.\r\n");
+    TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+    desk.node->dialer().handle_dial_failed(status, desk.now, least);
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_TRUE(desk.text().find("sentinel s2:26379: NOAUTH") == std::string::npos);
+    TEST_ASSERT_TRUE(desk.text().find("NOAUTH Authentication required.: sentinel s2") == std::string::npos);
+  }
+}
+
+TEST(test_a_master_that_is_silent_in_any_way_should_be_dialled_once_in_an_attempt) {
+  for (const Status status :
+       {Status::connect_failed, Status::system_error, Status::name_not_resolved, Status::timed_out}) {
+    SearchDesk desk({.hosts = "s1,s2,s3", .service = "m"});
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+    desk.node->dialer().handle_dial_failed(status, desk.now, least);
+    TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("s3:26379", desk.dial());
+    desk.name_master("10.0.0.8");
+    TEST_ASSERT_EQUAL("10.0.0.8:6379", desk.dial());
+  }
+}

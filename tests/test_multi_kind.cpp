@@ -180,3 +180,10 @@ TEST(test_machine_should_say_which_name_is_awaited) {
   TEST_ASSERT_EQUAL(Status::ok, plain.configure(Key("k"), {}));
   TEST_ASSERT_EQUAL(ByteView("k"), plain.awaited().bytes());
 }
+
+TEST(test_the_time_that_is_left_should_be_asked_of_all_names_at_once) {
+  WrittenLine line;
+  multi_kind.ask_remaining(line, two_names.key());
+  TEST_ASSERT_TRUE(script_words(scripts::multi_remaining, RequestForm::by_text, {"2", "another", "name"}) ==
+                   line.words());
+}

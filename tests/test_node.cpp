@@ -10,6 +10,7 @@
 
 #include "node_desk.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
@@ -199,4 +200,84 @@ TEST(test_what_was_in_flight_should_be_unknown_when_the_connection_is_lost) {
   TEST_ASSERT_EQUAL(1U, desk.heard.size());
   TEST_ASSERT_EQUAL(Status::transport_closed, desk.heard[0].outcome);
   TEST_ASSERT_EQUAL(1U, desk.node->session().compensations_pending());  // Taken back by the next connection.
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+TEST(test_a_witness_should_be_told_of_the_first_connection_of_its_end_and_of_another) {
+  Recorder recorder;
+  Desk desk;
+  desk.node->use_meter(&recorder);
+  desk.connect();
+  TEST_ASSERT_EQUAL(std::string("connected 127.0.0.1 ok 0"), recorder.take());
+  desk.close();
+  TEST_ASSERT_EQUAL(std::string("disconnected 127.0.0.1 transport_closed 0"), recorder.take());
+  desk.now = desk.now + 10s;
+  desk.connect();
+  TEST_ASSERT_EQUAL(std::string("reconnected 127.0.0.1 ok 0"), recorder.take());
+}
+
+TEST(test_a_witness_should_not_be_told_of_a_connection_that_was_never_ready) {
+  Recorder recorder;
+  Desk desk;
+  desk.node->use_meter(&recorder);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.node->handle_connected(desk.now);
+  desk.close();
+  TEST_ASSERT_EQUAL(std::string(), recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_the_path_of_a_socket) {
+  Recorder recorder;
+  Desk desk;
+  ClientConfig config = config_of("somewhere");
+  config.socket_path = "/run/redis.sock";
+  config.meter = &recorder;
+  desk.node->configure(config, nullptr);
+  desk.node->use_meter(nullptr);
+  desk.connect();
+  TEST_ASSERT_EQUAL(std::string("connected /run/redis.sock ok 0"), recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_of_every_byte_and_of_what_is_taken_back) {
+  Recorder recorder;
+  Desk desk;
+  desk.node->use_meter(&recorder);
+  desk.connect();
+  TEST_ASSERT_EQUAL(static_cast<std::int64_t>(desk.sent.size()), recorder.sent);
+  const std::int64_t handshake = recorder.received;
+  TEST_ASSERT_TRUE(handshake > 0);
+  (void)recorder.take();
+  const Token token(ByteView(std::string(32, 't')));
+  TEST_ASSERT_EQUAL(Status::ok, desk.node->session().compensate(
+                                    {}, {.kind = &mutex_kind, .key = Key("k"), .token = &token, .count = 0}));
+  desk.receive(":1\r\n");
+  TEST_ASSERT_EQUAL(std::string("compensated k ok 0"), recorder.take());
+  TEST_ASSERT_EQUAL(static_cast<std::int64_t>(desk.sent.size()), recorder.sent);
+  TEST_ASSERT_EQUAL(handshake + 4, recorder.received);
+}
+
+// ---- Room --------------------------------------------------------------------------------------------------------
+
+TEST(test_a_question_without_room_for_it_should_be_refused_and_leave_nothing) {
+  Desk desk;
+  desk.connect();
+  const Argument ping[] = {ByteView("PING")};
+  std::size_t asked = 0;
+  while (asked < 2 * in_flight_max && desk.node->ask(ping, {}, desk.now) == Status::ok) ++asked;
+  TEST_ASSERT_TRUE(asked != 0 && asked <= in_flight_max);
+  const std::size_t in_flight = desk.node->session().in_flight();
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.node->ask(ping, {}, desk.now));
+  Locked locked;
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.node->ask_remaining(locked.machine, {}, desk.now));
+  TEST_ASSERT_EQUAL(in_flight, desk.node->session().in_flight());
+}
+
+TEST(test_a_question_longer_than_the_send_buffer_should_be_refused) {
+  Desk desk;
+  desk.connect();
+  const std::string text(transmit_size_max, 'x');
+  const Argument words[] = {ByteView("ECHO"), ByteView(text)};
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.node->ask(words, {}, desk.now));
+  TEST_ASSERT_EQUAL(0, desk.node->session().in_flight());
 }

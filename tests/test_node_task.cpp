@@ -6,9 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "heard.hpp"
 #include "holdfast/core/mutex_options.hpp"
+#include "holdfast/core/reentrant_kind.hpp"
 #include "node_desk.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
+#include "scripts.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
@@ -178,4 +182,335 @@ TEST(test_an_answer_of_another_shape_should_end_the_question_and_the_connection)
   TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
   TEST_ASSERT_EQUAL(Status::protocol_error, desk.task.life().status());
   TEST_ASSERT_TRUE(desk.node->session().state() == SessionState::failed);
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+namespace {
+
+// A hold of one client, which a witness follows.
+struct WitnessedDesk : NodeDesk {
+  WitnessedDesk() {
+    node->use_meter(&recorder);
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+    connect();
+    (void)recorder.take();
+    TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), now, now + 500ms));
+    answer(granted);
+    TEST_ASSERT_TRUE(machine.held(now));
+    TEST_ASSERT_EQUAL(std::string(), recorder.take());  // The call tells of that.
+  }
+  void submit() {
+    if (machine.wants_request()) node->submit(machine, &machine, now);
+    transmit();
+  }
+  // What the machine wants is sent, and answered.
+  void answer(std::string_view bytes) {
+    submit();
+    receive(bytes);
+    for (const Reply& reply : heard) NodeTask::take(machine, *node, reply, now);
+    heard.clear();
+    while (machine.poll_event() != LockEvent::none) {}
+  }
+  void renew() { TEST_ASSERT_EQUAL(Status::ok, machine.renew(now, now + 500ms)); }
+
+  Recorder recorder;
+  LockMachine machine{mutex_kind};
+};
+
+}  // namespace
+
+TEST(test_a_witness_should_be_told_of_each_renewal_and_how_long_it_took) {
+  WitnessedDesk desk;
+  desk.now = desk.now + 1s;
+  desk.renew();
+  desk.submit();
+  desk.now = desk.now + 7ns;
+  desk.answer(":1\r\n");
+  TEST_ASSERT_EQUAL(std::string("renewed k ok 7"), desk.recorder.take());
+  // What goes once more, by text, is not answered yet.
+  desk.renew();
+  desk.answer("-NOSCRIPT No matching script.\r\n");
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+  desk.answer(":1\r\n");
+  TEST_ASSERT_EQUAL(std::string("renewed k ok 0"), desk.recorder.take());
+  desk.now = desk.now + 2ns;
+  desk.renew();
+  desk.answer(":0\r\n");
+  TEST_ASSERT_EQUAL(std::string("renewed k lock_lost 2"), desk.recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_of_a_release_only_where_it_finds_the_hold_lost) {
+  WitnessedDesk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, desk.now, desk.now + 500ms));
+  desk.answer(":1\r\n");
+  TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+  WitnessedDesk other;
+  TEST_ASSERT_EQUAL(Status::ok, other.machine.release(NativeDelete::none, false, other.now, other.now + 500ms));
+  other.now = other.now + 5ns;
+  other.answer(":0\r\n");
+  TEST_ASSERT_EQUAL(Status::lock_lost, other.machine.status());
+  TEST_ASSERT_EQUAL(std::string("lost_unnoticed k lock_lost 5"), other.recorder.take());
+}
+
+TEST(test_a_witness_should_not_be_told_of_replies_to_a_hold_that_is_over) {
+  WitnessedDesk desk;
+  desk.renew();
+  desk.submit();
+  desk.machine.forget();
+  desk.answer(":0\r\n");
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_of_losses_and_of_grants_without_a_question) {
+  WitnessedDesk desk;
+  NodeTask::tell_loss(desk.machine, *desk.node, false);
+  NodeTask::tell_loss(desk.machine, *desk.node, true);
+  NodeTask::tell_grant(desk.machine, *desk.node);
+  TEST_ASSERT_EQUAL(std::string("lost k ok 0, lost_unnoticed k ok 0, acquired k ok 0"), desk.recorder.take());
+  // Without a witness nobody is told.
+  const NodeDesk other;
+  NodeTask::tell_loss(desk.machine, *other.node, false);
+  NodeTask::tell_grant(desk.machine, *other.node);
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+}
+
+// ---- What is to be taken back ------------------------------------------------------------------------------------
+
+TEST(test_a_compensation_for_which_there_is_no_place_should_stay_with_its_machine) {
+  NodeDesk desk;
+  desk.connect();
+  LockMachine machine{mutex_kind};
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+  TEST_ASSERT_TRUE(NodeTask::pay(machine, *desk.node, &machine));  // There is none.
+  TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), desk.now, desk.now + 500ms));
+  desk.node->submit(machine, &machine, desk.now);
+  desk.transmit();
+  desk.receive(granted);
+  for (const Reply& reply : desk.heard) machine.handle_reply(reply, desk.now);
+  desk.now = machine.valid_until();
+  machine.handle_timeout(desk.now);
+  TEST_ASSERT_TRUE(machine.wants_compensation());
+  Session& session = desk.node->session();
+  std::size_t taken = 0;
+  for (; session.may_compensate(); ++taken) {
+    const Token token(ByteView(std::to_string(taken)));
+    TEST_ASSERT_EQUAL(Status::ok,
+                      session.compensate({}, {.kind = &mutex_kind, .key = Key("o"), .token = &token, .count = 0}));
+  }
+  TEST_ASSERT_TRUE(taken != 0);
+  TEST_ASSERT_FALSE(NodeTask::pay(machine, *desk.node, &machine));
+  TEST_ASSERT_TRUE(machine.wants_compensation());
+}
+
+// ---- Questions of others -----------------------------------------------------------------------------------------
+
+namespace {
+
+// Asks twice, and takes integers.
+struct TwoQuestions : Question {
+  TwoQuestions() : Question{ask_it, take_it, ask_it_on} {}
+  static Status ask_it(Question&, Node& node, const ReplyTag& tag, Instant now) noexcept {
+    const Argument words[] = {ByteView("PING")};
+    return node.ask(words, tag, now);
+  }
+  static bool take_it(Question& self, const RespValue& value) noexcept {
+    if (!value.is(RespKind::integer)) return false;
+    static_cast<TwoQuestions&>(self).sum += value.integer();
+    return true;
+  }
+  static bool ask_it_on(Question& self, Status& outcome) noexcept {
+    if (outcome == Status::loading) outcome = Status::not_held;
+    return outcome == Status::ok && ++static_cast<TwoQuestions&>(self).answers < 2;
+  }
+  std::int64_t sum = 0;
+  int answers = 0;
+};
+
+struct QuestionDesk : CallDesk {
+  QuestionDesk() {
+    task.set_question(&question);
+    task.begin(Call::question, now + 500ms, settings);
+  }
+  TwoQuestions question;
+};
+
+}  // namespace
+
+TEST(test_a_question_should_be_asked_again_for_as_long_as_it_wants) {
+  QuestionDesk desk;
+  desk.ask();
+  TEST_ASSERT_TRUE(desk.task.waiting());
+  TEST_ASSERT_TRUE(desk.sent.find("PING") != std::string::npos);
+  desk.answer(":3\r\n");
+  TEST_ASSERT_FALSE(desk.told_more);
+  TEST_ASSERT_FALSE(desk.task.waiting());
+  Status outcome = Status::ok;
+  TEST_ASSERT_TRUE(desk.task.asks_on(outcome));
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.ask(Token(), desk.now));
+  desk.transmit();
+  desk.answer(":4\r\n");
+  TEST_ASSERT_FALSE(desk.task.asks_on(outcome));
+  TEST_ASSERT_EQUAL(7, desk.question.sum);
+  outcome = Status::loading;
+  TEST_ASSERT_FALSE(desk.task.asks_on(outcome));
+  TEST_ASSERT_EQUAL(Status::not_held, outcome);
+  desk.task.set_question(nullptr);
+  TEST_ASSERT_FALSE(desk.task.asks_on(outcome));
+}
+
+TEST(test_an_answer_that_a_question_does_not_take_should_end_the_connection) {
+  QuestionDesk desk;
+  desk.ask();
+  desk.answer("+PONG\r\n");
+  TEST_ASSERT_FALSE(desk.task.waiting());
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.task.facts(desk.now).answer);
+  TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+}
+
+TEST(test_a_refused_question_should_be_its_refusal_and_leave_the_connection) {
+  QuestionDesk desk;
+  desk.ask();
+  desk.answer("-LOADING Redis is loading the dataset in memory\r\n");
+  TEST_ASSERT_FALSE(desk.task.waiting());
+  TEST_ASSERT_EQUAL(Status::loading, desk.task.facts(desk.now).answer);
+  TEST_ASSERT_EQUAL(0, desk.question.sum);
+  TEST_ASSERT_TRUE(desk.node->session().ready());
+}
+
+TEST(test_the_answer_to_a_question_of_before_should_not_be_taken) {
+  QuestionDesk desk;
+  desk.ask();
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.ask(Token(), desk.now));
+  desk.transmit();
+  desk.answer(":3\r\n");
+  TEST_ASSERT_TRUE(desk.task.waiting());
+  TEST_ASSERT_EQUAL(0, desk.question.sum);
+  desk.answer(":4\r\n");
+  TEST_ASSERT_EQUAL(4, desk.question.sum);
+}
+
+TEST(test_a_remaining_time_should_be_none_unlimited_or_what_the_server_says) {
+  constexpr std::int64_t most = Duration::max().count() / 1'000'000;
+  TEST_ASSERT_TRUE(remaining_of(-1) == remaining_unlimited);
+  TEST_ASSERT_TRUE(remaining_of(most + 1) == remaining_unlimited);
+  TEST_ASSERT_TRUE(remaining_of(most) == std::chrono::milliseconds(most));
+  TEST_ASSERT_TRUE(remaining_of(1) == 1ms);
+  TEST_ASSERT_TRUE(remaining_of(0) == Duration::zero());
+  TEST_ASSERT_TRUE(remaining_of(-2) == Duration::zero());
+}
+
+// ---- Counted holds -----------------------------------------------------------------------------------------------
+
+namespace {
+
+struct CountedDesk : NodeDesk {
+  CountedDesk() {
+    TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+    connect();
+    transmit();
+    sent.clear();
+  }
+  void begin(Call call) {
+    if (call == Call::acquire)
+      task.begin_acquire(now, now, now + 500ms, settings);
+    else
+      task.begin(call, now + 500ms, settings);
+  }
+  // What was sent for this call, which the server answers so.
+  std::string call(Call call, std::string_view bytes) {
+    begin(call);
+    sent.clear();
+    TEST_ASSERT_EQUAL(Status::ok, task.ask(Token(ByteView("uuid:1")), now));
+    task.submit(false, now);
+    transmit();
+    const std::string asked = sent;
+    receive(bytes);
+    for (const Reply& reply : heard) {
+      (void)task.note(reply);
+      machine.handle_reply(reply, now);
+    }
+    heard.clear();
+    while (machine.poll_event() != LockEvent::none) {}
+    task.life().abandon(Status::ok);
+    return asked;
+  }
+  static bool asks(const std::string& bytes, const Script& script) {
+    return bytes.find(std::string(script.sha.bytes().string_view())) != std::string::npos;
+  }
+  LockMachine machine{reentrant_kind};
+  NodeTask task{machine, *node, &machine};
+};
+
+}  // namespace
+
+TEST(test_a_counted_hold_should_be_stepped_up_and_down_and_released_at_last) {
+  CountedDesk desk;
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::acquire, "+OK\r\n"), scripts::reentrant_acquire));
+  TEST_ASSERT_TRUE(desk.task.unconfirmed() == desk.task.life().confirms());
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::acquire, ":1\r\n"), scripts::reentrant_step));
+  TEST_ASSERT_EQUAL(2, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::renew, "*1\r\n:1\r\n"), scripts::reentrant_renew));
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::release, ":1\r\n"), scripts::reentrant_step));
+  TEST_ASSERT_EQUAL(1, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.machine.held(desk.now));
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::release, ":1\r\n"), scripts::reentrant_release));
+  TEST_ASSERT_EQUAL(0, desk.machine.count());
+  TEST_ASSERT_TRUE(desk.asks(desk.call(Call::acquire, "+OK\r\n"), scripts::reentrant_acquire));
+}
+
+TEST(test_a_mutex_should_not_be_stepped) {
+  WitnessedDesk desk;
+  NodeTask task(desk.machine, *desk.node, &desk.machine);
+  task.begin_acquire(desk.now, desk.now, desk.now + 500ms, settings);
+  TEST_ASSERT_EQUAL(Status::already_held, task.ask(Token(ByteView("t")), desk.now));
+}
+
+// Its refusals tell it.
+TEST(test_what_is_left_should_not_be_asked_where_a_refusal_tells_it) {
+  CountedDesk desk;
+  desk.task.begin_acquire(desk.now, desk.now + 100s, desk.now + 101s, settings);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.ask(Token(ByteView("uuid:1")), desk.now));
+  desk.task.submit(true, desk.now);
+  desk.transmit();
+  TEST_ASSERT_TRUE(desk.sent.find("PTTL") == std::string::npos);
+}
+
+// ---- Of a release that had not left ------------------------------------------------------------------------------
+
+TEST(test_a_compensation_of_this_hold_should_be_the_answer_to_its_release) {
+  struct Case {
+    std::string_view answer;
+    bool this_hold, deleted;
+  };
+  for (const Case& it : {Case{":1\r\n", true, true}, Case{":0\r\n", true, false}, Case{"-NOPERM no\r\n", true, false},
+                         Case{":1\r\n", false, false}}) {
+    CallDesk desk;
+    desk.acquire(0s);
+    desk.ask();
+    desk.answer(granted);
+    TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
+    desk.task.begin(Call::release, desk.now + 500ms, settings);
+    TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+    desk.task.life().handle_asked(desk.task.ask(Token(), desk.now));
+    const ReplyTag tag = {.requester = &desk.machine, .generation = desk.machine.generation()};
+    desk.machine.refuse_request(Status::not_connected, desk.now);
+    TaskFacts facts = desk.task.facts(desk.now);
+    facts.link = Link::coming;
+    facts.released = true;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.task.life().step(facts));
+    TEST_ASSERT_EQUAL(TaskStage::compensation, desk.task.life().stage());
+    const Heard heard(std::string(it.answer));
+    const Reply reply = {.tag = {.requester = tag.requester,
+                                 .generation = tag.generation + (it.this_hold ? 0 : 2),
+                                 .operation = Operation::compensate},
+                         .outcome = heard.value.is(RespKind::error) ? Status::no_permission : Status::ok,
+                         .nothing_ran = false,
+                         .value = heard.value};
+    TEST_ASSERT_FALSE(desk.task.note(reply));
+    const TaskAct act = desk.task.life().step(facts);
+    TEST_ASSERT_EQUAL(it.this_hold ? TaskAct::over : TaskAct::sleep, act);
+    if (it.this_hold) TEST_ASSERT_EQUAL(it.deleted ? Status::ok : Status::not_connected, desk.task.life().status());
+  }
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "heard.hpp"
 #include "holdfast/core/quorum_inquiry.hpp"
 #include "node_desk.hpp"
 #include "printers.hpp"
@@ -363,4 +364,114 @@ TEST(test_release_that_is_given_up_should_tell_who_was_asked) {
   TEST_ASSERT_EQUAL(Status::cancelled, desk.release.nodes[1]);
   TEST_ASSERT_EQUAL(Status::cancelled, desk.release.nodes[4]);
   TEST_ASSERT_EQUAL(Status::outcome_unknown, desk.conclude());
+}
+
+// ---- What one node says ------------------------------------------------------------------------------------------
+
+TEST(test_each_possession_should_have_its_word) {
+  TEST_ASSERT_EQUAL(std::string("unknown"), std::string(to_string(Possession::unknown)));
+  TEST_ASSERT_EQUAL(std::string("free"), std::string(to_string(Possession::free)));
+  TEST_ASSERT_EQUAL(std::string("held"), std::string(to_string(Possession::held)));
+  TEST_ASSERT_EQUAL(std::string("no lock"), std::string(to_string(Possession::no_lock)));
+  TEST_ASSERT_EQUAL(std::string("invalid"), std::string(to_string(static_cast<Possession>(99))));
+}
+
+TEST(test_every_form_should_be_held_free_or_no_lock) {
+  LockInfo info;
+  TEST_ASSERT_TRUE(state_of(info) == Possession::free);
+  for (const LockForm form : {LockForm::mutex, LockForm::reentrant, LockForm::read, LockForm::write}) {
+    info.form = form;
+    TEST_ASSERT_TRUE(state_of(info) == Possession::held);
+  }
+  info.form = LockForm::other;
+  TEST_ASSERT_TRUE(state_of(info) == Possession::no_lock);
+  info.form = static_cast<LockForm>(99);
+  TEST_ASSERT_TRUE(state_of(info) == Possession::unknown);
+}
+
+TEST(test_a_semaphore_should_be_held_when_no_permit_is_left) {
+  LockInfo info;
+  info.form = LockForm::semaphore;
+  info.permits = 2;
+  info.owners = 1;
+  TEST_ASSERT_TRUE(state_of(info) == Possession::free);
+  info.owners = 2;
+  TEST_ASSERT_TRUE(state_of(info) == Possession::held);
+}
+
+TEST(test_a_question_should_be_refused_for_no_key_no_node_and_too_many_nodes) {
+  QuorumInquiry inquiry;
+  QuorumInfo info;
+  info.count = 42;
+  QuorumRelease release;
+  release.count = 42;
+  for (const std::size_t count : {std::size_t{0}, nodes_max + 1}) {
+    TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_info(Key("k"), count, info));
+    TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_release(Key("k"), count, release));
+  }
+  TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_info(Key(""), 3, info));
+  TEST_ASSERT_EQUAL(Status::invalid_argument, inquiry.begin_release(Key(""), 3, release));
+  TEST_ASSERT_EQUAL(42, info.count);
+  TEST_ASSERT_EQUAL(42, release.count);
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_info(Key("k"), nodes_max, info));
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), nodes_max, release));
+}
+
+TEST(test_a_holder_should_have_the_least_that_its_nodes_say_and_the_largest_fence) {
+  QuorumInfo info;
+  info.count = 3;
+  const LockInfo said[] = {held_by("ours", 7s, 5), held_by("ours", 9s, 8), held_by("ours", 8s, 6)};
+  for (std::size_t first = 0; first < 3; ++first) {
+    for (std::size_t node = 0; node < 3; ++node) {
+      info.nodes[node].status = Status::ok;
+      info.nodes[node].info = said[(first + node) % 3];
+      info.nodes[node].info.count = 2 + (first + node) % 3;
+    }
+    info.judge(everybody);
+    TEST_ASSERT_TRUE(info.state == Possession::held);
+    TEST_ASSERT_TRUE(info.holder.remaining == 7s);
+    TEST_ASSERT_EQUAL(2, info.holder.count);
+    TEST_ASSERT_EQUAL(8, info.holder.fence);
+    TEST_ASSERT_EQUAL(0b111, info.agreeing);
+  }
+  // What was judged before is no part of it.
+  for (QuorumInfo::Node& node : info.nodes) node.status = Status::timed_out;
+  info.judge(everybody);
+  TEST_ASSERT_TRUE(info.state == Possession::unknown);
+  TEST_ASSERT_EQUAL(0, info.agreeing);
+  TEST_ASSERT_EQUAL(0, info.differing);
+  TEST_ASSERT_EQUAL(0b111, info.silent);
+  TEST_ASSERT_EQUAL(0, info.holder.count);
+}
+
+TEST(test_holders_of_one_name_by_two_kinds_should_not_agree) {
+  QuorumInfo info;
+  info.count = 3;
+  for (std::size_t node = 0; node < 3; ++node) {
+    info.nodes[node].status = Status::ok;
+    info.nodes[node].info = held_by("ours", 9s);
+  }
+  info.nodes[1].info.form = LockForm::reentrant;
+  info.nodes[2].status = Status::timed_out;
+  info.judge(everybody);
+  TEST_ASSERT_TRUE(info.state == Possession::unknown);
+}
+
+TEST(test_a_release_that_was_surely_not_done_should_be_refused_and_another_unknown) {
+  QuorumInquiry inquiry;
+  QuorumRelease release;
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), 3, release));
+  TEST_ASSERT_TRUE(inquiry.take(0, Status::loading, true, {}));
+  TEST_ASSERT_TRUE(inquiry.take(1, Status::timed_out, false, {}));
+  const Heard odd("+OK\r\n");
+  TEST_ASSERT_FALSE(inquiry.take(2, Status::ok, false, odd.value));
+  TEST_ASSERT_EQUAL(0b001, release.refused);
+  TEST_ASSERT_EQUAL(0b110, release.unknown);
+  TEST_ASSERT_EQUAL(0, release.released | release.free);
+  TEST_ASSERT_EQUAL(Status::loading, release.nodes[0]);
+  TEST_ASSERT_EQUAL(Status::protocol_error, release.nodes[2]);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, release.verdict());
+  // The next one begins with nothing.
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), 3, release));
+  TEST_ASSERT_EQUAL(0, release.refused | release.unknown);
 }

@@ -2206,3 +2206,71 @@ TEST(test_nodes_that_forget_should_be_seen_to_break_the_promise) {
   TEST_ASSERT_TRUE(both > 0);
   TEST_ASSERT_TRUE(broken > 0);
 }
+
+// ---- What a mutation run found unseen ----------------------------------------------------------------------------
+
+TEST(test_a_grant_that_comes_while_a_round_is_open_should_be_renewed_in_it) {
+  Council council(3);
+  council.acquire(start);
+  council.grant(0, start + 1ms);
+  council.grant(1, start + 1ms);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  TEST_ASSERT_EQUAL(0b011, council.renew(start + 1s));
+  council.grant(2, start + 1001ms);
+  TEST_ASSERT_EQUAL(0b100, council.take());
+  TEST_ASSERT_TRUE(council.asked[2].request.tag.operation == Operation::renew);
+  TEST_ASSERT_EQUAL(start + 1001ms + node_timeout, council.asked[2].request.deadline);
+  council.say(2, true, start + 1002ms);
+  council.say(0, true, start + 1002ms);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+}
+
+TEST(test_a_release_that_is_no_longer_on_its_way_should_not_be_ended) {
+  Council council(3);
+  council.hold(start);
+  council->end_release(Status::timed_out);
+  TEST_ASSERT_EQUAL(QuorumState::held, council->state());
+  TEST_ASSERT_EQUAL(Status::ok, council->status());
+}
+
+TEST(test_a_forgotten_hold_should_leave_nobody_to_be_asked_or_demoted) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  council.fail(0, Status::read_only, start + 1s);
+  council->forget();
+  TEST_ASSERT_EQUAL(0, council->poll_demoted());
+  TEST_ASSERT_EQUAL(0, council->poll_nodes());
+  TEST_ASSERT_EQUAL(0, council->poll_give_up());
+  TEST_ASSERT_EQUAL("", council.events());
+}
+
+TEST(test_a_round_that_succeeds_after_one_that_did_not_should_be_ok) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.fail(node, Status::loading, start + 1s);
+  TEST_ASSERT_EQUAL("doubted at_risk", council.events());
+  TEST_ASSERT_EQUAL(Status::no_quorum, council->status());
+  TEST_ASSERT_EQUAL(0b111, council.renew(start + 2s));
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 2s);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+  TEST_ASSERT_EQUAL(Status::ok, council->status());
+}
+
+TEST(test_a_node_that_has_no_place_for_what_is_to_be_taken_back_should_not_be_asked_anew) {
+  Council council(3);
+  council.hold(start);
+  council->settle(start + lease);
+  TEST_ASSERT_EQUAL("lost", council.events());
+  ReplyTag tag;
+  Compensation compensation;
+  TEST_ASSERT_TRUE(council->poll_compensation(0, true, tag, compensation));
+  TEST_ASSERT_TRUE(council->poll_compensation(1, true, tag, compensation));
+  TEST_ASSERT_FALSE(council->poll_compensation(2, false, tag, compensation));
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->release(start + lease));
+  TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token('b'), start + lease, all_of(3)));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, council->vote(2).status);
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, council->vote(0).status);
+  TEST_ASSERT_EQUAL(0b011, council.take());
+}

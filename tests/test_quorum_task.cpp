@@ -4,6 +4,7 @@
 // single nodes have granted.
 #include "holdfast/core/quorum_task.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "holdfast/core/reentrant_kind.hpp"
 #include "node_desk.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
@@ -956,6 +958,9 @@ TEST(test_an_answer_of_another_shape_should_end_that_node_s_connection_and_no_ot
   desk.answer(2, granted);
   desk.keep();
   desk.expect_over(Status::ok);
+  TEST_ASSERT_TRUE(std::any_of(desk.desks.begin(), desk.desks.end(), [](const NodeDesk& it) {
+    return it.node->session().failure() == Status::protocol_error;
+  }));
 }
 
 // Its release finds no place among the requests, and goes out as a compensation.
@@ -988,4 +993,135 @@ TEST(test_what_finds_no_place_to_be_taken_back_should_be_owed) {
     TEST_ASSERT_EQUAL(full ? 0b010 : 0, desk.machine.owed());
     TEST_ASSERT_EQUAL(before + (full ? 0 : 1), session.compensations_pending());
   }
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+namespace {
+
+// Its witness, and what it was told.
+struct WitnessedQuorum {
+  std::string take(bool releasing = false) {
+    QuorumEvent event{};
+    while (desk.task.poll_event(event, releasing, desk.now)) ++events;
+    return recorder.take();
+  }
+  Recorder recorder;
+  TaskDesk desk{mutex_kind, {.meter = &recorder}};
+  int events = 0;
+};
+
+}  // namespace
+
+TEST(test_a_witness_should_be_told_how_an_acquire_of_a_quorum_has_ended) {
+  WitnessedQuorum it;
+  it.desk.hold();
+  TEST_ASSERT_EQUAL(std::string("acquired k ok 0"), it.take());
+  TEST_ASSERT_EQUAL(1, it.events);
+}
+
+TEST(test_a_witness_should_be_told_of_each_round_of_renewals_and_how_long_it_took) {
+  WitnessedQuorum it;
+  it.desk.hold();
+  (void)it.take();
+  it.desk.begin(Call::renew);
+  (void)it.desk.ask();
+  it.desk.pass(9ns);
+  it.desk.answer_all(yes);
+  it.desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL(std::string("renewed k ok 9"), it.take());
+  it.desk.begin(Call::renew);
+  (void)it.desk.ask();
+  it.desk.pass(4ns);
+  it.desk.answer_all("-READONLY You can't write against a read only replica.\r\n");
+  TEST_ASSERT_EQUAL(std::string("renewed k no_quorum 4"), it.take());
+}
+
+TEST(test_a_witness_should_be_told_of_a_loss_and_whether_somebody_is_told) {
+  for (const bool releasing : {false, true}) {
+    WitnessedQuorum it;
+    it.desk.hold();
+    (void)it.take();
+    it.desk.pass(lease);
+    it.desk.settle();
+    TEST_ASSERT_EQUAL(std::string(releasing ? "lost_unnoticed k ok 0" : "lost k ok 0"), it.take(releasing));
+  }
+}
+
+TEST(test_a_witness_should_be_told_of_a_release_of_a_quorum_only_where_it_finds_the_hold_lost) {
+  for (const bool lost : {false, true}) {
+    WitnessedQuorum it;
+    it.desk.hold();
+    (void)it.take();
+    it.desk.begin(Call::release);
+    (void)it.desk.ask();
+    it.desk.answer_all(lost ? no : yes);
+    it.desk.expect_over(lost ? Status::lock_lost : Status::ok);
+    TEST_ASSERT_EQUAL(std::string(lost ? "lost_unnoticed k ok 0" : ""), it.take(true));
+  }
+}
+
+// ---- What comes too late -----------------------------------------------------------------------------------------
+
+TEST(test_an_acquire_whose_time_is_over_when_it_has_its_token_should_ask_nobody) {
+  for (const Duration late : {500ms, 499ms}) {
+    TaskDesk desk;
+    desk.acquire();
+    desk.expect(TaskAct::ask);
+    desk.pass(late);
+    desk.task.ask(Council::token('a'), desk.with_room, desk.now);
+    desk.settle();
+    TEST_ASSERT_EQUAL(late == 500ms ? 0 : 0b111, desk.asked());
+    if (late == 500ms) desk.expect_over(Status::timed_out);
+  }
+}
+
+TEST(test_an_acquire_whose_majority_has_lost_its_room_should_be_refused) {
+  TaskDesk desk(mutex_kind, {}, 2);
+  desk.acquire();
+  desk.expect(TaskAct::ask);
+  desk.task.ask(Council::token('a'), 0b001, desk.now);
+  desk.settle();
+  TEST_ASSERT_EQUAL(0, desk.asked());
+  desk.expect_over(Status::too_many_requests);
+}
+
+TEST(test_an_acquire_that_may_wait_should_wait_for_a_majority_to_come_back) {
+  TaskDesk desk(mutex_kind, {}, 1);
+  desk.acquire(10s);
+  desk.plan();
+  TEST_ASSERT_TRUE(desk.sleeps() > Duration::zero());
+}
+
+TEST(test_a_mutex_that_is_held_should_not_be_acquired_once_more) {
+  TaskDesk desk;
+  desk.hold();
+  desk.acquire();
+  TEST_ASSERT_EQUAL(0, desk.ask('b'));
+  desk.expect_over(Status::already_held);
+  TEST_ASSERT_TRUE(desk.machine.held(desk.now));
+}
+
+TEST(test_a_renewal_should_not_look_at_the_timing_of_an_acquire_that_is_over) {
+  TaskDesk desk;
+  QuorumTiming timing = {.lease = 20s};
+  desk.task.begin_acquire(desk.now, desk.now, desk.now + 500ms, &timing);
+  (void)desk.ask();
+  desk.answer_all(granted);
+  desk.keep();
+  desk.expect_over(Status::ok);
+  timing.lease = 25s;
+  desk.begin(Call::renew);
+  TEST_ASSERT_EQUAL(0b111, desk.ask());
+  for (std::size_t node = 0; node < 3; ++node) TEST_ASSERT_TRUE(desk.was_told(node, "20000"));
+}
+
+TEST(test_a_server_that_was_not_asked_should_be_told_to_be_not_connected) {
+  TaskDesk desk;
+  desk.close(2);
+  desk.desks[2].now = desk.now = desk.now + 10s;
+  desk.desks[2].connect('c');  // Nobody has been introduced to it.
+  desk.acquire();
+  (void)desk.ask();
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.machine.vote(2).status);
 }

@@ -16,6 +16,7 @@
 #include "holdfast/core/name_list.hpp"
 #include "holdfast/core/renewal_schedule.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "scripts.hpp"
 
 namespace holdfast {
@@ -1607,4 +1608,27 @@ TEST(test_next_timeout_should_be_the_earliest_of_all_holds) {
       if (!desk.schedule.lost(*holder->place)) earliest = earlier(earliest, holder->place->next);
     TEST_ASSERT_EQUAL(earliest, desk.schedule.poll_timeout());
   }
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+TEST(test_a_witness_should_be_told_what_became_of_each_renewal_and_how_long_it_took) {
+  holdfast::testing::Recorder recorder;
+  Desk desk;
+  desk.schedule.set_witness(&recorder);
+  desk.enter("k");
+  desk.to(all_due);
+  SentCall call = desk.take_one();
+  desk.to(desk.now + 6ns);
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_EQUAL(std::string("renewed k ok 6"), recorder.take());
+  desk.to(desk.now + interval);
+  call = desk.take_one();
+  desk.to(desk.now + 8ns);
+  TEST_ASSERT_TRUE(desk.fail(call, Status::loading));
+  TEST_ASSERT_EQUAL(std::string("renewed k loading 8"), recorder.take());
+  desk.to(desk.now + retry);
+  call = desk.take_one();
+  TEST_ASSERT_TRUE(desk.answer_all(call, 0));
+  TEST_ASSERT_EQUAL(std::string("renewed k lock_lost 0"), recorder.take());
 }

@@ -514,3 +514,85 @@ TEST(test_the_slots_of_the_specification_should_be_found) {
   TEST_ASSERT_EQUAL(crc16(ByteView("foo{}{bar}")) % cluster_slots, slot_of(ByteView("foo{}{bar}")));
   TEST_ASSERT_EQUAL(0, slot_of(ByteView("")));
 }
+
+TEST(test_a_channel_should_be_the_clients_where_its_slot_is) {
+  const SlotDesk desk;
+  const Topology& topology = desk.cluster;
+  TEST_ASSERT_TRUE(topology.table().shards(topology, "redisson_lock__channel:{k}"));
+  TEST_ASSERT_FALSE(topology.table().shards(topology, "redisson_lock__channel:{l}"));
+  TEST_ASSERT_FALSE(topology.table().shards(topology, ""));
+}
+
+TEST(test_a_server_should_have_channels_of_a_slot_from_its_version_on) {
+  const SlotDesk desk;
+  ServerIdentity identity;
+  identity.version = 60299;
+  TEST_ASSERT_TRUE(desk.cluster.sharded_by(identity) == nullptr);
+  identity.version = 70000;
+  TEST_ASSERT_TRUE(desk.cluster.sharded_by(identity) == &desk.cluster);
+  identity = ServerIdentity();
+  identity.is_valkey = true;
+  TEST_ASSERT_TRUE(desk.cluster.sharded_by(identity) == &desk.cluster);
+}
+
+TEST(test_a_cluster_should_be_told_by_its_hosts_and_its_name) {
+  const SlotDesk desk;
+  TEST_ASSERT_EQUAL(ByteView("10.0.0.1,10.0.0.2,10.0.0.3"), desk.cluster.hosts());
+  TEST_ASSERT_EQUAL(ByteView("k"), desk.cluster.name());
+}
+
+TEST(test_texts_of_a_cluster_that_are_too_long_should_be_named_as_that) {
+  const std::string hosts(listed_hosts_size_max + 1, 'h');
+  const std::string name(key_size_max + 1, 'n');
+  const std::string words = "it is longer than limits.hpp allows";
+  TEST_ASSERT_EQUAL(words, std::string(validate(ClusterConfig{.hosts = ByteView(hosts), .name = "n"}).reason));
+  TEST_ASSERT_EQUAL(words, std::string(validate(ClusterConfig{.hosts = "a", .name = ByteView(name)}).reason));
+}
+
+// ---- Whom it speaks to, and as whom ------------------------------------------------------------------------------
+
+TEST(test_every_node_of_a_cluster_should_be_spoken_to_as_the_clients_user) {
+  SlotDesk desk;
+  ClientConfig config = config_of("nowhere");
+  config.topology = &desk.cluster;
+  config.user = "worker";
+  config.password = "secret";
+  desk.node->configure(config, nullptr);
+  for (const char* const where : {"10.0.0.1:6379", "10.0.0.9:6380"}) {
+    desk.sent.clear();
+    TEST_ASSERT_EQUAL(std::string(where), desk.dial());
+    desk.node->handle_connected(desk.now);
+    desk.transmit();
+    TEST_ASSERT_TRUE(desk.sent.find(command_of({"AUTH", "worker", "secret"})) != std::string::npos);
+    desk.receive("+OK\r\n+OK\r\n:7\r\n" + desk.moved("10.0.0.9:6380"));
+    desk.close();
+  }
+}
+
+TEST(test_a_cluster_nodes_own_compare_and_delete_should_be_used_unless_it_is_not_wanted) {
+  for (const bool wanted : {true, false}) {
+    SlotDesk desk;
+    ClientConfig config = config_of("nowhere");
+    config.topology = &desk.cluster;
+    config.native_delete = wanted;
+    desk.node->configure(config, nullptr);
+    desk.reach("8.4.0");
+    TEST_ASSERT_TRUE(desk.node->session().identity().native_delete ==
+                     (wanted ? NativeDelete::delex : NativeDelete::none));
+  }
+}
+
+TEST(test_the_server_of_before_should_be_told_where_the_others_say_less) {
+  SlotDesk desk;
+  desk.reach();
+  desk.close();
+  desk.now = desk.now + 10s;
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.answer("-LOADING Redis is loading the dataset in memory\r\n");
+  for (int host = 0; host < 3; ++host) {
+    TEST_ASSERT_TRUE(desk.dial().find("10.0.0.") == 0);
+    desk.refuse();
+  }
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("loading: the server of before", desk.text());
+}

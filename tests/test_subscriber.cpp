@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "guard_page.hpp"
+#include "holdfast/cluster.hpp"
 #include "holdfast/core/subscriber.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "resp_text.hpp"
 #include "wire_pieces.hpp"
 
@@ -1709,4 +1711,82 @@ TEST(test_no_own_channel_should_stand_after_its_connection_is_gone) {
   wire.connect();
   TEST_ASSERT_EQUAL("", wire.take_sent());
   TEST_ASSERT_FALSE(wire.subscriber.stands());
+}
+
+// ---- Who is told of it -------------------------------------------------------------------------------------------
+
+TEST(test_a_witness_should_be_told_of_every_byte_of_a_subscription) {
+  holdfast::testing::Recorder recorder;
+  Wire wire({.witness = &recorder});
+  wire.connect();
+  (void)wire.enter("k");
+  const std::string bytes = subscribed("k") + message("k");
+  wire.receive(bytes);
+  TEST_ASSERT_TRUE(!wire.sent.empty());
+  TEST_ASSERT_EQUAL(static_cast<std::int64_t>(wire.sent.size()), recorder.sent);
+  TEST_ASSERT_EQUAL(static_cast<std::int64_t>(bytes.size()), recorder.received);
+}
+
+// ---- Channels of a slot ------------------------------------------------------------------------------------------
+
+namespace {
+
+// A subscription of a cluster's client whose name is "k": the channels of that slot are the server's that has it.
+struct ShardedWire {
+  ShardedWire() { cluster.configure({.hosts = "10.0.0.1", .name = "k"}); }
+  static std::string change(const char* word, const std::string& key) {
+    return "*3\r\n" + bulk(word) + bulk(channel_of(key)) + ":1\r\n";
+  }
+  Cluster cluster;
+  Wire wire{{.shards = &cluster}};
+};
+
+}  // namespace
+
+TEST(test_channels_of_the_slot_should_be_subscribed_there_and_others_everywhere) {
+  ShardedWire it;
+  Wire& wire = it.wire;
+  TEST_ASSERT_FALSE(wire.subscriber.established());
+  wire.connect();
+  TEST_ASSERT_FALSE(wire.subscriber.established());
+  Waiter& near = wire.enter("k");
+  TEST_ASSERT_EQUAL("*2\r\n" + bulk("SSUBSCRIBE") + bulk(channel_of("k")), wire.take_sent());
+  wire.receive(it.change("ssubscribe", "k"));
+  TEST_ASSERT_TRUE(wire.subscriber.confirmed(near));
+  TEST_ASSERT_TRUE(wire.subscriber.established());
+  Waiter& far = wire.enter("l");
+  TEST_ASSERT_EQUAL(subscribe("l"), wire.take_sent());
+  wire.receive(subscribed("l"));
+  TEST_ASSERT_TRUE(wire.subscriber.confirmed(far));
+  wire.receive("*3\r\n" + bulk("smessage") + bulk(channel_of("k")) + bulk("0"));
+  TEST_ASSERT_TRUE(wire.woken(near));
+  TEST_ASSERT_FALSE(wire.woken(far));
+  wire.receive(message("l"));
+  TEST_ASSERT_TRUE(wire.woken(far));
+  TEST_ASSERT_TRUE(wire.open());
+}
+
+TEST(test_a_channel_whose_slot_has_left_should_wake_who_waits_and_end_the_connection) {
+  ShardedWire it;
+  Wire& wire = it.wire;
+  wire.connect();
+  Waiter& waiter = wire.enter("k");
+  wire.receive(it.change("ssubscribe", "k"));
+  wire.receive(it.change("sunsubscribe", "k"));  // Nobody asked for that.
+  TEST_ASSERT_TRUE(wire.failed());
+  TEST_ASSERT_EQUAL(Status::moved, wire.subscriber.failure());
+  TEST_ASSERT_FALSE(wire.woken(waiter));
+  wire.subscriber.handle_closed();
+  TEST_ASSERT_TRUE(wire.woken(waiter));
+  TEST_ASSERT_FALSE(wire.subscriber.established());
+}
+
+TEST(test_without_a_slot_words_of_shards_should_be_a_protocol_error) {
+  Wire wire;
+  wire.connect();
+  Waiter& waiter = wire.enter_confirmed("k");
+  wire.receive("*3\r\n" + bulk("smessage") + bulk(channel_of("k")) + bulk("0"));
+  TEST_ASSERT_FALSE(wire.woken(waiter));
+  TEST_ASSERT_TRUE(wire.failed());
+  TEST_ASSERT_EQUAL(Status::protocol_error, wire.subscriber.failure());
 }

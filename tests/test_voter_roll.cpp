@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/cluster.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/voter_roll.hpp"
 #include "holdfast/sentinels.hpp"
@@ -426,4 +427,106 @@ TEST(test_the_second_of_two_nodes_with_one_server_should_have_no_vote) {
   TEST_ASSERT_EQUAL(quorum.roll.server(0), quorum.roll.server(2));
   quorum.again(0, {.id = 'd'});
   TEST_ASSERT_FALSE(quorum.roll.excluded(2));
+}
+
+// ---- Who is refused ----------------------------------------------------------------------------------------------
+
+TEST(test_a_cluster_and_counted_replicas_should_be_no_voters) {
+  Cluster cluster;
+  cluster.configure({.hosts = "10.0.0.1", .name = "k"});
+  ClientConfig config;
+  config.topology = &cluster;
+  TEST_ASSERT_EQUAL(std::string("topology"), std::string(validate_voter(config).field));
+  config = ClientConfig();
+  config.acks = 1;
+  TEST_ASSERT_EQUAL(std::string("acks"), std::string(validate_voter(config).field));
+  config.acks = 0;
+  TEST_ASSERT_FALSE(validate_voter(config).found());
+  Sentinels sentinels;
+  sentinels.configure({.hosts = "10.0.0.1", .service = "m"});
+  config.topology = &sentinels;
+  TEST_ASSERT_FALSE(validate_voter(config).found());
+}
+
+// ---- Words -------------------------------------------------------------------------------------------------------
+
+TEST(test_nodes_should_be_named_by_their_path_or_their_address) {
+  Quorum quorum;
+  std::vector<ClientConfig> configs(3);
+  configs[0].socket_path = "/run/one.sock";
+  configs[1].host = "::1";
+  configs[1].port = 2;
+  configs[2].host = "10.0.0.3";
+  configs[2].port = 3;
+  quorum.connect(configs, {.max_lease = max_lease});
+  TEST_ASSERT_EQUAL(
+      "node 1 (/run/one.sock) not_connected; node 2 ([::1]:2) not_connected; node 3 (10.0.0.3:3) not_connected",
+      quorum.error());
+}
+
+TEST(test_a_node_that_may_not_vote_should_be_named_with_the_reason) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("ab");
+  Session& session = quorum.nodes[2].session;
+  session.handle_connected(quorum.now, quorum.now + 1s);
+  session.fail(Status::auth_failed, "WRONGPASS invalid username-password pair");
+  quorum.down(2);
+  quorum.roll.leave(2, Status::auth_failed);
+  TEST_ASSERT_EQUAL("node 3 (127.0.0.1:3) auth_failed: WRONGPASS invalid username-password pair", quorum.error());
+  TEST_ASSERT_EQUAL(Status::auth_failed, quorum.roll.status(2, quorum.now));
+}
+
+// ---- Counts ------------------------------------------------------------------------------------------------------
+
+TEST(test_a_quorum_should_be_connected_while_a_majority_is) {
+  Quorum quorum;
+  TEST_ASSERT_FALSE(quorum.roll.connected());
+  quorum.connect({1, 2, 3});
+  TEST_ASSERT_FALSE(quorum.roll.connected());
+  quorum.up(0, {.id = 'a'});
+  TEST_ASSERT_FALSE(quorum.roll.connected());
+  quorum.up(2, {.id = 'c'});
+  TEST_ASSERT_TRUE(quorum.roll.connected());
+  quorum.down(0);
+  TEST_ASSERT_FALSE(quorum.roll.connected());
+}
+
+TEST(test_what_is_to_be_taken_back_should_be_counted_over_all_nodes_and_keep_each_from_repairs) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(0, quorum.roll.compensations_pending());
+  TEST_ASSERT_EQUAL(0b111, quorum.roll.repairers(quorum.now).nodes);
+  const Token token(ByteView("t"));
+  const Compensation compensation = {.kind = &mutex_kind, .key = Key("k"), .token = &token, .count = 0};
+  TEST_ASSERT_EQUAL(Status::ok, quorum.nodes[0].session.compensate({}, compensation));
+  TEST_ASSERT_EQUAL(Status::ok, quorum.nodes[2].session.compensate({}, compensation));
+  TEST_ASSERT_EQUAL(2, quorum.roll.compensations_pending());
+  TEST_ASSERT_EQUAL(0b010, quorum.roll.repairers(quorum.now).nodes);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+}
+
+TEST(test_a_node_without_a_connection_should_not_vote) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.nodes[1].session.fail(Status::protocol_error, "gone");  // Nobody has told the roll yet.
+  TEST_ASSERT_EQUAL(0b101, quorum.voting());
+}
+
+TEST(test_a_socket_should_be_known_by_its_path) {
+  Quorum quorum;
+  std::vector<ClientConfig> configs(3);
+  configs[0].socket_path = "/run/a";
+  configs[1].socket_path = "/run/b";
+  configs[2].socket_path = "/run/c";
+  quorum.connect(configs, {.max_lease = max_lease});
+  quorum.all_up("abc");
+  configs[1].socket_path = "/run/other";
+  quorum.connect(configs, {.max_lease = max_lease});
+  quorum.up(0, {.id = 'a'});
+  quorum.up(1, {.id = 'x'});  // A stranger, at a path that nobody knew.
+  quorum.up(2, {.id = 'c'});
+  TEST_ASSERT_EQUAL(0b101, quorum.voting());
 }

@@ -48,11 +48,11 @@ DialAction Dialer::poll_action(Instant now, std::uint16_t random) noexcept {
         return DialAction::resolve;
       }
       if (now >= attempt_deadline_) fail(Status::name_not_resolved, now, random);
-      return DialAction::none;
+      break;
     case DialState::next: {
       // With several addresses, a silent one leaves time for the next.
       Duration share = (attempt_deadline_ - now) / untried_;
-      if (share < address_timeout_min && address_count_ != 1) share = address_timeout_min;
+      if (share < address_timeout_min) share = address_timeout_min;
       address_deadline_ = earlier(now + share, attempt_deadline_);
       --untried_;
       state_ = DialState::dialling;

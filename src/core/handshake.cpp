@@ -67,9 +67,9 @@ HandshakeCommand Handshake::poll_command(CommandLine& line) noexcept {
         line.add("CLIENT").add("SETNAME").add(settings_.client_name);
         break;
       case HandshakeCommand::client_id: line.add("CLIENT").add("ID"); break;
+      case HandshakeCommand::identity:  // The last: its reply ends the handshake.
       case HandshakeCommand::none:
       case HandshakeCommand::client_kill:
-      case HandshakeCommand::identity:  // The last: its reply ends the handshake.
         if (Interview* const other = settings_.interview; other != nullptr && other->table->ask(*other, line))
             [[unlikely]]
           break;

@@ -13,7 +13,6 @@ void LockTask::begin_acquire(Instant now, Instant deadline, Instant end, const T
   began_at_ = now;
   end_ = end;
   only_ = now + timeout_min > deadline;
-  last_ = only_;
   spread_ = retry_delay_min;
   if (!only_)
     plan_.begin({.deadline = deadline,
@@ -35,14 +34,13 @@ void LockTask::begin(Call call, Instant deadline, const TaskSettings& settings) 
   vain_ = 0;
   wait_told_ = false;
   refused_ = kept_ = busy_ = planned_ = given_up_ = confirmed_ = false;
-  compensated_ = Compensated::no;
 }
 
 Instant LockTask::poll_timeout(bool woken, ListenSet confirmed) const noexcept {
   switch (stage_) {
     case TaskStage::idle:
     case TaskStage::attempt:
-    case TaskStage::asking: return Instant::max();
+    case TaskStage::asking: break;
     case TaskStage::link:
     case TaskStage::room:
     case TaskStage::answer:
@@ -148,7 +146,7 @@ inline TaskInput LockTask::read(const TaskFacts& facts) noexcept {
     case TaskStage::attempt:  // step() reads these by themselves.
     case TaskStage::link:
     case TaskStage::room:
-    case TaskStage::answer: return TaskInput::none;
+    case TaskStage::answer: break;
     case TaskStage::asking: return refused_ ? conclude(outcome_, facts) : TaskInput::none;
     case TaskStage::confirm: return read_confirm(facts);
     case TaskStage::retry:
@@ -267,8 +265,8 @@ TaskInput LockTask::end(Status status) noexcept {
   const bool may_ask_again =
       asked && settings_->one_node && unsent && !asked_again_ && facts.link < Link::absent && !facts.cancelled;
   switch (call_) {
-    case Call::none: return TaskInput::end;
     case Call::question:
+    case Call::none: return TaskInput::end;
     case Call::renew:
       if (!may_ask_again) return TaskInput::end;
       asked_again_ = true;
@@ -277,7 +275,7 @@ TaskInput LockTask::end(Status status) noexcept {
       // The compensation is the first thing on the next connection: the server's word is worth waiting for. A key that was
       // still there and ours makes it a plain release.
       const bool gone = status == Status::not_connected || status == Status::transport_closed;
-      return settings_->one_node && asked && gone && facts.released && facts.link != Link::gone ? TaskInput::await
+      return settings_->one_node && gone && facts.released && facts.link != Link::gone ? TaskInput::await
                                                                                                 : TaskInput::end;
     }
     case Call::acquire: break;

@@ -12,7 +12,6 @@ Duration remaining_of(std::int64_t milliseconds) noexcept {
 Status NodeTask::ask(const Token& token, Instant now) noexcept {
   const Instant deadline = life_.request_deadline(now);
   switch (life_.call()) {
-    case Call::none: break;
     case Call::acquire:
       remaining_ = remaining_unknown;  // Of whoever is in the way now.
       outermost_ = !(machine_.kind().reentrant && machine_.held(now));
@@ -21,23 +20,22 @@ Status NodeTask::ask(const Token& token, Instant now) noexcept {
     case Call::renew: return machine_.renew(now, deadline);
     case Call::release:
       if (machine_.count() > 1) return machine_.step_down(false, now, deadline);
-      return machine_.release(node_->session().identity().native_delete, false, now, deadline);
-    case Call::question: {
-      question_ += 2;
-      const ReplyTag tag = {.requester = requester_, .generation = question_};
-      const Status status =
-          asked_ != nullptr ? asked_->ask(*asked_, *node_, tag, now) : node_->ask_remaining(machine_, tag, now);
-      question_waits_ = status == Status::ok;
-      return status;
-    }
+      return machine_.release(node_.session().identity().native_delete, false, now, deadline);
+    case Call::question:
+    case Call::none: break;  // Of no call nobody asks.
   }
-  return Status::ok;
+  question_ += 2;
+  const ReplyTag tag = {.requester = requester_, .generation = question_};
+  const Status status =
+      asked_ != nullptr ? asked_->ask(*asked_, node_, tag, now) : node_.ask_remaining(machine_, tag, now);
+  question_waits_ = status == Status::ok;
+  return status;
 }
 
 // How long the hold in the way has left, where a refusal does not tell.
 void NodeTask::ask_along(Instant now) noexcept {
   if (machine_.kind().tells_remaining) return;
-  (void)node_->ask_remaining(machine_, {.requester = requester_, .generation = 2 * machine_.generation()}, now);
+  (void)node_.ask_remaining(machine_, {.requester = requester_, .generation = 2 * machine_.generation()}, now);
 }
 
 bool NodeTask::pay(LockMachine& machine, Node& node, void* requester) noexcept {
@@ -47,9 +45,8 @@ bool NodeTask::pay(LockMachine& machine, Node& node, void* requester) noexcept {
   Compensation compensation;
   (void)machine.poll_compensation(tag, compensation);
   tag.requester = requester;
-  if (node.session().compensate(tag, compensation) == Status::ok) return true;
-  machine.put_back_compensation();
-  return false;
+  (void)node.session().compensate(tag, compensation);  // There is a place.
+  return true;
 }
 
 void NodeTask::plan(Instant now, ListenSet confirmed, std::uint16_t random) noexcept {
@@ -95,7 +92,7 @@ bool NodeTask::take_answer(const Reply& reply) noexcept {
       remaining_ = reply.value.integer();
     if (told || reply.outcome != Status::ok) return false;
     question_outcome_ = Status::protocol_error;
-    node_->session().fail(Status::protocol_error, "a reply of another shape than asked for");
+    node_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
     return false;
   }
   // Of an attempt whose refusal did not tell the remaining time.

@@ -54,7 +54,7 @@ Instant QuorumMachine::poll_timeout() const noexcept {
   switch (state_) {
     case QuorumState::idle:
     case QuorumState::releasing:
-    case QuorumState::lost: return Instant::max();
+    case QuorumState::lost: break;
     case QuorumState::acquiring:
     case QuorumState::fencing: return asked_at_ + validity() - timing_.min_validity;
     case QuorumState::held: return earlier(risky_from(), valid_until_);
@@ -410,9 +410,9 @@ bool QuorumMachine::take_events(std::size_t node, Instant now) noexcept {
         if (refused && holding()) doubt(now);
         break;
       }
-      case LockEvent::none:
       case LockEvent::at_risk:
-      case LockEvent::released: vote.status = vote.machine.status(); break;
+      case LockEvent::released:
+      case LockEvent::none: vote.status = vote.machine.status(); break;
       case LockEvent::protocol_doubt: doubted_ = static_cast<NodeSet>(doubted_ | node_bit(node)); break;
     }
   return missing;

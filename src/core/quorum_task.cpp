@@ -73,8 +73,8 @@ void QuorumTask::ask(const Token& token, NodeSet with_room, Instant now) noexcep
   Instant until = Instant::max();  // What is asked for by this call ends by its requests' deadlines.
   Status status = Status::ok;
   switch (life_.call()) {
-    case Call::none:
-    case Call::question: break;
+    case Call::question:
+    case Call::none: break;
     case Call::acquire: status = ask_to_acquire(token, with_room, now, until); break;
     case Call::renew: status = ask_to_renew(life_.deadline(), now, until); break;
     case Call::release:
@@ -121,7 +121,7 @@ Status QuorumTask::take_grant() noexcept {
 
 void QuorumTask::give_up(Instant now) noexcept {
   if (life_.call() == Call::release) return machine_.end_release(life_.why_given_up());
-  if (life_.call() == Call::acquire && !reentering_) machine_.cancel(now);
+  machine_.cancel(now);  // Of an attempt: of a hold it changes nothing.
 }
 
 // A node that granted alone, or that may have, is released again, which wakes everybody there, this waiter, too.
@@ -162,7 +162,7 @@ NodeSet QuorumTask::hand_over(NodeSet touched, Instant now) noexcept {
       Node& node = roll_.node(index);
       LockMachine& machine = votes_[index]->machine;
       // Who answers over a new connection must be known before anything is asked over it.
-      if (machine.wants_request() && node.session().ready() && !roll_.introduced(index))
+      if (machine.wants_request() && !roll_.introduced(index))
         machine.refuse_request(Status::not_connected, now);
       if (machine.wants_request()) node.submit(machine, votes_[index], now);
       ReplyTag tag;

@@ -23,9 +23,9 @@ inline Verdict decode_of_hold(Operation operation, const RespValue& reply) noexc
       return reply.at(0).is_integer(-1) ? Verdict::refused : decode_yes_or_no(reply.at(0));
     case Operation::step:
     case Operation::release: return decode_yes_or_no(reply);
-    case Operation::acquire:
+    case Operation::query:
     case Operation::compensate:
-    case Operation::query: break;
+    case Operation::acquire: break;
   }
   return Verdict::unexpected;
 }

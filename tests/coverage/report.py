@@ -8,7 +8,8 @@ A table of lines and branches, then each line and each outcome of a condition th
 100 % of lines or 95 % of branches, or where a source is in no program.
 
 Not counted, and told by number: what HOLDFAST_ASSERT evaluates, since its other outcome ends the program; the default
-that a switch over every enumerator does not have; conditions that the build decides; and consteval functions.
+that a switch over every enumerator does not have; conditions that the build decides; what only the compiler runs; and
+invariants(), which only tests call, since they fail where it is false.
 """
 
 import collections
@@ -23,7 +24,7 @@ LINES_PERCENT = 100
 BRANCHES_PERCENT = 95
 SOURCES = ("proto/*.cpp", "src/core/*.cpp", "src/kinds/*.cpp")
 INCLUDE_PATHS = ("include", "proto", "src/core", "src/kinds")
-DECIDED_BY_THE_BUILD = ("short_cuts",)
+DECIDED_BY_THE_BUILD = ("short_cuts", "writes_one_piece", "!writes_one_piece", "requires { literals.count; }")
 
 
 def below_the_line():
@@ -67,10 +68,12 @@ class Source:
         self.lines = {}  # Line: how often it was run.
         self.outcomes = {}  # Place of a condition, and "true" or "false": how often.
         self.left_out = collections.defaultdict(set)  # Why: places of conditions.
-        self.consteval = set()  # Lines.
+        self.consteval, self.checks = set(), set()  # Lines.
         for line, text in enumerate(self.text, 1):
-            if re.match(r"\s*(template .*)?consteval ", text):
+            if re.match(r"\s*(template .*)?consteval |\s*if \(std::is_constant_evaluated\(\)\) \{$", text):
                 self.consteval.update(range(line, self.end_of_body(line) + 1))
+            if re.search(r"\binvariants\(\) const noexcept \{", text):
+                self.checks.update(range(line, self.end_of_body(line) + 1))
 
     def end_of_body(self, line):
         depth = 0
@@ -89,7 +92,9 @@ class Source:
 
     def why_left_out(self, place):
         if place[0] in self.consteval:
-            return "consteval"
+            return "run by the compiler"
+        if place[0] in self.checks:
+            return "in invariants()"
         if self.condition(place) in DECIDED_BY_THE_BUILD:
             return "decided by the build"
         if self.text[place[0] - 1][: place[1] - 1].endswith("switch ("):
@@ -99,7 +104,7 @@ class Source:
     def add(self, export):
         """What one program reached of it."""
         for line, count in counts_of_lines(export["segments"]):
-            if line not in self.consteval:
+            if line not in self.consteval and line not in self.checks:
                 self.lines[line] = max(count, self.lines.get(line, 0))
         for expansion in export["expansions"]:
             place = tuple(expansion["source_region"][:4])

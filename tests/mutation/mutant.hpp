@@ -5,7 +5,7 @@
 
 namespace holdfast::mutation {
 
-inline constexpr int count_max = 1 << 16;
+inline constexpr int count_max = 1 << 17;
 extern int chosen;  // 0: none, the code is as it was written.
 extern unsigned char reached[count_max];
 

@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Changes the core and the kinds in many small ways and tells which changes no test sees.
+"""Changes what is below the I/O line in many small ways and tells which changes no test sees.
+
+That is proto, the core and the kinds, with the headers that they include. Functions that the compiler runs (constexpr) and
+templates are left alone: what stands in them cannot be chosen later.
 
 All changes of a file stand in one copy of it, each behind a question (mutant.hpp); HOLDFAST_MUTANT says which one is in
-force. So everything is compiled and linked once. For each mutant those runners of the unit and replay suites are run
+force. So everything is compiled and linked once. The copies are linked ahead of the tests: an inline function of a header
+is then the changed one for the test, too. For each mutant those runners of the unit and replay suites are run
 that come past it, and the simulator if they see nothing. A mutant is killed where a runner fails, crashes or hangs.
 
 The output folder holds results.json and the programs: `HOLDFAST_MUTANT=7 build/plain/mutation/test_session` shows what
@@ -13,8 +17,10 @@ a test says to mutant 7.
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import json
 import os
+import pickle
 import re
 import resource
 import shlex
@@ -33,12 +39,23 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 ARGUED = os.path.join(HERE, "survivors.txt")
 
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "coverage"))
+from report import below_the_line  # noqa: E402
+
 COMPARISONS = {"<": ("<=", ">="), "<=": ("<", ">"), ">": (">=", "<="), ">=": (">", "<"), "==": ("!=",), "!=": ("==",)}
 ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "/", "<<": ">>", ">>": "<<", "&": "|", "|": "&", "^": "|"}
 ASSIGNMENTS = {"+=": "-=", "-=": "+=", "|=": "&=", "&=": "|=", "*=": "+=", "^=": "|=", ">>=": "<<=", "<<=": ">>="}
 LOGIC = {"&&": "||", "||": "&&"}
 STEPS = {"++": "--", "--": "++"}
 CALLS = {"earlier": "later", "later": "earlier"}
+NUMBERS_PER_FILE = 1024  # So that a change of one file leaves the numbers of the others, and their copies, as they are.
+CHECKS = ("invariants",)  # No part of a program: tests ask them whether the rest is right.
+# Tests that compute for so long that each survivor would take a minute: --seconds leaves them out, and keeps the others.
+LONG_TESTS = {
+    "quorum_machine": "*no_two_should*,*forget_should*",
+    "renewal_schedule": "*hundred_thousand*",
+    "resp_parser": "*oracle*,*however_a_reply*,*odd_sizes*",
+}
 WRAPPERS = (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR)
 
 
@@ -46,6 +63,7 @@ class Mutant:
     def __init__(self, number, path, line, function, was, now):
         self.number, self.path, self.line, self.function = number, path, line, function
         self.was, self.now = was, now
+        self.nth = 0  # Of those with the same key.
         self.dropped = False
 
     def change(self):
@@ -72,14 +90,13 @@ class Source:
 
     modes = ("guard", "delete", "condition", "value")  # Outer ones first.
 
-    def __init__(self, path, command, directory, first_number):
+    def __init__(self, path, command, directory):
         self.path = os.path.relpath(path, ROOT)
         self.file = path
         with open(path, encoding="utf-8") as file:
             self.text = file.read()
         if not self.text.isascii():
             sys.exit(f"mutate: {self.path} is not ASCII; offsets would be wrong")
-        self.next_number = first_number
         self.mutants, self.edits = [], {}
         self.function, self.returns_nothing, self.function_end = "", False, 0
         self.arguments = parser_arguments(command, directory)
@@ -116,7 +133,7 @@ class Source:
         for child in node.get_children():
             if not self.is_here(child):
                 continue
-            if child.kind == Kind.NAMESPACE:
+            if child.kind in (Kind.NAMESPACE, Kind.CLASS_DECL, Kind.STRUCT_DECL):
                 self.declarations(child)
             elif child.kind in (Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR):
                 self.define(child)
@@ -332,8 +349,7 @@ class Source:
         if any(text == other for _, other in edit.choices):
             return
         line = self.text.count("\n", 0, start) + 1
-        mutant = Mutant(self.next_number, self.path, line, self.function, one_line(self.text[start:end]), one_line(now))
-        self.next_number += 1
+        mutant = Mutant(0, self.path, line, self.function, one_line(self.text[start:end]), one_line(now))
         self.mutants.append(mutant)
         edit.choices.append((mutant, text))
 
@@ -411,6 +427,27 @@ class Source:
                 sys.exit(f"mutate: the copy of {self.path} does not parse:\n" + "\n".join(map(str, errors)))
 
 
+def source_of(path, entry, out):
+    """The Source, and where it is kept: reading takes long, so what was read is read again only if it has changed."""
+    with open(path, "rb") as file, open(os.path.realpath(__file__), "rb") as script:
+        words = [file.read(), script.read(), entry["command"].encode(), path.encode()]
+    digest = hashlib.sha256(b"\0".join(words)).hexdigest()[:16]
+    store = os.path.join(out, "read", os.path.relpath(path, ROOT).replace("/", "_") + "." + digest)
+    if os.path.exists(store):
+        with open(store, "rb") as file:
+            return pickle.load(file), store
+    source = Source(path, entry["command"], entry["directory"])
+    keep(source, store)
+    return source, store
+
+
+def keep(source, store):
+    os.makedirs(os.path.dirname(store), exist_ok=True)
+    with open(store + ".new", "wb") as file:
+        pickle.dump(source, file)
+    os.replace(store + ".new", store)
+
+
 def parser_arguments(command, directory):
     """Of a compiler's command what libclang needs to read the file."""
     arguments = []
@@ -433,10 +470,16 @@ def run(command, **options):
     return done.stdout
 
 
+def is_header(path):
+    return path.endswith(".hpp")
+
+
 def compile_copy(source, entry, out):
-    """Compiles the copy; what this compiler refuses and libclang did not is dropped, too."""
-    name = source.path.replace("/", "_")
-    copy, object_file = os.path.join(out, name), os.path.join(out, name + ".o")
+    """Compiles the copy; what this compiler refuses and libclang did not is dropped, too. A header has no object file."""
+    copies = os.path.join(out, "copies")
+    copy = os.path.join(copies, source.path)
+    object_file = os.path.join(out, source.path.replace("/", "_") + ".o")
+    os.makedirs(os.path.dirname(copy), exist_ok=True)
     text, spans = source.drop_what_does_not_compile()
     words = [it for it in shlex.split(entry["command"]) if not it.startswith("-W")]
     for option in ("-o", "-MF", "-MQ", "-c"):
@@ -444,13 +487,17 @@ def compile_copy(source, entry, out):
             at = words.index(option)
             del words[at : at + 2]
     words = [it for it in words if it not in ("-MD", "-g")]
-    words += ["-w", "-O1", "-g0", "-iquote", os.path.dirname(source.file), "-c", copy, "-o", object_file]
+    # The changed headers stand ahead of those that are as written. Every inline function is kept, for the tests.
+    words += ["-iquote", os.path.join(copies, "include"), "-iquote", os.path.dirname(copy)]
+    words += ["-iquote", os.path.join(copies, "proto"), "-iquote", os.path.dirname(source.file)]
+    words += ["-w", "-O1", "-g0", "-fno-inline", "-fkeep-inline-functions"]
+    words += ["-fsyntax-only", "-x", "c++", copy] if is_header(source.path) else ["-c", copy, "-o", object_file]
     while True:
         with open(copy, "w", encoding="utf-8") as file:
             file.write(text)
         done = subprocess.run(words, cwd=entry["directory"], capture_output=True, text=True)
         if done.returncode == 0:
-            return object_file
+            return None if is_header(source.path) else object_file
         starts = [0]
         for line in text.split("\n"):
             starts.append(starts[-1] + len(line) + 1)
@@ -474,7 +521,7 @@ class Runner:
         self.program, self.seconds, self.reached = None, 0.0, frozenset()
 
 
-def runners_of(build, worlds, out):
+def runners_of(build, worlds, seconds, out):
     tests = json.loads(run(["meson", "introspect", "--tests", build]))
     runners = [it for it in (Runner(test, build) for test in tests) if it.wanted]
     for runner in runners:
@@ -482,17 +529,21 @@ def runners_of(build, worlds, out):
             runner.arguments = ["--first", "1", "--worlds", str(worlds), "--output", os.path.join(out, "sim-")]
         elif os.path.basename(runner.target).startswith("test_"):
             runner.arguments = [*runner.arguments, "--abort-after=1"]
+            if seconds and runner.name in LONG_TESTS:
+                runner.arguments.append("--test-case-exclude=" + LONG_TESTS[runner.name])
     if not runners:
         sys.exit(f"mutate: {build} has no unit tests; configure it with -Dtests=enabled")
     return runners
 
 
-def link(runner, build, archive, out):
+def link(runner, build, mutated_objects, archive, out):
     line = run(["ninja", "-C", build, "--quiet", "-t", "commands", runner.target]).strip().split("\n")[-1]
     words = shlex.split(line)
     runner.program = os.path.join(out, os.path.basename(runner.target))
     words[words.index("-o") + 1] = runner.program
-    words = [archive if it.endswith("libholdfast.a") else it for it in words]
+    # Of an inline function the linker takes the first that it sees.
+    words[words.index("-o") + 2 : words.index("-o") + 2] = mutated_objects
+    words = [archive if it.endswith(("libholdfast.a", "libholdfast-proto.a")) else it for it in words]
     run(words, cwd=build)
 
 
@@ -530,18 +581,25 @@ def used():
     return usage.ru_utime + usage.ru_stime
 
 
-def check_unmutated(runners, out):
+def check_unmutated(runners, seconds, out):
+    """Those that are fast enough, and what each comes past."""
+    kept = []
     for runner in runners:
         record = os.path.join(out, "reached")
         begin = used()
-        failure = passes(runner, 0, 600, record)
+        failure = passes(runner, 0, seconds or 600, record)
         runner.seconds = used() - begin
+        if failure == "hangs" and seconds:
+            say(f"left out, since it takes longer: {runner.name}")
+            continue
+        kept.append(runner)
         if failure:
             sys.exit(f"mutate: {runner.name} {failure} without any mutant; try: {runner.program}")
         if os.path.exists(record):  # Else nothing of what is mutated is linked to it.
             with open(record, "rb") as file:
                 runner.reached = frozenset(number for number, seen in enumerate(file.read()) if seen)
             os.unlink(record)
+    return kept
 
 
 def judge(mutant, runners):
@@ -549,7 +607,7 @@ def judge(mutant, runners):
     fit = [it for it in runners if mutant.number in it.reached]
     fit.sort(key=lambda it: (it.is_simulator, it.seconds))
     for runner in fit:
-        failure = passes(runner, mutant.number, 3 + int(4 * runner.seconds))
+        failure = passes(runner, mutant.number, 1 + int(4 * runner.seconds))
         if failure:
             return runner.name, failure, runner.is_simulator
     return None, "survives" if fit else "is not reached", False
@@ -585,7 +643,7 @@ def report(mutants, results, argued):
     for row in rows.values():
         total.update(row)
 
-    columns = "{:32} {:>8} {:>8} {:>7} {:>7} {:>6} {:>7} {:>7}".format
+    columns = "{:44} {:>8} {:>8} {:>7} {:>7} {:>6} {:>7} {:>7}".format
     print(columns("file", "mutants", "by tests", "by sim", "argued", "alive", "raw", "score"))
     for name, row in [*rows.items(), ("all", total)]:
         killed, counted = row["tests"] + row["sim"], row["mutants"]
@@ -604,8 +662,15 @@ def report(mutants, results, argued):
     return not alive
 
 
-def identity(mutant):
-    return f"{mutant.number} {mutant.key()}"
+def count_equals(mutants):
+    counts = collections.Counter()
+    for mutant in mutants:
+        counts[mutant.key()] += 1
+        mutant.nth = counts[mutant.key()]
+
+
+def identity(mutant):  # It stays what it is when another function changes.
+    return f"{mutant.key()} ({mutant.nth})"
 
 
 def main():
@@ -615,11 +680,12 @@ def main():
     )
     parser.add_argument("build", help="a configured Meson build folder with tests, e.g. build/plain")
     parser.add_argument("--out", help="where everything goes (BUILD/mutation)")
-    parser.add_argument("--only", default="", metavar="TEXT[,TEXT]", help="files whose path has this, e.g. kinds/")
+    parser.add_argument("--only", default="", metavar="TEXT[,TEXT]", help="files whose path has this, e.g. kinds/, and in this order")
     parser.add_argument("--again", action="store_true", help="only what the last run left alive")
     parser.add_argument("--mutant", metavar="N[,N]", help="only these, by the number at the end of the list")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     parser.add_argument("--worlds", type=int, default=200, help="worlds of the simulator (200; 0: without it)")
+    parser.add_argument("--seconds", type=int, help="leave out what takes more of a processor (nothing)")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once (2)")
     arguments = parser.parse_args()
 
@@ -634,27 +700,44 @@ def main():
     entries = {}
     for entry in commands:
         path = os.path.realpath(os.path.join(entry["directory"], entry["file"]))
-        if re.match(r"(src/(core|kinds|posix)|proto)/", os.path.relpath(path, ROOT)):
+        if re.match(r"(src/(core|kinds|posix|system|c)|proto)/[^/]*$", os.path.relpath(path, ROOT)):
             entries.setdefault(path, entry)
 
-    sources, number = [], 1
-    for path in sorted(entries):
-        if re.match(r"src/(core|kinds)/", os.path.relpath(path, ROOT)):
-            source = Source(path, entries[path]["command"], entries[path]["directory"], number)
-            number = source.next_number
-            sources.append(source)
-    mutants = [it for source in sources for it in source.mutants]
+    os.chdir(ROOT)
+    sources, stores = [], {}
+    # A header is read by the command of a source that may include all of them.
+    of_headers = entries[os.path.join(ROOT, "src/kinds/inquiry.cpp")]
+    for path in map(os.path.realpath, below_the_line()):
+        entry = entries.setdefault(path, of_headers) if is_header(path) else entries[path]
+        source, stores[path] = source_of(path, entry, out)
+        if len(source.mutants) >= NUMBERS_PER_FILE:
+            sys.exit(f"mutate: {source.path} has more mutants than NUMBERS_PER_FILE")
+        for number, mutant in enumerate(source.mutants, len(sources) * NUMBERS_PER_FILE + 1):
+            mutant.number = number
+        sources.append(source)
+    # The headers first: the copies of the sources include theirs.
+    sources.sort(key=lambda it: not is_header(it.path))
+    mutants = [it for source in sources for it in source.mutants if it.function not in CHECKS]
+    count_equals(mutants)
     if arguments.list:
         for mutant in mutants:
             print(f"{mutant.path}:{mutant.line}: {mutant.change()}  [{mutant.number}]")
         return 0
 
-    runners = runners_of(build, arguments.worlds, out)
+    runners = runners_of(build, arguments.worlds, arguments.seconds, out)
     if not arguments.worlds:
         runners = [it for it in runners if not it.is_simulator]
     say(f"{len(mutants)} mutants; building")
-    mutated_objects = {source.file: compile_copy(source, entries[source.file], out) for source in sources}
-    as_written = [it for path, it in entries.items() if path not in mutated_objects]
+    mutated_objects = []
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for headers in (True, False):
+            here = [it for it in sources if is_header(it.path) == headers]
+            mutated_objects += pool.map(lambda it: compile_copy(it, entries[it.file], out), here)
+    mutated_objects = [it for it in mutated_objects if it]
+    for source in sources:
+        keep(source, stores[source.file])  # With what does not compile.
+    changed = {it.file for it in sources}
+    as_written = [it for path, it in entries.items() if path not in changed]
     others = [os.path.join(it["directory"], it["output"]) for it in as_written]
     names = [os.path.relpath(it, build) for it in others]
     run(["nice", "ninja", "-C", build, f"-j{arguments.jobs}", *names, *(it.target for it in runners)])
@@ -663,10 +746,10 @@ def main():
     archive = os.path.join(out, "libholdfast.a")
     if os.path.exists(archive):
         os.unlink(archive)
-    run(["ar", "cr", archive, question, *others, *mutated_objects.values()])
+    run(["ar", "cr", archive, question, *others])
     for runner in runners:
-        link(runner, build, archive, out)
-    check_unmutated(runners, out)
+        link(runner, build, mutated_objects, archive, out)
+    runners = check_unmutated(runners, arguments.seconds, out)
     say("without mutants all pass: " + ", ".join(f"{it.name} {it.seconds:.2f} s" for it in runners))
 
     store = os.path.join(out, "results.json")
@@ -674,7 +757,9 @@ def main():
     if os.path.exists(store):
         with open(store, encoding="utf-8") as file:
             known = json.load(file)
-    wanted = [it for it in mutants if not it.dropped and any(part in it.path for part in arguments.only.split(","))]
+    parts = arguments.only.split(",")
+    wanted = [it for part in parts for it in mutants if not it.dropped and part in it.path]
+    wanted = list(dict.fromkeys(wanted))  # In the order of the parts, and once.
     if arguments.mutant:
         numbers = {int(it) for it in arguments.mutant.split(",")}
         wanted = [it for it in wanted if it.number in numbers]

@@ -47,7 +47,6 @@ class HostSearch : public Interview {
   // A. Questions.
   [[nodiscard]] Stage stage() const noexcept { return stage_; }
   // The host of the list that is asked, or that has named the server.
-  [[nodiscard]] std::uint8_t listed() const noexcept { return listed_; }
 
   // B. Commands.
   // Before the node's dialer is polled: begins an attempt that is due, or goes on with one that has failed at a host.
