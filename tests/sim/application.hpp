@@ -171,6 +171,8 @@ class Application {
     Instant own_belief;
     Application* application = nullptr;
     std::uint64_t own_fence = 0;  // As own_belief.
+    Slot* whole = nullptr;        // Of a MultiLock's further name: the slot that stands for all, and has the lock.
+    std::vector<Slot*> parts;     // Of that slot: the others.
     alignas(SimOwned) unsigned char place[sizeof(SimOwned) > sizeof(SimMutex) ? sizeof(SimOwned) : sizeof(SimMutex)];
     struct alignas(SimRedlock) RedlockPlace {
       unsigned char bytes[sizeof(SimRedlock)];
@@ -180,6 +182,13 @@ class Application {
       unsigned char bytes[sizeof(ReadWriteLock)];
     };
     std::unique_ptr<ReadWritePlace> read_write_place;  // Of the reader's slot.
+
+    [[nodiscard]] bool is_part() const noexcept { return whole != nullptr; }
+    [[nodiscard]] bool of_several() const noexcept { return plan->kind == KindOfLock::multi; }
+    // They are what the whole is.
+    void settle_parts() const noexcept;
+    // They share a name on a server.
+    [[nodiscard]] bool shares_name(const Slot& other) const noexcept;
 
     [[nodiscard]] bool exists() const noexcept { return redlock != nullptr || loop != nullptr || lock() != nullptr; }
     [[nodiscard]] bool on_one_node() const noexcept { return !of_quorum && exists(); }
@@ -228,6 +237,7 @@ class Application {
     // Two objects of one owner, of its process, that mean the same lock: a hold of theirs is one, or one a side.
     [[nodiscard]] bool same_owner(const Slot& other) const noexcept {
       // On a loop each lock is an owner, and the sides of one are another.
+      if (of_several() || other.of_several()) return false;
       if (on_loop()) return of_two_sides() && other.of_two_sides() && &application->slots_[plan->other_side] == &other;
       return reentrant() && other.reentrant() && other.plan->connection == plan->connection &&
              other.plan->owner == plan->owner && other.name == name;
@@ -364,6 +374,8 @@ class Application {
   void tear_down();
   void make(Slot& slot);
   void make_lock(Slot& slot);
+  void make_multi(Slot& slot);
+  [[nodiscard]] std::size_t names_of(const Slot& slot, ByteView* names) const noexcept;
   void make_sides(Slot& slot);
   void keep(Slot& slot);
   [[nodiscard]] Slot& other_side(const Slot& slot) noexcept { return slots_[slot.plan->other_side]; }

@@ -199,6 +199,9 @@ class AsioProgram final : public LoopProgram {
   [[nodiscard]] Connection& connection_of(const Session& session) noexcept {
     return connections_[session.slot->plan->connection];
   }
+  [[nodiscard]] bool of_quorum(std::size_t connection) const noexcept {
+    return application_.plan_of_connection(connection).quorum;
+  }
   [[nodiscard]] Session& other_side(const Session& session) noexcept {
     return *sessions_[session.slot->plan->other_side];
   }
@@ -349,7 +352,8 @@ void AsioProgram::live() {
   await_hurry();
   connections_.resize(process_.plan->connections.size());
   for (std::size_t index = 0; index < connections_.size(); ++index) make_peer(index);
-  for (Slot& slot : application_.slots_) sessions_.push_back(std::make_unique<Session>(*this, slot));
+  for (Slot& slot : application_.slots_)  // What is a part of another stands behind them.
+    if (!slot.is_part()) sessions_.push_back(std::make_unique<Session>(*this, slot));
   group_.emplace(*this);
   for (const auto& session : sessions_) make(*session);
   for (const auto& session : sessions_) step_soon(*session, false);
@@ -386,7 +390,7 @@ void AsioProgram::make_peer(std::size_t index) {
   const std::size_t operations = 3 + 2 * slots;
   connection.waiters = waiters;
   ++connection.made;
-  if (process_.plan->quorum) {
+  if (of_quorum(index)) {
     application_.configure_quorum();
     connection.peer.make_quorum(loop_->get_executor(), application_.configs_.size(),
                                 {.operations = operations, .waiters = waiters});
@@ -417,7 +421,7 @@ void AsioProgram::connect(std::size_t index) {
     connected(index, made, started, status_of(error));
   };
   const LoopHandlers::Giving giving(handlers_);
-  if (process_.plan->quorum)
+  if (of_quorum(index))
     connection.peer.quorum().async_connect(application_.configs_.data(), application_.configs_.size(),
                                            application_.quorum_config(), handler);
   else
@@ -431,7 +435,7 @@ void AsioProgram::connected(std::size_t index, std::uint64_t made, const Started
   if (connections_[index].made == made) connections_[index].connecting = false;
   // Asio's resolver takes its own time.
   if (application_.plan_of_connection(index).named) return;
-  if (!process_.plan->quorum)
+  if (!of_quorum(index))
     return application_.check_bound("async_connect", started, application_.bound_with_connect(index, 0));
   application_.check_bound("async_connect", started, Application::bound_of_span(process_.plan->connect_timeout));
   if (status != Status::ok && status != Status::no_quorum && status != Status::cancelled)
@@ -441,7 +445,7 @@ void AsioProgram::connected(std::size_t index, std::uint64_t made, const Started
 // With other timeouts, no longer than the plan's, which the checkers go by; or with other nodes first.
 void AsioProgram::connect_anew(std::size_t index) {
   world_.trace().add(world_.now(), "connects anew", process_.index, index);
-  if (process_.plan->quorum) {
+  if (of_quorum(index)) {
     if (process_.plan->quorum_anew != 0) {
       destroy_set();  // Its locks go elsewhere.
       application_.configure_quorum_anew();
@@ -512,6 +516,7 @@ void AsioProgram::disturb_client() {
       for (const auto& session : sessions_) {
         if (session->slot->plan->connection != index) continue;
         drop(*session);
+        for (Slot* const part : session->slot->parts) part->unclear = Token();
         session->slot->unclear = Token();  // What is owed goes with the client, and leases end it.
       }
       return leave_client(index);
@@ -598,6 +603,11 @@ void AsioProgram::make_lock(Session& session) {
     case KindOfLock::fair_fenced:
       return own(session, std::make_shared<AsyncFairLock>(owner_of(session), key, timing,
                                                           FairOptions{.fence = session.slot->fenced()}));
+    case KindOfLock::multi: {
+      ByteView names[names_max];
+      const std::size_t count = application_.names_of(*session.slot, names);
+      return own(session, std::make_shared<AsyncMultiLock>(owner_of(session), names, count, timing));
+    }
     case KindOfLock::read:
     case KindOfLock::write: return;
   }
@@ -702,6 +712,7 @@ void AsioProgram::drop_one(Session& session) {
   slot.own_belief = Instant();
   slot.own_fence = 0;
   slot.releasing = slot.waiting = slot.renewing = false;
+  slot.settle_parts();
 }
 
 // ---- Operations --------------------------------------------------------------------------------------------------
@@ -775,6 +786,7 @@ void AsioProgram::forget_as_canary(Session& session) {
   world_.checkers().after_acquire(process_, slot, Status::cancelled, session.started.at, session.commands);
   slot.loop = nullptr;
   slot.waiting = false;
+  slot.settle_parts();
   ++session.serial;
   session.doing = Doing::nothing;
   session.lock = nullptr;
@@ -959,7 +971,7 @@ SimTime AsioProgram::bound_of_acquire(const Session& session) const noexcept {
 }
 
 SimTime AsioProgram::bound_of_close(std::size_t index) const noexcept {
-  return process_.plan->quorum ? application_.bound_of_request() : application_.bound_of_release(index);
+  return of_quorum(index) ? application_.bound_of_request() : application_.bound_of_release(index);
 }
 
 // A release for which there is no room waits for some as long as there is something to release.
@@ -1090,13 +1102,13 @@ bool AsioProgram::gathers(Session& session) {
   for (const auto& other : sessions_) {
     const Slot& slot = *other->slot;
     if (other.get() == &session || other->lock == nullptr || other->doing != Doing::nothing || other->over) continue;
-    if (slot.depth != 0 || slot.of_two_sides() || random().chance(200'000)) continue;
+    if (slot.depth != 0 || (slot.of_two_sides() && !process_.plan->wide_sets) || random().chance(200'000)) continue;
     // Two of one name cannot be had together, or are refused.
     const bool named = std::any_of(group.members.begin(), group.members.end(),
-                                   [&](const Session* member) { return member->slot->domain == slot.domain; });
+                                   [&](const Session* member) { return member->slot->shares_name(slot); });
     if (!named || random().chance(20'000)) group.members.push_back(other.get());
   }
-  if (session.slot->of_two_sides()) return false;
+  if (session.slot->of_two_sides() && !process_.plan->wide_sets) return false;
   if (group.members.size() < 2) {
     if (sessions_.size() < 2 || random().coin()) return false;
     step_soon(session, true);  // Until others are free, too.
@@ -1111,12 +1123,14 @@ bool AsioProgram::gathers(Session& session) {
     for (std::size_t other = 0; other < index; ++other) {
       const Session& left = *group.members[index];
       const Session& right = *group.members[other];
-      const bool one_name = left.slot->domain == right.slot->domain;
+      const bool one_name = left.slot->shares_name(*right.slot);
       alone = alone && !one_name;
       hindered = hindered || (one_name && left.connection == right.connection && !left.slot->of_semaphore());
     }
   const Status status = group.set->configuration();
-  if (alone) application_.judge_configuration(status, Duration(session.slot->of_quorum ? world_.plan().lease_max : 0));
+  const bool of_quorum = std::any_of(group.members.begin(), group.members.end(),
+                                     [](const Session* member) { return member->slot->of_quorum; });
+  if (alone) application_.judge_configuration(status, Duration(of_quorum ? world_.plan().lease_max : 0));
   if (hindered && status == Status::ok) world_.fail("configuration", "a set was made of two locks of one name");
   if (status != Status::ok) {
     group.set.reset();
@@ -1458,7 +1472,7 @@ void AsioProgram::closed(std::size_t index, Status status, SimTime links_changed
   world_.trace().add(world_.now(), "closed()", process_.index, static_cast<std::uint64_t>(status), to_string(status));
   if (status != Status::ok) return;
   for (Slot& slot : application_.slots_) {
-    if (slot.plan->connection != index || slot.depth != 0) continue;
+    if (slot.is_part() || slot.plan->connection != index || slot.depth != 0) continue;
     if (slot.of_quorum)
       world_.checkers().after_quorum_close(process_, slot, links_changed_at);
     else

@@ -79,6 +79,12 @@ constexpr Canary all[] = {
     {"permit_too_many", "takes one where none is free", Sin::permit_too_many, "permits,exclusion"},
     {"permits_all_taken_back", "takes back all permits where the time of one is over", Sin::permits_all_taken_back,
      "ownership,validity"},
+    {"multi_releases_one", "gives back one of its names only, and says ok", Sin::multi_releases_one,
+     "ledger,compensated", WorldKind::sets},
+    {"multi_takes_beside", "takes all its names where the first of them is another's", Sin::multi_takes_beside,
+     "ownership,exclusion", WorldKind::sets},
+    {"multi_renews_one", "renews one of its names only, and believes in all", Sin::multi_renews_one,
+     "validity,exclusion", WorldKind::sets},
     {"queue_ignored", "takes a free lock whoever stands in the queue", Sin::queue_ignored, "queue"},
     {"live_waiter_skipped", "gives its lock to one who is gone, and passes over who lives", Sin::live_waiter_skipped,
      "queue"},
@@ -498,6 +504,13 @@ Replacement replacement_of(Sin sin) noexcept {
       return in(scripts::semaphore_acquire, "if tonumber(free) < 1 then", "if tonumber(free) < 0 then");
     case Sin::permits_all_taken_back:
       return in(scripts::semaphore_acquire, "taken, '-inf', now)", "taken, '-inf', 1/0)");
+    case Sin::multi_releases_one:
+      return in(scripts::multi_release, "for _, key in ipairs(KEYS) do\nlocal deleted = redis",
+                "for _,key in ipairs{KEYS[1]}do\nlocal deleted =redis");
+    case Sin::multi_takes_beside: return in(scripts::multi_acquire, "if place > 0 then", "if place > 1 then");
+    case Sin::multi_renews_one:
+      return in(scripts::multi_renew, "for index = first, last do\nlocal left",
+                "for index = first,first do\nlocal left");
     case Sin::queue_ignored:
       return in(scripts::fair_acquire, "call('ZPOPMIN', row)[1] or me", "me call('ZREM', row, me)     ");
     case Sin::live_waiter_skipped:

@@ -97,6 +97,10 @@ enum class Sin : std::uint8_t {
   permit_not_counted,
   permit_too_many,
   permits_all_taken_back,
+  // Its several names.
+  multi_releases_one,
+  multi_takes_beside,
+  multi_renews_one,
   // Its queue.
   queue_ignored,
   live_waiter_skipped,
