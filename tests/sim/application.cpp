@@ -657,7 +657,7 @@ void Application::work(Worker& worker) {
     if (process_.plan->hangs != 0 && random.chance(process_.plan->hangs))
       pause(4 * world_.plan().lease_max);  // It is not alive, and its holds should not be.
     tick(worker);
-    act(*worker.slots[random.index(worker.slots.size())]);
+    act(worker, *worker.slots[random.index(worker.slots.size())]);
     if (process_.plan->connects_anew != 0 && random.chance(process_.plan->connects_anew)) connect_anew(worker);
     if (quorum_ != nullptr && process_.plan->quorum_anew != 0 && anew_random_.chance(process_.plan->quorum_anew)) {
       connect_quorum_anew();
@@ -682,13 +682,14 @@ void Application::tick(const Worker& worker) {
   }
 }
 
-void Application::act(Slot& slot) {
+void Application::act(Worker& worker, Slot& slot) {
   Random& random = process_.random;
   if (random.chance(process_.plan->careless)) {  // It forgets what it holds.
     drop(slot);
     make(slot);
     return;
   }
+  if (slot.depth == 0 && gathers(worker, slot)) return take_set(worker);
   if (slot.depth == 0 || (slot.reentrant() && random.chance(200'000)))
     acquire(slot);
   else
@@ -707,6 +708,11 @@ SimTime Application::longest_turn() const noexcept {
   // A restarted node has no vote for a while.
   const SimTime guarded = process_.plan->quorum ? world_.plan().lease_max * 51 / 50 + 2 * second : 0;
   return world_.plan().lease_max + 70 * second + turn * world_.threads_in_all() + guarded;
+}
+
+// The same for so many locks together, each of which everybody may want.
+SimTime Application::longest_turn_of(std::size_t locks) const noexcept {
+  return longest_turn() + turn * world_.threads_in_all() * static_cast<SimTime>(locks);
 }
 
 // A wait that may end in one request, however the server and the way to it are.
@@ -1158,6 +1164,10 @@ void Application::wind_down(Worker& worker) {
   }
   if (locked_out_) return;  // Nothing is to be had for it.
   if (quorum_ != nullptr && process_.plan->quorum_anew != 0) connect_quorum_anew();
+  if (gathers_at_the_end(worker)) {
+    take_last_set(worker);
+    return world_.checkers().note_quiet(process_);
+  }
   // All of them want the same name.
   Slot& slot = *worker.slots[0];
   make(slot);

@@ -100,6 +100,7 @@ class AsioProgram final : public LoopProgram {
     std::uint64_t made = 0;                   // Peers, until now.
     std::optional<asio::steady_timer> again;  // Until it is connected anew.
     std::size_t waiters = 0;
+    std::size_t kept = 0;
     bool connecting = false;
     bool closed = false;   // By the program,
     bool closing = false;  // or soon.
@@ -275,6 +276,7 @@ class AsioProgram final : public LoopProgram {
   [[nodiscard]] bool gathers(Session& session);
   void acquire_set();
   void set_acquired(Group& group, Status status);
+  void note_set_taken(Group& group, Status status);
   void step_set_after(SimTime length);
   void step_set();
   void write_in_set();
@@ -291,6 +293,9 @@ class AsioProgram final : public LoopProgram {
 
   void wind_down(Session& session);
   void connect_last();
+  [[nodiscard]] bool gathers_at_the_end();
+  void acquire_last_set();
+  void last_set_acquired(Group& group, Status status);
   void acquire_last();
   void acquired_last(Session& session, Status status);
   void released_last(Session& session, Status status);
@@ -314,6 +319,7 @@ class AsioProgram final : public LoopProgram {
   LoopHandlers handlers_;
   SimTime hangs_until_ = 0;
   bool closing_ = false;
+  bool last_set_ = false;
   SimTime last_since_ = 0;  // Of the last acquire.
   SimTime last_imposed_ = 0;
 };
@@ -389,6 +395,7 @@ void AsioProgram::make_peer(std::size_t index) {
   const std::size_t kept = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
   const std::size_t operations = 3 + 2 * slots;
   connection.waiters = waiters;
+  connection.kept = of_quorum(index) ? slots : kept;
   ++connection.made;
   if (of_quorum(index)) {
     application_.configure_quorum();
@@ -1095,6 +1102,7 @@ void AsioProgram::forget_loss(Session& session) {
 // Takes this lock and some that are free to be taken, in any order.
 bool AsioProgram::gathers(Session& session) {
   if (process_.plan->sets == 0 || group_->set != nullptr || !random().chance(process_.plan->sets)) return false;
+  if (session.lock->hold_count() != 0) return false;
   Group& group = *group_;
   group.members.clear();
   group.handles.clear();
@@ -1103,6 +1111,7 @@ bool AsioProgram::gathers(Session& session) {
     const Slot& slot = *other->slot;
     if (other.get() == &session || other->lock == nullptr || other->doing != Doing::nothing || other->over) continue;
     if (slot.depth != 0 || (slot.of_two_sides() && !process_.plan->wide_sets) || random().chance(200'000)) continue;
+    if (other->lock->hold_count() != 0) continue;  // What a release that found no place has left.
     // Two of one name cannot be had together, or are refused.
     const bool named = std::any_of(group.members.begin(), group.members.end(),
                                    [&](const Session* member) { return member->slot->shares_name(slot); });
@@ -1128,9 +1137,9 @@ bool AsioProgram::gathers(Session& session) {
       hindered = hindered || (one_name && left.connection == right.connection && !left.slot->of_semaphore());
     }
   const Status status = group.set->configuration();
-  const bool of_quorum = std::any_of(group.members.begin(), group.members.end(),
-                                     [](const Session* member) { return member->slot->of_quorum; });
-  if (alone) application_.judge_configuration(status, Duration(of_quorum ? world_.plan().lease_max : 0));
+  const bool well_made = std::all_of(group.members.begin(), group.members.end(),
+                                     [](const Session* member) { return member->lock->configuration() == Status::ok; });
+  if (alone && well_made) application_.judge_configuration(status);
   if (hindered && status == Status::ok) world_.fail("configuration", "a set was made of two locks of one name");
   if (status != Status::ok) {
     group.set.reset();
@@ -1176,6 +1185,12 @@ SimTime AsioProgram::bound_of_set(const Group& group) const noexcept {
 void AsioProgram::set_acquired(Group& group, Status status) {
   finish(group, status, "acquire of a set", bound_of_set(group));
   if (sin() == Sin::set_of_some && status != Status::ok) status = Status::ok;
+  note_set_taken(group, status);
+  if (status != Status::ok) return end_set();
+  step_set_after(0);
+}
+
+void AsioProgram::note_set_taken(Group& group, Status status) {
   for (Session* const member : group.members) {
     Slot& slot = *member->slot;
     note_set_renewed(*member);
@@ -1189,8 +1204,6 @@ void AsioProgram::set_acquired(Group& group, Status status) {
                               " and holds " + world_.plan().names[slot.name] + " of the set");
     if (member->token().bytes() != member->before.bytes()) note_set_left(*member);
   }
-  if (status != Status::ok) return end_set();
-  step_set_after(0);
 }
 
 void AsioProgram::step_set_after(SimTime length) {
@@ -1278,6 +1291,9 @@ void AsioProgram::set_released(Group& group, Status status) {
       note_set_left(*member);
   }
   end_set();
+  if (!last_set_) return;
+  world_.checkers().note_quiet(process_);
+  close_all();
 }
 
 void AsioProgram::post_set() {
@@ -1389,7 +1405,74 @@ void AsioProgram::connect_last() {
   }
   last_since_ = world_.now();
   last_imposed_ = process_.imposed;
-  acquire_last();
+  gathers_at_the_end() ? acquire_last_set() : acquire_last();
+}
+
+// As programs in threads do, where all name the servers alike.
+bool AsioProgram::gathers_at_the_end() {
+  Group& group = *group_;
+  if (!process_.plan->wide_sets) return false;
+  group.members.clear();
+  group.handles.clear();
+  for (const auto& session : sessions_) {
+    if (session->slot->of_several() || !connection_of(*session).peer) continue;
+    if (application_.plan_of_connection(session->connection).named) continue;
+    const auto together =
+        static_cast<std::size_t>(std::count_if(group.members.begin(), group.members.end(), [&](const Session* member) {
+          return member->connection == session->connection;
+        }));
+    if (together >= connection_of(*session).kept) continue;
+    make(*session);
+    const bool named = std::any_of(group.members.begin(), group.members.end(),
+                                   [&](const Session* member) { return member->slot->shares_name(*session->slot); });
+    if (!named) group.members.push_back(session.get());
+  }
+  if (group.members.size() < 2) return false;
+  for (std::size_t index = group.members.size(); index > 1; --index)
+    std::swap(group.members[index - 1], group.members[random().index(index)]);
+  bool well_made = true;
+  for (Session* const member : group.members) {
+    group.handles.push_back(member->lock);
+    well_made = well_made && member->lock->configuration() == Status::ok;
+  }
+  group.set = std::make_unique<AsyncLockSet>(group.handles.data(), group.handles.size());
+  const Status status = group.set->configuration();
+  if (well_made) application_.judge_configuration(status);
+  if (status != Status::ok) group.set.reset();
+  last_set_ = status == Status::ok;
+  return last_set_;
+}
+
+// All of them want their names, each in an order of its own.
+void AsioProgram::acquire_last_set() {
+  Group& group = *group_;
+  for (Session* const member : group.members) {
+    member->doing = Doing::in_set;
+    member->before = member->token();
+    member->slot->renewing = true;
+  }
+  begin(group, Doing::acquiring, "last acquire of a set");
+  group.tries = false;
+  group.wait = 2 * application_.longest_turn_of(group.members.size());
+  ask_for(group, "acquire a set", &AsioProgram::last_set_acquired,
+          [&](const Done<Group>& done) { group.set->async_acquire(Duration(group.wait), done); });
+}
+
+void AsioProgram::last_set_acquired(Group& group, Status status) {
+  group.doing = Doing::nothing;
+  world_.trace().add(world_.now(), "last acquire of a set", process_.index, static_cast<std::uint64_t>(status),
+                     to_string(status));
+  const SimTime most = application_.longest_turn_of(group.members.size());
+  const SimTime took = world_.now() - last_since_ - (process_.imposed - last_imposed_);
+  if (took > most || (status != Status::ok && took > most / 2))
+    return world_.fail("liveness", std::string("free locks were not to be had as a set: ") + to_string(status) +
+                                       " after " + time_text(took) + " s");
+  note_set_taken(group, status);
+  if (status == Status::ok) return release_set();
+  group.pause->expires_after(std::chrono::milliseconds(20));
+  group.pause->async_wait([this](const std::error_code& error) {
+    if (!error && !gone()) acquire_last_set();
+  });
 }
 
 // All of them want the same name.

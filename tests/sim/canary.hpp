@@ -88,6 +88,8 @@ enum class Sin : std::uint8_t {
   debts_forgotten_on_close,
   handler_called_twice,
   set_of_some,
+  set_keeps_first,
+  set_in_any_order,
   edge_lost,
   timers_without_bytes,
   // Its readers.
