@@ -246,6 +246,32 @@ TEST(test_cancelled_renewal_should_ask_nobody_more_and_leave_the_holds) {
   TEST_ASSERT_EQUAL(std::size_t{3}, desk.task.taken());
 }
 
+TEST(test_what_ends_a_part_as_cancelled_should_end_the_whole_call) {
+  // cancel() of a lock's client, which knows of no set.
+  Desk desk;
+  desk.wait_for_the_second();
+  desk.now = desk.now + 3s;
+  desk.task.handle(Status::lock_busy);
+  desk.expect(Act::renew, 0);
+  desk.task.handle(Status::cancelled);
+  desk.undo(1);
+  desk.expect_over(Status::cancelled);
+  Desk renewing;
+  renewing.hold();
+  TEST_ASSERT_EQUAL(Status::ok, renewing.task.begin(Call::renew));
+  renewing.expect(Act::renew, 0);
+  renewing.task.handle(Status::cancelled);
+  renewing.expect_over(Status::cancelled);
+  TEST_ASSERT_EQUAL(std::size_t{3}, renewing.task.taken());
+  Desk leaving;
+  leaving.hold();
+  TEST_ASSERT_EQUAL(Status::ok, leaving.task.begin(Call::release));
+  leaving.expect(Act::release, 2);
+  leaving.task.handle(Status::cancelled);
+  leaving.undo(2);
+  leaving.expect_over(Status::cancelled);
+}
+
 TEST(test_commands_should_be_refused_where_they_make_no_sense) {
   Desk desk;
   TEST_ASSERT_EQUAL(Status::invalid_argument, desk.task.begin_acquire(desk.now, -1ns));

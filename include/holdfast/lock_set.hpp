@@ -45,13 +45,13 @@ class LockSetBase {
   // Waits for one after the other until all are taken or `wait` is over (wait_forever: no end); each has one attempt at least,
   // so it may block for a request timeout a lock more. What is taken is renewed while the next is waited for, whatever its
   // lease. Errors: as BlockingLock::acquire(), the last attempt's; already_held; lock_lost, when one that was taken ran out
-  // meanwhile. What was taken is let go of then, without waiting for it.
+  // meanwhile; cancelled, by cancel() of the client that it waits on. What was taken is let go of then, without waiting for it.
   [[nodiscard]] Status acquire(Duration wait) noexcept;
   // Extends every lease, each counted from its own request. All are asked, whatever the first ones say; a failure leaves the
-  // holds as they are. Errors: not_held; the first that BlockingLock::renew() met.
+  // holds as they are. Errors: not_held; the first that BlockingLock::renew() met. Cancelled, no more are asked.
   [[nodiscard]] Status renew() noexcept;
   // Lets go of all, the last taken first, and waits for each server's word. Whatever it says, each acquisition is over then.
-  // Errors: not_held; the first that BlockingLock::release() met.
+  // Errors: not_held; the first that BlockingLock::release() met. Cancelled, what is left is let go of without waiting.
   [[nodiscard]] Status release() noexcept;
   // Lets go without waiting. Errors: not_held; the first that BlockingLock::post_release() met.
   Status post_release() noexcept;

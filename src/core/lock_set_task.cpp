@@ -189,6 +189,7 @@ LockSetTask::Act LockSetTask::take(Instant now) noexcept {
 }
 
 void LockSetTask::handle(Status outcome) noexcept {
+  if (outcome == Status::cancelled) cancel();  // By a lock's client, which knows of no set.
   if (call_ != Call::acquire) {
     if (status_ == Status::ok) status_ = outcome;
     return;

@@ -10,6 +10,8 @@
 
 #include "canary.hpp"
 #include "checkers.hpp"
+#include "holdfast/core/multi_kind.hpp"
+#include "holdfast/core/name_list.hpp"
 #include "holdfast/inspection.hpp"
 #include "holdfast/semaphore.hpp"
 #include "loop_program.hpp"
@@ -33,6 +35,7 @@ const LockKind& kind_of(KindOfLock kind) noexcept {
     case KindOfLock::semaphore: return semaphore_kind;
     case KindOfLock::fair: return fair_kind;
     case KindOfLock::fair_fenced: return fair_fenced_kind;
+    case KindOfLock::multi: return multi_kind;
   }
   return mutex_kind;
 }
@@ -61,9 +64,38 @@ const LockKind& quorum_kind_of(KindOfLock kind) noexcept {
     case KindOfLock::write:
     case KindOfLock::semaphore:
     case KindOfLock::fair:
-    case KindOfLock::fair_fenced: break;
+    case KindOfLock::fair_fenced:
+    case KindOfLock::multi: break;
   }
   return kind_of(kind);
+}
+
+void Application::Slot::settle_parts() const noexcept {
+  for (Slot* const part : parts) {
+    part->owned = owned;
+    part->loop = loop;
+    part->depth = depth;
+    part->moved = moved;
+    part->watched = watched;
+    part->told_lost = told_lost;
+    part->releasing = releasing;
+    part->granted_at = granted_at;
+    part->waits = waits;
+    part->waiting = waiting;
+    part->ticked = ticked;
+    part->renewed = renewed;
+    part->renewing = renewing;
+    part->own_belief = own_belief;
+  }
+}
+
+bool Application::Slot::shares_name(const Slot& other) const noexcept {
+  const auto has = [](const Slot& slot, std::size_t wanted) {
+    return slot.domain == wanted || std::any_of(slot.parts.begin(), slot.parts.end(),
+                                                [wanted](const Slot* part) { return part->domain == wanted; });
+  };
+  return has(*this, other.domain) || std::any_of(other.parts.begin(), other.parts.end(),
+                                                 [&](const Slot* part) { return has(*this, part->domain); });
 }
 
 // As long as it lives, a thread is in a call of holdfast, which it may be cancelled in.
@@ -98,7 +130,8 @@ class Application::Call {
     if (!wrong.empty())
       world.fail("cancel",
                  std::string(what_) + " of client " + std::to_string(application_.process_.index) + " " + wrong);
-    if (status == Status::cancelled && sin_of(world) == Sin::cancel_kept && application_.quorum_ == nullptr)
+    if (status == Status::cancelled && sin_of(world) == Sin::cancel_kept &&
+        application_.connections_[connection_].client != nullptr)
       application_.connections_[connection_].client->cancel();
   }
 
@@ -132,11 +165,15 @@ Application::Application(World& world, Process& process)
     const ConnectionPlan& connection = process.plan->connections[slot.plan->connection];
     slot.worker = &workers_[connection.thread];
     slot.node = connection.node;
-    slot.of_quorum = process.plan->quorum;
+    slot.of_quorum = connection.quorum;
     slot.domain = slot.of_quorum ? world.checkers().quorum_domain_of(slot.name)
                                  : world.checkers().domain_of(slot.node, slot.name);
     slot.application = this;
-    workers_[connection.thread].slots.push_back(&slot);
+    if (!slot.plan->is_part) workers_[connection.thread].slots.push_back(&slot);
+    for (const std::size_t part : slot.plan->parts) {
+      slot.parts.push_back(&slots_[part]);
+      slots_[part].whole = &slot;
+    }
   }
 }
 
@@ -192,11 +229,12 @@ void Application::live(Worker& worker) {
 void Application::set_up() {
   locked_out_ = process_.plan->wrong_password && process_.life % 2 == 1 && world_.phase() == Phase::faults;
   if (locked_out_) world_.count(Fault::wrong_password, "client " + std::to_string(process_.index));
-  if (process_.plan->quorum) return connect_quorum();
+  if (process_.plan->quorum) connect_quorum();
   client_places_ = std::make_unique_for_overwrite<ClientPlace[]>(connections_.size());
   if (process_.plan->watchdog) watchdog_places_ = std::make_unique_for_overwrite<WatchdogPlace[]>(watchdogs_.size());
   if (process_.plan->watchdog && process_.plan->crowd) crowd_places_ = std::make_unique<CrowdPlaces>();
-  for (std::size_t index = 0; index < connections_.size(); ++index) connect(index);
+  for (std::size_t index = 0; index < connections_.size(); ++index)
+    if (!plan_of_connection(index).quorum) connect(index);
 }
 
 const ConnectionPlan& Application::plan_of_connection(std::size_t connection) const noexcept {
@@ -254,6 +292,7 @@ void Application::configure_quorum_anew() {
   // Who has granted is found at another place: nobody can be told to let go of what is held, and its lease ends it.
   if (other_order)
     for (Slot& slot : slots_) {
+      if (!slot.of_quorum) continue;
       slot.moved = slot.depth != 0;
       slot.unclear = Token();
     }
@@ -273,7 +312,7 @@ void Application::connect_quorum_anew() {
   quorum_ = new (quorum_places_.back()->bytes) Quorum<quorum_nodes_max>;
   connect_quorum_now();
   for (Slot& slot : slots_) {
-    if (slot.depth != 0 || !slot.exists()) continue;
+    if (slot.depth != 0 || !slot.exists() || !slot.of_quorum) continue;
     drop(slot);
     make(slot);
   }
@@ -281,13 +320,13 @@ void Application::connect_quorum_anew() {
 
 // What is held for longer than max_lease is by now is left alone, and the others are tried beside it.
 void Application::squeeze(const Worker& worker) {
-  const auto outlasts = [this](const Slot& slot) { return Duration(slot.plan->lease) > max_lease_; };
+  const auto outlasts = [this](const Slot& slot) { return slot.of_quorum && Duration(slot.plan->lease) > max_lease_; };
   for (int round = 0; round < 20 && world_.phase() == Phase::faults; ++round) {
     bool held = false;
     for (Slot* const slot : worker.slots) held = held || (outlasts(*slot) && slot->depth != 0 && slot->held());
     if (!held) return;
     for (Slot* const slot : worker.slots) {
-      if (outlasts(*slot)) continue;
+      if (outlasts(*slot) || !slot->of_quorum) continue;
       if (slot->depth == 0)
         acquire(*slot);
       else
@@ -426,6 +465,8 @@ void Application::settle_in(Slot& slot) const {
   slot.domain = world_.checkers().domain_of(slot.node, slot.name);
   slot.unclear = Token();
   slot.denied = Token();
+  slot.settle_parts();
+  for (Slot* const part : slot.parts) settle_in(*part);
 }
 
 void Application::tear_down() {
@@ -451,14 +492,16 @@ void Application::note_lost(void* context) noexcept {
 }
 
 void Application::make(Slot& slot) {
-  if (slot.exists()) return;  // It came with its other side.
-  if (quorum_ == nullptr) settle_in(slot);
-  if (quorum_ != nullptr) {
+  if (slot.is_part() || slot.exists()) return;  // It comes with the whole, or came with its other side.
+  if (!slot.of_quorum) settle_in(slot);
+  if (slot.of_quorum) {
     make_redlock(slot);
   } else if (slot.of_two_sides()) {
     settle_in(other_side(slot));
     make_sides(slot);
     keep(other_side(slot));
+  } else if (slot.of_several()) {
+    make_multi(slot);
   } else {
     make_lock(slot);
   }
@@ -532,6 +575,23 @@ void Application::make_lock(Slot& slot) {
   judge_configuration(slot.lock()->configuration());
 }
 
+void Application::make_multi(Slot& slot) {
+  ByteView names[names_max];
+  const std::size_t count = names_of(slot, names);
+  slot.owned = new (slot.place)
+      SimOwned(*connections_[slot.plan->connection].owners[slot.plan->owner], multi_kind,
+               NameList(names, count).key().bytes(), {.lease = Duration(slot.plan->lease)}, Duration::zero());
+  judge_configuration(slot.lock()->configuration());
+}
+
+// In any order.
+std::size_t Application::names_of(const Slot& slot, ByteView* names) const noexcept {
+  std::size_t count = 0;
+  for (const Slot* const part : slot.parts) names[count++] = view_of(world_.plan().names[part->name]);
+  names[count++] = view_of(world_.plan().names[slot.name]);
+  return count;
+}
+
 // Both sides, since they are one object.
 void Application::make_sides(Slot& slot) {
   Slot& reader = slot.reads() ? slot : other_side(slot);
@@ -561,6 +621,7 @@ void Application::drop_sides(Slot& reader, Slot& writer) {
 }
 
 void Application::drop(Slot& slot) {
+  if (slot.is_part()) return;
   if (slot.of_two_sides())
     return slot.reads() ? drop_sides(slot, other_side(slot)) : drop_sides(other_side(slot), slot);
   slot.releasing = true;
@@ -580,6 +641,7 @@ void Application::drop(Slot& slot) {
   slot.own_belief = Instant();
   slot.own_fence = 0;
   slot.releasing = false;
+  slot.settle_parts();
 }
 
 // ---- What it does ------------------------------------------------------------------------------------------------
@@ -595,7 +657,7 @@ void Application::work(Worker& worker) {
     if (process_.plan->hangs != 0 && random.chance(process_.plan->hangs))
       pause(4 * world_.plan().lease_max);  // It is not alive, and its holds should not be.
     tick(worker);
-    act(*worker.slots[random.index(worker.slots.size())]);
+    act(worker, *worker.slots[random.index(worker.slots.size())]);
     if (process_.plan->connects_anew != 0 && random.chance(process_.plan->connects_anew)) connect_anew(worker);
     if (quorum_ != nullptr && process_.plan->quorum_anew != 0 && anew_random_.chance(process_.plan->quorum_anew)) {
       connect_quorum_anew();
@@ -605,7 +667,7 @@ void Application::work(Worker& worker) {
     if (quorum_ != nullptr && random.chance(100'000))
       for (Slot* const slot : worker.slots) settle(*slot);
     for (Slot* const slot : worker.slots)
-      if (quorum_ == nullptr && !slot->unclear.empty() && client_of(*slot).connected())
+      if (!slot->of_quorum && !slot->unclear.empty() && client_of(*slot).connected())
         world_.checkers().check_compensated(process_, *slot, client_of(*slot).compensations_pending());
     if (random.chance(500'000)) pause(process_.plan->think);
     if (random.chance(2'000)) ending_ = true;  // It ends, in good order, and another one begins.
@@ -620,13 +682,14 @@ void Application::tick(const Worker& worker) {
   }
 }
 
-void Application::act(Slot& slot) {
+void Application::act(Worker& worker, Slot& slot) {
   Random& random = process_.random;
   if (random.chance(process_.plan->careless)) {  // It forgets what it holds.
     drop(slot);
     make(slot);
     return;
   }
+  if (slot.depth == 0 && gathers(worker, slot)) return take_set(worker);
   if (slot.depth == 0 || (slot.reentrant() && random.chance(200'000)))
     acquire(slot);
   else
@@ -645,6 +708,11 @@ SimTime Application::longest_turn() const noexcept {
   // A restarted node has no vote for a while.
   const SimTime guarded = process_.plan->quorum ? world_.plan().lease_max * 51 / 50 + 2 * second : 0;
   return world_.plan().lease_max + 70 * second + turn * world_.threads_in_all() + guarded;
+}
+
+// The same for so many locks together, each of which everybody may want.
+SimTime Application::longest_turn_of(std::size_t locks) const noexcept {
+  return longest_turn() + turn * world_.threads_in_all() * static_cast<SimTime>(locks);
 }
 
 // A wait that may end in one request, however the server and the way to it are.
@@ -741,11 +809,12 @@ void Application::wait_for_cancellers() {
 
 void Application::cancel(std::size_t index) noexcept {
   Connection& connection = connections_[index];
-  if (quorum_ == nullptr && connection.client == nullptr) return;
+  const bool of_quorum = plan_of_connection(index).quorum;
+  if (of_quorum ? quorum_ == nullptr : connection.client == nullptr) return;
   connection.cancels.note_raised(process_, thread_of(index), world_.now());
   world_.trace().add(world_.now(), "cancel()", process_.index, index);
   if (cancel_lost_as_canary(world_)) return;
-  if (quorum_ != nullptr)
+  if (of_quorum)
     quorum_->cancel();
   else
     connection.client->cancel();
@@ -872,6 +941,7 @@ void Application::renew(Slot& slot) {
 
 void Application::granted(Slot& slot) {
   if (!slot.of_quorum) slot.unclear = Token();
+  for (Slot* const part : slot.parts) part->unclear = Token();
   ++slot.depth;
   slot.told_lost = false;
   slot.watched = connections_[slot.plan->connection].watched;
@@ -974,9 +1044,9 @@ void Application::act_held(Slot& slot) {
     case 0: renew(slot); return;
     case 1:
     case 2: write(slot); return;
-    case 3: quorum_ != nullptr ? tend() : (void)tend(slot.plan->connection); return;
+    case 3: slot.of_quorum ? tend() : (void)tend(slot.plan->connection); return;
     case 4: {
-      if (quorum_ != nullptr) return tend();
+      if (slot.of_quorum) return tend();
       const Started started = start();
       Duration remaining{};
       {
@@ -1094,6 +1164,10 @@ void Application::wind_down(Worker& worker) {
   }
   if (locked_out_) return;  // Nothing is to be had for it.
   if (quorum_ != nullptr && process_.plan->quorum_anew != 0) connect_quorum_anew();
+  if (gathers_at_the_end(worker)) {
+    take_last_set(worker);
+    return world_.checkers().note_quiet(process_);
+  }
   // All of them want the same name.
   Slot& slot = *worker.slots[0];
   make(slot);

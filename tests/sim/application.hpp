@@ -27,6 +27,7 @@
 #include "holdfast/detail/owner.hpp"
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/lingering.hpp"
+#include "holdfast/lock_set.hpp"
 #include "holdfast/mutex.hpp"
 #include "holdfast/read_write_lock.hpp"
 #include "holdfast/redlock.hpp"
@@ -127,6 +128,11 @@ class Application {
     // Since when it does nothing but wait for locks of this connection, or call tend() whenever that is due; -1: it does not.
     SimTime tends_since = -1;
     std::size_t tends = 0;
+    // Of the set of locks that it has, or wants.
+    std::vector<Slot*> members;
+    std::vector<AnyLock> any_locks;
+    std::vector<BlockingLock*> locks;
+    std::vector<std::size_t> set_connections;
     char name[key_size_max + 1] = {};  // Of the lock that it has made last, behind it what is left of longer ones.
   };
   // A lock object, and what its user knows of it.
@@ -171,6 +177,11 @@ class Application {
     Instant own_belief;
     Application* application = nullptr;
     std::uint64_t own_fence = 0;  // As own_belief.
+    // As its set was asked for, or let go of.
+    Token before;
+    std::uint32_t number_before = 0;
+    Slot* whole = nullptr;     // Of a MultiLock's further name: the slot that stands for all, and has the lock.
+    std::vector<Slot*> parts;  // Of that slot: the others.
     alignas(SimOwned) unsigned char place[sizeof(SimOwned) > sizeof(SimMutex) ? sizeof(SimOwned) : sizeof(SimMutex)];
     struct alignas(SimRedlock) RedlockPlace {
       unsigned char bytes[sizeof(SimRedlock)];
@@ -180,6 +191,13 @@ class Application {
       unsigned char bytes[sizeof(ReadWriteLock)];
     };
     std::unique_ptr<ReadWritePlace> read_write_place;  // Of the reader's slot.
+
+    [[nodiscard]] bool is_part() const noexcept { return whole != nullptr; }
+    [[nodiscard]] bool of_several() const noexcept { return plan->kind == KindOfLock::multi; }
+    // They are what the whole is.
+    void settle_parts() const noexcept;
+    // They share a name on a server.
+    [[nodiscard]] bool shares_name(const Slot& other) const noexcept;
 
     [[nodiscard]] bool exists() const noexcept { return redlock != nullptr || loop != nullptr || lock() != nullptr; }
     [[nodiscard]] bool on_one_node() const noexcept { return !of_quorum && exists(); }
@@ -228,6 +246,7 @@ class Application {
     // Two objects of one owner, of its process, that mean the same lock: a hold of theirs is one, or one a side.
     [[nodiscard]] bool same_owner(const Slot& other) const noexcept {
       // On a loop each lock is an owner, and the sides of one are another.
+      if (of_several() || other.of_several()) return false;
       if (on_loop()) return of_two_sides() && other.of_two_sides() && &application->slots_[plan->other_side] == &other;
       return reentrant() && other.reentrant() && other.plan->connection == plan->connection &&
              other.plan->owner == plan->owner && other.name == name;
@@ -327,6 +346,7 @@ class Application {
     SimTime resolving = 0;
   };
   class Call;
+  class SetCall;
 
   static void* body_of_worker(void* worker);
   static void* body_of_canceller(void* canceller);
@@ -364,6 +384,8 @@ class Application {
   void tear_down();
   void make(Slot& slot);
   void make_lock(Slot& slot);
+  void make_multi(Slot& slot);
+  [[nodiscard]] std::size_t names_of(const Slot& slot, ByteView* names) const noexcept;
   void make_sides(Slot& slot);
   void keep(Slot& slot);
   [[nodiscard]] Slot& other_side(const Slot& slot) noexcept { return slots_[slot.plan->other_side]; }
@@ -375,7 +397,7 @@ class Application {
   [[nodiscard]] bool asks_as_reader(const Slot& slot) noexcept {
     return slot.plan->kind == KindOfLock::write && other_side(slot).exists() && other_side(slot).held();
   }
-  void act(Slot& slot);
+  void act(Worker& worker, Slot& slot);
   void act_held(Slot& slot);
   void tick(const Worker& worker);
   void tend();
@@ -389,12 +411,36 @@ class Application {
   void release(Slot& slot, bool posted);
   void write(Slot& slot);
   void granted(Slot& slot);
+  // Of sets of locks (application_sets.cpp).
+  [[nodiscard]] bool gathers(Worker& worker, Slot& slot);
+  [[nodiscard]] bool gathers_at_the_end(Worker& worker);
+  [[nodiscard]] bool holds_as_another(const Slot& slot) const noexcept;
+  [[nodiscard]] bool shares_name(const Worker& worker, const Slot& slot) const noexcept;
+  template <class Use>
+  void with_set(Worker& worker, Use use);
+  void take_set(Worker& worker);
+  void take_last_set(Worker& worker);
+  [[nodiscard]] bool hold_set(Worker& worker, LockSetBase& set);
+  [[nodiscard]] bool judge_set(const Worker& worker, Status configuration);
+  [[nodiscard]] Status acquire_set(Worker& worker, LockSetBase& set);
+  [[nodiscard]] Status ask_for_set(Worker& worker, LockSetBase& set, SimTime wait);
+  void note_set_acquired(Worker& worker, Status status, const Started& started, std::uint64_t commands);
+  void renew_set(Worker& worker, LockSetBase& set);
+  void release_set(Worker& worker, LockSetBase& set, bool posted);
+  void begin_to_leave(Slot& member);
+  void end_in_set(Slot& member);
+  void note_set_left(Slot& member);
+  [[nodiscard]] SimTime bound_of_set(const Worker& worker, SimTime wait) const noexcept;
+  [[nodiscard]] SimTime bound_of_cancelled_set(const Worker& worker) const noexcept;
+  [[nodiscard]] Status acquire_by_hand(Worker& worker, SimTime wait);
+  [[nodiscard]] Status release_by_hand(Worker& worker);
   void pause(SimTime most);
   [[nodiscard]] Started start() const noexcept;
   [[nodiscard]] Timeouts timeouts_of_connection(std::size_t connection) const noexcept;
   [[nodiscard]] static SimTime bound_of_span(SimTime span) noexcept;
   // In which everybody gets a free name, at the end.
   [[nodiscard]] SimTime longest_turn() const noexcept;
+  [[nodiscard]] SimTime longest_turn_of(std::size_t locks) const noexcept;
   [[nodiscard]] SimTime bound(const Slot& slot, SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_with_connect(std::size_t connection, SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_of_release(std::size_t connection) const noexcept;

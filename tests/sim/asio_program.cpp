@@ -100,6 +100,7 @@ class AsioProgram final : public LoopProgram {
     std::uint64_t made = 0;                   // Peers, until now.
     std::optional<asio::steady_timer> again;  // Until it is connected anew.
     std::size_t waiters = 0;
+    std::size_t kept = 0;
     bool connecting = false;
     bool closed = false;   // By the program,
     bool closing = false;  // or soon.
@@ -199,6 +200,9 @@ class AsioProgram final : public LoopProgram {
   [[nodiscard]] Connection& connection_of(const Session& session) noexcept {
     return connections_[session.slot->plan->connection];
   }
+  [[nodiscard]] bool of_quorum(std::size_t connection) const noexcept {
+    return application_.plan_of_connection(connection).quorum;
+  }
   [[nodiscard]] Session& other_side(const Session& session) noexcept {
     return *sessions_[session.slot->plan->other_side];
   }
@@ -272,6 +276,7 @@ class AsioProgram final : public LoopProgram {
   [[nodiscard]] bool gathers(Session& session);
   void acquire_set();
   void set_acquired(Group& group, Status status);
+  void note_set_taken(Group& group, Status status);
   void step_set_after(SimTime length);
   void step_set();
   void write_in_set();
@@ -288,6 +293,9 @@ class AsioProgram final : public LoopProgram {
 
   void wind_down(Session& session);
   void connect_last();
+  [[nodiscard]] bool gathers_at_the_end();
+  void acquire_last_set();
+  void last_set_acquired(Group& group, Status status);
   void acquire_last();
   void acquired_last(Session& session, Status status);
   void released_last(Session& session, Status status);
@@ -311,6 +319,7 @@ class AsioProgram final : public LoopProgram {
   LoopHandlers handlers_;
   SimTime hangs_until_ = 0;
   bool closing_ = false;
+  bool last_set_ = false;
   SimTime last_since_ = 0;  // Of the last acquire.
   SimTime last_imposed_ = 0;
 };
@@ -349,7 +358,8 @@ void AsioProgram::live() {
   await_hurry();
   connections_.resize(process_.plan->connections.size());
   for (std::size_t index = 0; index < connections_.size(); ++index) make_peer(index);
-  for (Slot& slot : application_.slots_) sessions_.push_back(std::make_unique<Session>(*this, slot));
+  for (Slot& slot : application_.slots_)  // What is a part of another stands behind them.
+    if (!slot.is_part()) sessions_.push_back(std::make_unique<Session>(*this, slot));
   group_.emplace(*this);
   for (const auto& session : sessions_) make(*session);
   for (const auto& session : sessions_) step_soon(*session, false);
@@ -385,8 +395,9 @@ void AsioProgram::make_peer(std::size_t index) {
   const std::size_t kept = random().chance(200'000) ? 1 + random().index(2) : slots + 1;
   const std::size_t operations = 3 + 2 * slots;
   connection.waiters = waiters;
+  connection.kept = of_quorum(index) ? slots : kept;
   ++connection.made;
-  if (process_.plan->quorum) {
+  if (of_quorum(index)) {
     application_.configure_quorum();
     connection.peer.make_quorum(loop_->get_executor(), application_.configs_.size(),
                                 {.operations = operations, .waiters = waiters});
@@ -417,7 +428,7 @@ void AsioProgram::connect(std::size_t index) {
     connected(index, made, started, status_of(error));
   };
   const LoopHandlers::Giving giving(handlers_);
-  if (process_.plan->quorum)
+  if (of_quorum(index))
     connection.peer.quorum().async_connect(application_.configs_.data(), application_.configs_.size(),
                                            application_.quorum_config(), handler);
   else
@@ -431,7 +442,7 @@ void AsioProgram::connected(std::size_t index, std::uint64_t made, const Started
   if (connections_[index].made == made) connections_[index].connecting = false;
   // Asio's resolver takes its own time.
   if (application_.plan_of_connection(index).named) return;
-  if (!process_.plan->quorum)
+  if (!of_quorum(index))
     return application_.check_bound("async_connect", started, application_.bound_with_connect(index, 0));
   application_.check_bound("async_connect", started, Application::bound_of_span(process_.plan->connect_timeout));
   if (status != Status::ok && status != Status::no_quorum && status != Status::cancelled)
@@ -441,7 +452,7 @@ void AsioProgram::connected(std::size_t index, std::uint64_t made, const Started
 // With other timeouts, no longer than the plan's, which the checkers go by; or with other nodes first.
 void AsioProgram::connect_anew(std::size_t index) {
   world_.trace().add(world_.now(), "connects anew", process_.index, index);
-  if (process_.plan->quorum) {
+  if (of_quorum(index)) {
     if (process_.plan->quorum_anew != 0) {
       destroy_set();  // Its locks go elsewhere.
       application_.configure_quorum_anew();
@@ -512,6 +523,7 @@ void AsioProgram::disturb_client() {
       for (const auto& session : sessions_) {
         if (session->slot->plan->connection != index) continue;
         drop(*session);
+        for (Slot* const part : session->slot->parts) part->unclear = Token();
         session->slot->unclear = Token();  // What is owed goes with the client, and leases end it.
       }
       return leave_client(index);
@@ -598,6 +610,11 @@ void AsioProgram::make_lock(Session& session) {
     case KindOfLock::fair_fenced:
       return own(session, std::make_shared<AsyncFairLock>(owner_of(session), key, timing,
                                                           FairOptions{.fence = session.slot->fenced()}));
+    case KindOfLock::multi: {
+      ByteView names[names_max];
+      const std::size_t count = application_.names_of(*session.slot, names);
+      return own(session, std::make_shared<AsyncMultiLock>(owner_of(session), names, count, timing));
+    }
     case KindOfLock::read:
     case KindOfLock::write: return;
   }
@@ -702,6 +719,7 @@ void AsioProgram::drop_one(Session& session) {
   slot.own_belief = Instant();
   slot.own_fence = 0;
   slot.releasing = slot.waiting = slot.renewing = false;
+  slot.settle_parts();
 }
 
 // ---- Operations --------------------------------------------------------------------------------------------------
@@ -775,6 +793,7 @@ void AsioProgram::forget_as_canary(Session& session) {
   world_.checkers().after_acquire(process_, slot, Status::cancelled, session.started.at, session.commands);
   slot.loop = nullptr;
   slot.waiting = false;
+  slot.settle_parts();
   ++session.serial;
   session.doing = Doing::nothing;
   session.lock = nullptr;
@@ -959,7 +978,7 @@ SimTime AsioProgram::bound_of_acquire(const Session& session) const noexcept {
 }
 
 SimTime AsioProgram::bound_of_close(std::size_t index) const noexcept {
-  return process_.plan->quorum ? application_.bound_of_request() : application_.bound_of_release(index);
+  return of_quorum(index) ? application_.bound_of_request() : application_.bound_of_release(index);
 }
 
 // A release for which there is no room waits for some as long as there is something to release.
@@ -1083,6 +1102,7 @@ void AsioProgram::forget_loss(Session& session) {
 // Takes this lock and some that are free to be taken, in any order.
 bool AsioProgram::gathers(Session& session) {
   if (process_.plan->sets == 0 || group_->set != nullptr || !random().chance(process_.plan->sets)) return false;
+  if (session.lock->hold_count() != 0) return false;
   Group& group = *group_;
   group.members.clear();
   group.handles.clear();
@@ -1090,13 +1110,14 @@ bool AsioProgram::gathers(Session& session) {
   for (const auto& other : sessions_) {
     const Slot& slot = *other->slot;
     if (other.get() == &session || other->lock == nullptr || other->doing != Doing::nothing || other->over) continue;
-    if (slot.depth != 0 || slot.of_two_sides() || random().chance(200'000)) continue;
+    if (slot.depth != 0 || (slot.of_two_sides() && !process_.plan->wide_sets) || random().chance(200'000)) continue;
+    if (other->lock->hold_count() != 0) continue;  // What a release that found no place has left.
     // Two of one name cannot be had together, or are refused.
     const bool named = std::any_of(group.members.begin(), group.members.end(),
-                                   [&](const Session* member) { return member->slot->domain == slot.domain; });
+                                   [&](const Session* member) { return member->slot->shares_name(slot); });
     if (!named || random().chance(20'000)) group.members.push_back(other.get());
   }
-  if (session.slot->of_two_sides()) return false;
+  if (session.slot->of_two_sides() && !process_.plan->wide_sets) return false;
   if (group.members.size() < 2) {
     if (sessions_.size() < 2 || random().coin()) return false;
     step_soon(session, true);  // Until others are free, too.
@@ -1111,12 +1132,14 @@ bool AsioProgram::gathers(Session& session) {
     for (std::size_t other = 0; other < index; ++other) {
       const Session& left = *group.members[index];
       const Session& right = *group.members[other];
-      const bool one_name = left.slot->domain == right.slot->domain;
+      const bool one_name = left.slot->shares_name(*right.slot);
       alone = alone && !one_name;
       hindered = hindered || (one_name && left.connection == right.connection && !left.slot->of_semaphore());
     }
   const Status status = group.set->configuration();
-  if (alone) application_.judge_configuration(status, Duration(session.slot->of_quorum ? world_.plan().lease_max : 0));
+  const bool well_made = std::all_of(group.members.begin(), group.members.end(),
+                                     [](const Session* member) { return member->lock->configuration() == Status::ok; });
+  if (alone && well_made) application_.judge_configuration(status);
   if (hindered && status == Status::ok) world_.fail("configuration", "a set was made of two locks of one name");
   if (status != Status::ok) {
     group.set.reset();
@@ -1162,6 +1185,12 @@ SimTime AsioProgram::bound_of_set(const Group& group) const noexcept {
 void AsioProgram::set_acquired(Group& group, Status status) {
   finish(group, status, "acquire of a set", bound_of_set(group));
   if (sin() == Sin::set_of_some && status != Status::ok) status = Status::ok;
+  note_set_taken(group, status);
+  if (status != Status::ok) return end_set();
+  step_set_after(0);
+}
+
+void AsioProgram::note_set_taken(Group& group, Status status) {
   for (Session* const member : group.members) {
     Slot& slot = *member->slot;
     note_set_renewed(*member);
@@ -1175,8 +1204,6 @@ void AsioProgram::set_acquired(Group& group, Status status) {
                               " and holds " + world_.plan().names[slot.name] + " of the set");
     if (member->token().bytes() != member->before.bytes()) note_set_left(*member);
   }
-  if (status != Status::ok) return end_set();
-  step_set_after(0);
 }
 
 void AsioProgram::step_set_after(SimTime length) {
@@ -1264,6 +1291,9 @@ void AsioProgram::set_released(Group& group, Status status) {
       note_set_left(*member);
   }
   end_set();
+  if (!last_set_) return;
+  world_.checkers().note_quiet(process_);
+  close_all();
 }
 
 void AsioProgram::post_set() {
@@ -1375,7 +1405,74 @@ void AsioProgram::connect_last() {
   }
   last_since_ = world_.now();
   last_imposed_ = process_.imposed;
-  acquire_last();
+  gathers_at_the_end() ? acquire_last_set() : acquire_last();
+}
+
+// As programs in threads do, where all name the servers alike.
+bool AsioProgram::gathers_at_the_end() {
+  Group& group = *group_;
+  if (!process_.plan->wide_sets) return false;
+  group.members.clear();
+  group.handles.clear();
+  for (const auto& session : sessions_) {
+    if (session->slot->of_several() || !connection_of(*session).peer) continue;
+    if (application_.plan_of_connection(session->connection).named) continue;
+    const auto together =
+        static_cast<std::size_t>(std::count_if(group.members.begin(), group.members.end(), [&](const Session* member) {
+          return member->connection == session->connection;
+        }));
+    if (together >= connection_of(*session).kept) continue;
+    make(*session);
+    const bool named = std::any_of(group.members.begin(), group.members.end(),
+                                   [&](const Session* member) { return member->slot->shares_name(*session->slot); });
+    if (!named) group.members.push_back(session.get());
+  }
+  if (group.members.size() < 2) return false;
+  for (std::size_t index = group.members.size(); index > 1; --index)
+    std::swap(group.members[index - 1], group.members[random().index(index)]);
+  bool well_made = true;
+  for (Session* const member : group.members) {
+    group.handles.push_back(member->lock);
+    well_made = well_made && member->lock->configuration() == Status::ok;
+  }
+  group.set = std::make_unique<AsyncLockSet>(group.handles.data(), group.handles.size());
+  const Status status = group.set->configuration();
+  if (well_made) application_.judge_configuration(status);
+  if (status != Status::ok) group.set.reset();
+  last_set_ = status == Status::ok;
+  return last_set_;
+}
+
+// All of them want their names, each in an order of its own.
+void AsioProgram::acquire_last_set() {
+  Group& group = *group_;
+  for (Session* const member : group.members) {
+    member->doing = Doing::in_set;
+    member->before = member->token();
+    member->slot->renewing = true;
+  }
+  begin(group, Doing::acquiring, "last acquire of a set");
+  group.tries = false;
+  group.wait = 2 * application_.longest_turn_of(group.members.size());
+  ask_for(group, "acquire a set", &AsioProgram::last_set_acquired,
+          [&](const Done<Group>& done) { group.set->async_acquire(Duration(group.wait), done); });
+}
+
+void AsioProgram::last_set_acquired(Group& group, Status status) {
+  group.doing = Doing::nothing;
+  world_.trace().add(world_.now(), "last acquire of a set", process_.index, static_cast<std::uint64_t>(status),
+                     to_string(status));
+  const SimTime most = application_.longest_turn_of(group.members.size());
+  const SimTime took = world_.now() - last_since_ - (process_.imposed - last_imposed_);
+  if (took > most || (status != Status::ok && took > most / 2))
+    return world_.fail("liveness", std::string("free locks were not to be had as a set: ") + to_string(status) +
+                                       " after " + time_text(took) + " s");
+  note_set_taken(group, status);
+  if (status == Status::ok) return release_set();
+  group.pause->expires_after(std::chrono::milliseconds(20));
+  group.pause->async_wait([this](const std::error_code& error) {
+    if (!error && !gone()) acquire_last_set();
+  });
 }
 
 // All of them want the same name.
@@ -1458,7 +1555,7 @@ void AsioProgram::closed(std::size_t index, Status status, SimTime links_changed
   world_.trace().add(world_.now(), "closed()", process_.index, static_cast<std::uint64_t>(status), to_string(status));
   if (status != Status::ok) return;
   for (Slot& slot : application_.slots_) {
-    if (slot.plan->connection != index || slot.depth != 0) continue;
+    if (slot.is_part() || slot.plan->connection != index || slot.depth != 0) continue;
     if (slot.of_quorum)
       world_.checkers().after_quorum_close(process_, slot, links_changed_at);
     else

@@ -79,6 +79,12 @@ constexpr Canary all[] = {
     {"permit_too_many", "takes one where none is free", Sin::permit_too_many, "permits,exclusion"},
     {"permits_all_taken_back", "takes back all permits where the time of one is over", Sin::permits_all_taken_back,
      "ownership,validity"},
+    {"multi_releases_one", "gives back one of its names only, and says ok", Sin::multi_releases_one,
+     "ledger,compensated", WorldKind::sets},
+    {"multi_takes_beside", "takes all its names where the first of them is another's", Sin::multi_takes_beside,
+     "ownership,exclusion", WorldKind::sets},
+    {"multi_renews_one", "renews one of its names only, and believes in all", Sin::multi_renews_one,
+     "validity,exclusion", WorldKind::sets},
     {"queue_ignored", "takes a free lock whoever stands in the queue", Sin::queue_ignored, "queue"},
     {"live_waiter_skipped", "gives its lock to one who is gone, and passes over who lives", Sin::live_waiter_skipped,
      "queue"},
@@ -120,6 +126,12 @@ constexpr Canary all[] = {
     {"handler_called_twice", "is told the end of each operation twice", Sin::handler_called_twice, "handlers",
      WorldKind::loops},
     {"set_of_some", "takes a set for held of which one lock is missing", Sin::set_of_some, "ledger", WorldKind::loops},
+    {"set_of_some_in_threads", "takes a set for held of which one lock is missing, in a thread", Sin::set_of_some,
+     "ledger,sets", WorldKind::sets},
+    {"set_keeps_first", "does not give back the first lock of a set of which another was not to be had",
+     Sin::set_keeps_first, "sets", WorldKind::sets},
+    {"set_in_any_order", "takes the locks of a set in the order in which they come", Sin::set_in_any_order, "liveness",
+     WorldKind::sets},
     {"loop_quorum_of_reachable", "counts its majority of the nodes that it has met, on a loop",
      Sin::quorum_of_reachable, "exclusion,validity,ledger", WorldKind::quorum_loops},
     {"loop_quorum_validity_from_reply", "counts a quorum's validity from the last reply, on a loop",
@@ -498,6 +510,13 @@ Replacement replacement_of(Sin sin) noexcept {
       return in(scripts::semaphore_acquire, "if tonumber(free) < 1 then", "if tonumber(free) < 0 then");
     case Sin::permits_all_taken_back:
       return in(scripts::semaphore_acquire, "taken, '-inf', now)", "taken, '-inf', 1/0)");
+    case Sin::multi_releases_one:
+      return in(scripts::multi_release, "for _, key in ipairs(KEYS) do\nlocal deleted = redis",
+                "for _,key in ipairs{KEYS[1]}do\nlocal deleted =redis");
+    case Sin::multi_takes_beside: return in(scripts::multi_acquire, "if place > 0 then", "if place > 1 then");
+    case Sin::multi_renews_one:
+      return in(scripts::multi_renew, "for index = first, last do\nlocal left",
+                "for index = first,first do\nlocal left");
     case Sin::queue_ignored:
       return in(scripts::fair_acquire, "call('ZPOPMIN', row)[1] or me", "me call('ZREM', row, me)     ");
     case Sin::live_waiter_skipped:

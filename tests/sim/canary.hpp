@@ -88,6 +88,8 @@ enum class Sin : std::uint8_t {
   debts_forgotten_on_close,
   handler_called_twice,
   set_of_some,
+  set_keeps_first,
+  set_in_any_order,
   edge_lost,
   timers_without_bytes,
   // Its readers.
@@ -97,6 +99,10 @@ enum class Sin : std::uint8_t {
   permit_not_counted,
   permit_too_many,
   permits_all_taken_back,
+  // Its several names.
+  multi_releases_one,
+  multi_takes_beside,
+  multi_renews_one,
   // Its queue.
   queue_ignored,
   live_waiter_skipped,

@@ -34,7 +34,9 @@ std::string CancelWatch::end(const Process& process, const Thread& thread, SimTi
   // Nor was there anything to end in one that was refused for what it asked for.
   const bool spared = (how == Cancels::spared && status != Status::cancelled) || status == Status::invalid_argument;
   owed_ = spared && (owed || raised);
-  if (status == Status::cancelled && !raised && !owed)
+  const bool unsure = unsure_;
+  unsure_ = spared && unsure;
+  if (status == Status::cancelled && !raised && !owed && !unsure)
     return "was cancelled by nobody, or by what ended an earlier call";
   if (!raised || (how == Cancels::spared && blocks_ == blocks_at_first_)) return {};
   // What was imposed before may reach into it.
@@ -45,6 +47,13 @@ std::string CancelWatch::end(const Process& process, const Thread& thread, SimTi
   if (how == Cancels::acquiring && status != Status::cancelled && thread.blocks > blocks_)
     return std::string("was cancelled, and said ") + to_string(status);
   return {};
+}
+
+bool CancelWatch::end_among_others() noexcept {
+  running_ = false;
+  unsure_ = unsure_ || raised_ || owed_;
+  raised_ = owed_ = false;
+  return unsure_;
 }
 
 }  // namespace holdfast::sim

@@ -34,9 +34,14 @@ class CancelWatch {
   // The call ends. `allowed` is how long one may take that was cancelled. Empty, or what is wrong.
   [[nodiscard]] std::string end(const Process& process, const Thread& thread, SimTime now, Cancels how, Status status,
                                 SimTime allowed) noexcept;
+  // The same of a call that had others' cancels, too. False: nobody has called it. The next call may be cancelled by what was left.
+  [[nodiscard]] bool end_among_others() noexcept;
+  [[nodiscard]] bool raised() const noexcept { return raised_; }
+  void doubt() noexcept { unsure_ = true; }
 
  private:
   bool running_ = false;
+  bool unsure_ = false;    // One may be left of a call among others.
   bool owed_ = false;      // One came that no call was there for.
   bool raised_ = false;    // One came during the call in progress.
   SimTime raised_at_ = 0;  // The first of them.

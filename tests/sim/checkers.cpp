@@ -7,6 +7,7 @@
 #include "holdfast/core/derived_name.hpp"
 #include "holdfast/inspection.hpp"
 #include "keeping.hpp"
+#include "scripts.hpp"
 #include "world.hpp"
 
 namespace holdfast::sim {
@@ -35,6 +36,12 @@ std::string_view token_of_field(std::string_view field) noexcept {
   return field;
 }
 
+std::size_t names_of(const ModelRedis::Effect& effect) noexcept {
+  std::size_t count = 0;
+  (void)std::from_chars(effect.request[2].data(), effect.request[2].data() + effect.request[2].size(), count);
+  return count;
+}
+
 // No other script has as many words.
 bool is_fair_acquire(const ModelRedis::Effect& effect) noexcept {
   return effect.request.size() == 8 && effect.request[2] == "1";
@@ -43,6 +50,13 @@ bool is_fair_acquire(const ModelRedis::Effect& effect) noexcept {
 bool is_gift(const ModelRedis::Effect& effect) noexcept {
   return effect.kind == ModelRedis::EffectKind::field_set && (is_fair_acquire(effect) || effect.request.size() == 5) &&
          effect.request[4] != effect.member;
+}
+
+// By its script or its number: nobody else takes several names at once.
+bool is_multi_acquire(const ModelRedis::Effect& effect) noexcept {
+  if (effect.request.size() < 4 || effect.request.size() != 5 + names_of(effect)) return false;
+  const Script& script = scripts::multi_acquire;
+  return effect.request[1] == script.sha.bytes().string_view() || effect.request[1] == script.text.string_view();
 }
 
 // As the scripts say it.
@@ -93,9 +107,24 @@ const Checkers::View& Checkers::view(const Node& node, std::size_t name) const {
   return views_[domain_of(node.index, name)];
 }
 
-std::uint32_t Checkers::find(std::size_t node, std::string_view token) const {
+std::uint32_t Checkers::find(std::size_t node, std::size_t name, std::string_view token) const {
   const auto found = numbers_[node].find(token);
-  return found == numbers_[node].end() ? 0 : found->second;
+  if (found == numbers_[node].end()) return 0;
+  const std::uint32_t first = found->second;
+  if (grants_[first].together == 0) return first;
+  for (std::uint32_t number = first; number < grants_.size() && grants_[number].together == first; ++number)
+    if (grants_[number].name == name) return number;
+  return 0;
+}
+
+// By one request, which set nothing else.
+std::vector<std::uint32_t> Checkers::together_with(std::uint32_t number) const {
+  const std::uint32_t first = grants_[number].together;
+  if (first == 0) return {number};
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t next = first; next < grants_.size() && grants_[next].together == first; ++next)
+    all.push_back(next);
+  return all;
 }
 
 std::string Checkers::who(std::uint32_t number) const {
@@ -156,7 +185,9 @@ void Checkers::observe(Node& node, const ModelRedis::Effect& effect) {
       case Role::channel:
       case Role::read_write_channel:
       case Role::semaphore_channel:
-        if (effect.kind == ModelRedis::EffectKind::published) expect_woken(domain_of(node.index, name), role);
+        if (effect.kind != ModelRedis::EffectKind::published) break;
+        expect_woken(domain_of(node.index, name), role);
+        published_.push_back({name, role});
         break;
       case Role::counter:
         if (effect.kind != ModelRedis::EffectKind::set) break;
@@ -200,7 +231,7 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
   switch (effect.kind) {
     case Kind::set:
       if (view.present) {
-        const std::uint32_t same = find(node.index, effect.value);
+        const std::uint32_t same = find(node.index, name, effect.value);
         if (same != 0 && same == view.grant)
           world_.fail("fresh tokens", "set again: " + who(same));
         else
@@ -211,7 +242,7 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
     case Kind::field_set: observe_field(node, name, effect); return;
     case Kind::deleted: observe_deleted(node, name); return;
     case Kind::field_deleted: {
-      const std::uint32_t number = find(node.index, token_of_field(effect.member));
+      const std::uint32_t number = find(node.index, name, token_of_field(effect.member));
       if (number == 0)
         world_.fail("ownership", "a foreign field was deleted");
       else
@@ -246,12 +277,12 @@ void Checkers::observe_field(Node& node, std::size_t name, const ModelRedis::Eff
   }
   const std::string_view token = token_of_field(effect.member);
   const bool writes = token.size() != effect.member.size();
-  const std::uint32_t number = find(node.index, token);
+  const std::uint32_t number = find(node.index, name, token);
   if (number == 0 && view.present && !may_join(view, writes)) {
     world_.fail("ownership", "a field was added to the lock of " + who(view.grant));
   } else if (number == 0 || !view.present) {
     note_grant(node, name, token, effect);
-    Grant& grant = grants_[find(node.index, token)];
+    Grant& grant = grants_[find(node.index, name, token)];
     grant.writes = writes;
     if (view.mode != Mode::read && !(view.mode == Mode::write && !writes)) return;
     const Entry* const own = node.redis.find(own_time_key(name, token), names_[name].database);
@@ -339,7 +370,8 @@ void Checkers::observe_own_time(const Node& node, const ModelRedis::Effect& effe
   const auto found = std::find_if(names_.begin(), names_.end(), of_name);
   if (found == names_.end()) return;
   token.remove_prefix(found->own_time_prefix.size());
-  const std::uint32_t number = find(node.index, token);
+  const auto name = static_cast<std::size_t>(found - names_.begin());
+  const std::uint32_t number = find(node.index, name, token);
   Grant& grant = grants_[number];
   if (effect.kind == Kind::expired) {
     if (number != 0 && !grant.broken && believed(number))
@@ -398,7 +430,7 @@ void Checkers::observe_queue(Node& node, std::size_t name, const ModelRedis::Eff
     world_.fail("queue", "it had left, and stands there again: " + waiter->token);
   if (waiter->stands && !world_.plan().enabled(Fault::clock_back))
     world_.fail("queue", "it has lost its place: " + waiter->token);
-  const std::uint32_t before = find(node.index, effect.member);
+  const std::uint32_t before = find(node.index, name, effect.member);
   *waiter = {.token = std::string(effect.member),
              .process = from_->process,
              .life = from_->life,
@@ -535,12 +567,12 @@ void Checkers::observe_permit_taken(Node& node, std::size_t name, const ModelRed
   View& view = this->view(node, name);
   std::int64_t end_ms = 0;
   (void)std::from_chars(effect.value.data(), effect.value.data() + effect.value.size(), end_ms);
-  std::uint32_t number = find(node.index, effect.member);
+  std::uint32_t number = find(node.index, name, effect.member);
   if (number == 0) {
     if (!view.foreign && view.all().size() >= world_.plan().permits_of(name))
       world_.fail("permits", "one more was taken than there are of " + names_[name].lock);
     note_grant(node, name, effect.member, effect);
-    number = find(node.index, effect.member);
+    number = find(node.index, name, effect.member);
   } else {
     // A release that may not count puts back what it has taken.
     if (!view.has(number) && !view.foreign && !world_.plan().enabled(Fault::no_permission))
@@ -559,7 +591,7 @@ void Checkers::observe_permit_taken(Node& node, std::size_t name, const ModelRed
 // By its holder, or because its time was over when somebody else asked for one.
 void Checkers::observe_permit_gone(const Node& node, std::size_t name, const ModelRedis::Effect& effect) {
   View& view = this->view(node, name);
-  const std::uint32_t number = find(node.index, effect.member);
+  const std::uint32_t number = find(node.index, name, effect.member);
   const bool own = effect.request.size() > 4 && effect.request[4] == effect.member;
   if (number == 0) {
     world_.fail("ownership", "a foreign permit was taken back");
@@ -585,7 +617,7 @@ bool Checkers::permits_add_up(const Node& node, std::size_t name) const {
     const auto* const set = std::get_if<SortedSetValue>(&taken->value);
     if (set == nullptr || taken->expiry_ms != no_expiry) return false;
     for (const SortedSetValue::Member& member : set->members)
-      if (find(node.index, member.name) == 0) return false;
+      if (find(node.index, name, member.name) == 0) return false;
     count = static_cast<std::int64_t>(set->members.size());
   }
   if (permits == nullptr) return true;
@@ -629,7 +661,13 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   if (queued) check_turn(node, name, token);
   std::uint32_t again = 0;
   bool mended = false;
-  if (const std::uint32_t before = find(node.index, token); before != 0 && of_quorum(name)) {
+  const bool several = is_multi_acquire(effect);
+  const auto known = numbers_[node.index].find(token);
+  std::uint32_t before = known == numbers_[node.index].end() ? 0 : known->second;
+  // One token for all names of a lock, which one request takes.
+  const bool together = several && before != 0 && before == together_ && find(node.index, name, token) == 0;
+  if (together) before = 0;
+  if (before != 0 && of_quorum(name)) {
     check_owner(before, "takes");
     mended = grants_[before].broken || grants_[before].mended;
     ++figures_.repairs;
@@ -668,7 +706,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   } else if (gift) {
     expect_confirmed(domain_of(node.index, name), *waiter);
   }
-  const bool fenced = effect.request.size() > 2 &&
+  const bool fenced = effect.request.size() > 2 && !several &&
                       (effect.request[2] == "2" || (is_fair_acquire(effect) && !gift && effect.request[7] == "1"));
   if (fenced) {
     grant.fence = view.counter;
@@ -680,8 +718,14 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   }
   view.counter = 0;
   if (waiter != nullptr) waiter->stands = waiter->popped = false;
+  if (several && !together) {
+    check_together();
+    together_ = number;
+  }
+  if (several) grant.together = together_;
   grants_.push_back(grant);
-  numbers_[node.index].insert_or_assign(std::string(token), number);
+  if (!together) numbers_[node.index].insert_or_assign(std::string(token), number);
+  if (several) names_asked_ = names_of(effect);
   ++figures_.grants;
   if (world_.plan().of_semaphore(name)) return;
   if (view.present && view.mode != Mode::none) return view.add(number);
@@ -690,6 +734,15 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   view.grant = number;
   view.expiry_ms = effect.expiry_ms;
   check_lease(node, name, effect.expiry_ms);
+}
+
+// All names of a MultiLock are taken, or none.
+void Checkers::check_together() {
+  if (names_asked_ != 0 && together_with(together_).size() != names_asked_ &&
+      !world_.processes()[grants_[together_].process].lied_to)
+    world_.fail("ledger", "not all of its names are of " + who(together_));
+  together_ = 0;
+  names_asked_ = 0;
 }
 
 void Checkers::note_deleted(std::uint32_t number) {
@@ -705,6 +758,8 @@ void Checkers::note_deleted(std::uint32_t number) {
 void Checkers::after_receive(Node& node, std::size_t commands) {
   figures_.commands += commands;
   from_ = nullptr;
+  for (const auto& [name, role] : published_) expect_woken_of_several(node, name, role);
+  published_.clear();
   for (const std::size_t name : counted_) {
     View& view = this->view(node, name);
     // Of one who was given the lock.
@@ -741,6 +796,7 @@ void Checkers::after_receive(Node& node, std::size_t commands) {
     if (entry != nullptr && view.present) view.expiry_ms = entry->expiry_ms;
   }
   touched_.clear();
+  check_together();
   for (const OwnTime& own : own_times_)
     if (const Entry* const entry = node.redis.find(own.key, own.database);
         entry != nullptr && entry->expiry_ms == no_expiry)
@@ -797,13 +853,13 @@ void Checkers::read(Node& node, std::size_t name) {
   view.expiry_ms = entry == nullptr ? no_expiry : entry->expiry_ms;
   view.foreign = false;
   if (entry == nullptr) return;
-  if (const auto* const text = std::get_if<StringValue>(&entry->value)) view.grant = find(node.index, *text);
+  if (const auto* const text = std::get_if<StringValue>(&entry->value)) view.grant = find(node.index, name, *text);
   if (const auto* const hash = std::get_if<HashValue>(&entry->value)) {
     const std::string* const mode = hash->find(mode_field);
     if (mode != nullptr) view.mode = *mode == "read" ? Mode::read : Mode::write;
     for (const auto& [field, count] : hash->fields) {
       if (field == mode_field) continue;
-      const std::uint32_t number = find(node.index, token_of_field(field));
+      const std::uint32_t number = find(node.index, name, token_of_field(field));
       if (number != 0 && mode != nullptr) view.add(number);
       if (number != 0 && mode == nullptr) view.grant = number;
       view.foreign = view.foreign || number == 0;
@@ -826,7 +882,7 @@ void Checkers::read_permits(const Node& node, std::size_t name) {
   const auto* const set = taken == nullptr ? nullptr : std::get_if<SortedSetValue>(&taken->value);
   if (set != nullptr)
     for (const SortedSetValue::Member& member : set->members) {
-      const std::uint32_t number = find(node.index, member.name);
+      const std::uint32_t number = find(node.index, name, member.name);
       if (number == 0) continue;
       view.add(number);
       grants_[number].own_expiry_ms = static_cast<std::int64_t>(member.score);
@@ -859,8 +915,33 @@ void Checkers::expect_woken(std::size_t domain, Role channel) {
   for (Process& process : world_.processes())
     for (Application::Slot& slot : process.slots()) {
       if (!slot.waiting || slot.wake_expected || slot.domain != domain || !slot.announced()) continue;
-      if (channel_of(slot) != channel || slot.queues()) continue;
+      if (channel_of(slot) != channel || slot.queues() || slot.of_several()) continue;
       expect_asking(process, slot);
+    }
+}
+
+// Who waits for several names listens to the one of them that stays for longest: where that was the last in its way.
+void Checkers::expect_woken_of_several(const Node& node, std::size_t name, Role role) {
+  if (role != Role::channel) return;
+  const auto told = node.redis.subscribers(names_[name].channel);
+  for (Process& process : world_.processes())
+    for (Application::Slot& slot : process.slots()) {
+      if (!slot.of_several() || slot.is_part() || !slot.waiting || slot.node != node.index) continue;
+      bool named = false;
+      bool free = true;
+      const auto look = [&](const Application::Slot& part) {
+        named = named || part.name == name;
+        free = free && !views_[part.domain].present;
+      };
+      look(slot);
+      for (const Application::Slot* const part : slot.parts) look(*part);
+      const auto& open = world_.open_links();
+      const bool listens = std::any_of(open.begin(), open.end(), [&](std::size_t index) {
+        const Link& link = world_.link(index);
+        return link.process == process.index && link.node == node.index && link.subscribed &&
+               std::find(told.begin(), told.end(), link.server_id) != told.end();
+      });
+      if (named && free && listens) expect_asking(process, slot);
     }
 }
 
@@ -897,9 +978,9 @@ void Checkers::check_woken(Process& process, const Application::Slot& slot, SimT
 std::uint32_t Checkers::number_of(const Application::Slot& slot) const {
   const std::string_view token = text_of(slot.token());
   if (token.empty()) return 0;
-  if (!slot.of_quorum) return find(slot.node, token);
+  if (!slot.of_quorum) return find(slot.node, slot.name, token);
   for (std::size_t node = 0; node < numbers_.size(); ++node)
-    if (const std::uint32_t number = find(node, token); number != 0) return number;
+    if (const std::uint32_t number = find(node, slot.name, token); number != 0) return number;
   return 0;
 }
 
@@ -917,6 +998,7 @@ void Checkers::after_run(Process& process) {
   if (process.application == nullptr) return;
   if (trace_holds())
     for (const Node& node : world_.nodes()) note_keys(node);
+  for (Application::Slot& slot : process.application->slots()) slot.settle_parts();
   for (Application::Slot& slot : process.application->slots()) {
     if (!slot.exists()) {
       slot.seen_until = Instant();
@@ -1069,7 +1151,7 @@ bool Checkers::of_quorum(std::size_t name) const noexcept { return world_.plan()
 
 bool Checkers::robbed(std::string_view token, std::size_t name) const {
   for (const Node& node : world_.nodes()) {
-    const std::uint32_t number = find(node.index, token);
+    const std::uint32_t number = find(node.index, name, token);
     if (number != 0 && grants_[number].at <= view(node, name).robbed_at) return true;
   }
   return false;
@@ -1078,7 +1160,7 @@ bool Checkers::robbed(std::string_view token, std::size_t name) const {
 bool Checkers::majority_keeps(std::string_view token, std::size_t name, SimTime until) const {
   std::size_t keeping = 0;
   for (const Node& node : world_.nodes()) {
-    const std::uint32_t number = find(node.index, token);
+    const std::uint32_t number = find(node.index, name, token);
     if (number == 0) continue;
     const View& view = this->view(node, name);
     const bool there =
@@ -1185,7 +1267,7 @@ void Checkers::after_quorum_close(const Process& process, const Application::Slo
   if (slot.unclear.empty() || slot.depth != 0 || process.lied_to) return;
   if (weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0) return;
   for (const Node& node : world_.nodes())
-    if (const std::uint32_t number = find(node.index, text_of(slot.unclear));
+    if (const std::uint32_t number = find(node.index, slot.name, text_of(slot.unclear));
         number != 0 && grants_[number].at <= std::max(links_changed_at, world_.disturbed_until()))
       return;
   if (!majority_is_free_of(text_of(slot.unclear), slot.name))
@@ -1196,7 +1278,7 @@ void Checkers::after_quorum_close(const Process& process, const Application::Slo
 bool Checkers::majority_is_free_of(std::string_view token, std::size_t name) const {
   std::size_t free = 0;  // Released, taken back, or never granted.
   for (const Node& node : world_.nodes()) {
-    const std::uint32_t number = find(node.index, token);
+    const std::uint32_t number = find(node.index, name, token);
     const View& held = view(node, name);
     // A replica that lagged may have brought back what was released, and one keeps what has expired and shows it to nobody.
     const bool expired = held.expiry_ms != no_expiry && world_.wall(node) >= held.expiry_ms * 1000;
@@ -1216,7 +1298,7 @@ void Checkers::check_gone(Process& process, Application::Slot& slot, std::size_t
   for (const SimTime last : {world_.disturbed_until(), process.disturbed_until, process.links_changed_at})
     if (last + calm > slot.unclear_at) return;
   for (const Node& node : world_.nodes()) {
-    const std::uint32_t number = find(node.index, text_of(token));
+    const std::uint32_t number = find(node.index, slot.name, text_of(token));
     const View& view = this->view(node, slot.name);
     if (number == 0 || !view.present || view.grant != number || grants_[number].broken) continue;
     if (view.expiry_ms != no_expiry && world_.wall(node) >= (view.expiry_ms + 1) * 1000) continue;
@@ -1262,7 +1344,7 @@ void Checkers::check_keeping(Process& process, const Application::Slot& slot, In
 void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at) {
   // A loop tells of every hold.
   const bool tells = slot.on_loop() || (process.plan->watchdog && slot.plan->kept);
-  if (!tells || slot.shares_hold() || slot.own_belief != Instant()) return;
+  if (!tells || slot.shares_hold() || slot.is_part() || slot.own_belief != Instant()) return;
   ++slot.expectation;
   if (!slot.on_loop() && !process.application->watched(slot)) return;
   world_.after(at - world_.now() + told_within, [this, index = process.index, life = process.life, chosen = &slot,
@@ -1282,16 +1364,18 @@ void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at
 // What was asked and not granted is not there any more when all compensations were answered. Where the server refuses
 // commands for good, or to kill the connection before, its lease ends it.
 void Checkers::check_compensated(Process& process, Application::Slot& slot, std::size_t pending) {
+  slot.settle_parts();
+  for (Application::Slot* const part : slot.parts) check_compensated(process, *part, pending);
   if (slot.unclear.empty() || slot.depth != 0 || process.lied_to) return;
   if (pending != 0) return;
   // A call that was refused before it asked has used up no token: the next one of another handle may have been granted by it.
   for (const Application::Slot& other : process.application->slots()) {
-    if (&other == &slot || other.node != slot.node || other.depth == 0) continue;
+    if (&other == &slot || other.node != slot.node || other.depth == 0 || !other.exists()) continue;
     if (other.token().bytes() == slot.unclear.bytes()) slot.unclear = Token();
   }
   if (slot.unclear.empty()) return;
   if (slot.queues()) check_left(process, slot);
-  const std::uint32_t number = find(slot.node, {slot.unclear.bytes().data(), slot.unclear.bytes().size()});
+  const std::uint32_t number = find(slot.node, slot.name, {slot.unclear.bytes().data(), slot.unclear.bytes().size()});
   if (number != 0 && grants_[number].told) {  // To that other handle, which has lost it since.
     slot.unclear = Token();
     return;
@@ -1309,7 +1393,6 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
 
 void Checkers::after_acquire(Process& process, Application::Slot& slot, Status status, SimTime since,
                              std::uint64_t commands) {
-  const std::uint32_t number = number_of(slot);
   if (status == Status::ok) ++figures_.held;
   if (status == Status::lock_busy) ++figures_.busy;
   if (status == Status::timed_out || status == Status::transport_closed) ++figures_.unclear;
@@ -1327,6 +1410,14 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
     world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");
   if (slot.of_quorum) return after_quorum_acquire(process, slot, status);
   if (process.lied_to) return;
+  slot.settle_parts();
+  judge_acquire(process, slot, status, since);
+  for (Application::Slot* const part : slot.parts) judge_acquire(process, *part, status, since);
+}
+
+// Of one of its names.
+void Checkers::judge_acquire(Process& process, Application::Slot& slot, Status status, SimTime since) {
+  const std::uint32_t number = number_of(slot);
   const View& view = views_[slot.domain];
   if (status == Status::permits_differ && !view.foreign && view.robbed_at < since)
     world_.fail("permits", "client " + std::to_string(process.index) + " was told that another number is set of " +
@@ -1369,13 +1460,16 @@ void Checkers::after_post(const Process& process, Application::Slot& slot, const
   if (process.lied_to || status != Status::ok || weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0)
     return;
   slot.unclear = token;
+  for (Application::Slot* const part : slot.parts) part->unclear = token;
 }
 
 void Checkers::after_release(Process& process, std::uint32_t number, Status status, bool last) {
   if (status == Status::lock_lost) ++figures_.lost;
   if (process.lied_to || status != Status::ok || !last) return;
-  if (number == 0 || !grants_[number].released)
-    world_.fail("ledger", "a release said ok, and the server did not delete " + who(number));
+  for (const std::uint32_t each : together_with(number))
+    if (each == 0 || !grants_[each].released)
+      world_.fail("ledger", "a release said ok, and the server did not delete " + who(each) +
+                                (each == 0 ? "" : " of " + names_[grants_[each].name].lock));
 }
 
 // ---- Resources ---------------------------------------------------------------------------------------------------

@@ -155,6 +155,7 @@ class Checkers {
     SimTime kept_at = 0;                     // The last time that its lease was changed.
     SimTime written_at = -1;                 // To the resource, by fenced_set().
     bool writes = false;                     // Its side of a read/write lock.
+    std::uint32_t together = 0;              // Of a MultiLock's name: the first grant of the same request.
     std::int64_t own_expiry_ms = no_expiry;  // Of a reader's own time, or a permit's, as it was set last.
   };
   // What belongs to a name.
@@ -273,9 +274,11 @@ class Checkers {
   [[nodiscard]] std::int64_t expiry_of(std::size_t name, const View& view, std::uint32_t number) const;
   [[nodiscard]] static Role channel_of(const Application::Slot& slot) noexcept;
   void expect_woken(std::size_t domain, Role channel);
+  void expect_woken_of_several(const Node& node, std::size_t name, Role role);
   void expect_asking(Process& process, Application::Slot& slot);
   void check_woken(Process& process, const Application::Slot& slot, SimTime released_at, std::uint64_t asked);
   void note_grant(Node& node, std::size_t name, std::string_view token, const ModelRedis::Effect& effect);
+  void check_together();
   void note_deleted(std::uint32_t number);
   void check_owner(std::uint32_t number, std::string_view what);
   void check_lease(const Node& node, std::size_t name, std::int64_t expiry_ms);
@@ -291,16 +294,20 @@ class Checkers {
   void check_belief(Process& process, Application::Slot& slot, Instant until);
   void check_exclusion(Process& process, const Application::Slot& slot, std::uint32_t number);
   void check_permits(const Application::Slot& slot, std::uint32_t number);
+  void judge_acquire(Process& process, Application::Slot& slot, Status status, SimTime since);
   [[nodiscard]] bool keeps(const Process& process, const Application::Slot& slot) const;
   void check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant);
   void expect_told(Process& process, Application::Slot& slot, SimTime at);
   void break_grant(std::uint32_t number) {
-    if (number != 0) grants_[number].broken = true;
+    if (number == 0) return;
+    for (const std::uint32_t each : together_with(number)) grants_[each].broken = true;  // One name lost is all lost.
   }
   [[nodiscard]] bool trace_holds() const;
   void note_hold(Process& process, Application::Slot& slot, Instant until);
   void note_keys(const Node& node);
-  [[nodiscard]] std::uint32_t find(std::size_t node, std::string_view token) const;
+  [[nodiscard]] std::uint32_t find(std::size_t node, std::size_t name, std::string_view token) const;
+  // Those that one request of a MultiLock has made, or the one alone.
+  [[nodiscard]] std::vector<std::uint32_t> together_with(std::uint32_t number) const;
   void read(Node& node, std::size_t name);
   void check_queue_left(const Node& node, std::size_t name);
   void check_permits_left(const Node& node, std::size_t name);
@@ -327,6 +334,9 @@ class Checkers {
   std::vector<std::size_t>
       touched_;  // Names whose lock, or whose counter, the bytes that are being received have touched.
   std::vector<std::size_t> counted_;
+  std::vector<Part> published_;  // By the bytes that are being received.
+  std::uint32_t together_ = 0;   // The first grant of the MultiLock that they took,
+  std::size_t names_asked_ = 0;  // which asked for so many names.
   struct OwnTime {
     std::string key;
     int database = 0;

@@ -55,6 +55,7 @@ bool lets_go(std::string_view bytes) {
   // A count that is taken back goes with its text.
   return bytes.find("DELEX") != std::string_view::npos || bytes.find("DELIFEQ") != std::string_view::npos ||
          bytes.find(scripts::reentrant_step.text.string_view()) != std::string_view::npos ||
+         bytes.find(scripts::multi_step.text.string_view()) != std::string_view::npos ||
          bytes.find(scripts::read_write_step.text.string_view()) != std::string_view::npos;
 }
 

@@ -14,7 +14,8 @@ bool belongs(Fault fault, WorldKind kind) {
     case WorldKind::any:
     case WorldKind::loops:
     case WorldKind::quorum:
-    case WorldKind::quorum_loops: return true;
+    case WorldKind::quorum_loops:
+    case WorldKind::sets: return true;
     case WorldKind::calm: return false;
     case WorldKind::network:
       return (fault >= Fault::reset && fault <= Fault::late_delivery) || fault >= Fault::hostile_bytes;
@@ -100,7 +101,7 @@ ClientPlan draw_client(Random& random, const Plan& plan, WorldKind kind, bool sl
 }
 
 std::size_t draw_node_count(Random& random, WorldKind kind) {
-  if (!of_quorums_alone(kind) && random.chance(700'000)) return 1;
+  if (!of_quorums_alone(kind) && random.chance(kind == WorldKind::sets ? 350'000 : 700'000)) return 1;
   // An even number gains nothing, and must not lose anything either.
   if (random.chance(200'000)) return random.coin() ? 2 : 4;
   return random.coin() ? 3 : 5;
@@ -111,7 +112,7 @@ void make_quorum(Random& random, const Plan& plan, ClientPlan& client) {
   client.quorum = true;
   client.watchdog = false;
   client.threads = 1;
-  client.connections = {{0, 0}};
+  client.connections = {{.quorum = true}};
   client.slots.resize(std::min<std::size_t>(client.slots.size(), 3));
   for (SlotPlan& slot : client.slots) {
     slot.connection = 0;
@@ -410,7 +411,7 @@ void put_on_loop(ClientPlan& client, std::uint32_t cancels, std::uint32_t anew) 
 // seeds in seeds.txt what they were.
 void draw_loops(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x1dfff);
-  const bool wanted = kind == WorldKind::loops || random.chance(250'000);
+  const bool wanted = kind == WorldKind::loops || random.chance(kind == WorldKind::sets ? 600'000 : 250'000);
   if (!has_loops || !wanted) return;
   const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
   const auto cancels = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(2'000, 300'000));
@@ -425,7 +426,7 @@ void draw_loops(Plan& plan, WorldKind kind) {
 // were.
 void draw_quorum_loops(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x84127);
-  const bool wanted = random.chance(250'000);
+  const bool wanted = random.chance(kind == WorldKind::sets ? 600'000 : 250'000);
   if (!has_loops || (kind != WorldKind::quorum_loops && !wanted)) return;
   const std::int64_t drawn = random.between(300'000, 1'000'000);
   const auto often = static_cast<std::uint32_t>(kind == WorldKind::quorum_loops ? 1'000'000 : drawn);
@@ -458,6 +459,85 @@ void draw_linger(Plan& plan) {
       --places[slot.connection];
       slot.linger = random.magnitude(5 * millisecond, 10 * second);
     }
+  }
+}
+
+// A program of a quorum has locks of single nodes, too.
+void add_servers(Random& random, const Plan& plan, ClientPlan& client) {
+  const std::int64_t count = random.between(1, 2);
+  for (std::int64_t index = 0; index < count; ++index) {
+    const std::size_t connection = client.connections.size();
+    client.connections.push_back({.node = random.index(plan.nodes.size())});
+    const std::int64_t slots = random.between(1, 2);
+    for (std::int64_t more = 0; more < slots; ++more) {
+      SlotPlan slot = draw_slot(random, plan, std::max<SimTime>(plan.lease_max / 10, 5 * millisecond),
+                                std::max<SimTime>(plan.lease_max, 5 * millisecond), connection);
+      slot.name = random.index(plan.quorum_names);
+      if (plan.fair && random.coin()) slot.kind = random.coin() ? KindOfLock::fair : KindOfLock::fair_fenced;
+      if (!plan.permits.empty() && random.chance(300'000)) {
+        slot.kind = KindOfLock::semaphore;
+        slot.name = plan.semaphore_names + random.index(plan.permits.size());
+        slot.permits = plan.permits_of(slot.name);
+      }
+      client.slots.push_back(slot);
+    }
+  }
+}
+
+// Two of one owner with the same names would be one hold.
+bool has_the_same(const ClientPlan& client, const SlotPlan& wanted, const std::vector<std::size_t>& names) {
+  return std::any_of(client.slots.begin(), client.slots.end(), [&](const SlotPlan& slot) {
+    if (slot.kind != KindOfLock::multi || slot.is_part || slot.connection != wanted.connection) return false;
+    if (slot.owner != wanted.owner || slot.parts.size() + 1 != names.size()) return false;
+    const auto has = [&](std::size_t name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    return has(slot.name) && std::all_of(slot.parts.begin(), slot.parts.end(),
+                                         [&](std::size_t part) { return has(client.slots[part].name); });
+  });
+}
+
+// Some locks become MultiLocks. Each name has a slot, and the first stands for all.
+void make_multis(Random& random, const Plan& plan, ClientPlan& client, std::uint32_t often) {
+  const std::size_t count = client.slots.size();
+  for (std::size_t place = 0; place < count; ++place) {
+    SlotPlan slot = client.slots[place];
+    if (slot.kind >= KindOfLock::read || slot.linger != 0 || slot.name >= plan.quorum_names) continue;
+    if (!random.chance(often)) continue;
+    std::vector<std::size_t> names = {slot.name};
+    std::size_t size = plan.names[slot.name].size() + 1;
+    for (std::size_t name = 0; name < plan.quorum_names; ++name) {
+      if (name == slot.name || random.chance(200'000)) continue;
+      if (size + plan.names[name].size() + 1 > key_size_max) continue;
+      size += plan.names[name].size() + 1;
+      names.push_back(name);
+    }
+    if (has_the_same(client, slot, names)) continue;
+    slot.kind = KindOfLock::multi;
+    client.slots[place].kind = KindOfLock::multi;
+    slot.is_part = true;
+    for (std::size_t index = 1; index < names.size(); ++index) {
+      slot.name = names[index];
+      client.slots[place].parts.push_back(client.slots.size());
+      client.slots.push_back(slot);
+    }
+  }
+}
+
+// MultiLocks, sets of locks in programs that block, too, and programs whose sets have locks of quorums beside those of single
+// nodes. Drawn apart, and by a number that leaves the worlds of the older seeds in seeds.txt what they were.
+void draw_wide_sets(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x614a);
+  const bool wanted = random.chance(100'000);
+  if (kind != WorldKind::sets && !wanted) return;
+  const bool mixes = random.chance(700'000);
+  const auto multis = static_cast<std::uint32_t>(random.coin() ? 0 : random.between(200'000, 1'000'000));
+  const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
+  for (ClientPlan& client : plan.clients) {
+    if (client.crowd || client.posts) continue;
+    if (client.quorum && mixes && plan.quorum_names != 0 && random.coin()) add_servers(random, plan, client);
+    if (plan.quorum_names > 1) make_multis(random, plan, client, multis);
+    if (!random.chance(often)) continue;
+    client.wide_sets = true;
+    client.sets = static_cast<std::uint32_t>(random.between(100'000, 1'000'000));
   }
 }
 
@@ -528,6 +608,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_quorum_loops(plan, kind);
   draw_sets(plan, kind);
   draw_linger(plan);
+  draw_wide_sets(plan, kind);
   return plan;
 }
 

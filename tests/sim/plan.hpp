@@ -19,6 +19,7 @@ namespace holdfast::sim {
 
 // Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
 // `loops` has programs on event loops, and is like `any` otherwise. `quorum_loops` has programs of quorums on loops and no others.
+// `sets` has MultiLocks and sets of locks, in threads and on loops, and is like `any` otherwise.
 enum class WorldKind : std::uint8_t {
   any,
   calm,
@@ -30,11 +31,12 @@ enum class WorldKind : std::uint8_t {
   quorum,
   connecting,
   loops,
-  quorum_loops
+  quorum_loops,
+  sets
 };
-inline constexpr std::array<std::string_view, 11> world_kind_names = {"any",        "calm",  "network",     "servers",
-                                                                      "processes",  "data",  "clocks",      "quorum",
-                                                                      "connecting", "loops", "quorum_loops"};
+inline constexpr std::array<std::string_view, 12> world_kind_names = {"any",        "calm",  "network",      "servers",
+                                                                      "processes",  "data",  "clocks",       "quorum",
+                                                                      "connecting", "loops", "quorum_loops", "sets"};
 [[nodiscard]] constexpr bool of_quorums_alone(WorldKind kind) noexcept {
   return kind == WorldKind::quorum || kind == WorldKind::quorum_loops;
 }
@@ -42,7 +44,8 @@ inline constexpr std::array<std::string_view, 11> world_kind_names = {"any",    
   return kind == WorldKind::loops || kind == WorldKind::quorum_loops;
 }
 
-// `read` and `write` are the sides of one ReadWriteLock, `semaphore` is a permit, `fair` and `fair_fenced` have a queue.
+// `read` and `write` are the sides of one ReadWriteLock, `semaphore` is a permit, `fair` and `fair_fenced` have a queue, `multi` has
+// several names.
 enum class KindOfLock : std::uint8_t {
   mutex,
   announced,
@@ -54,7 +57,8 @@ enum class KindOfLock : std::uint8_t {
   write,
   semaphore,
   fair,
-  fair_fenced
+  fair_fenced,
+  multi
 };
 
 // One lock object of a client's program.
@@ -70,6 +74,9 @@ struct SlotPlan {
   SimTime max_hold = 0;  // 0: none.
   SimTime liveness = 0;  // 0: it is not asked for.
   SimTime linger = 0;    // Of a fair lock: how long it may stay where it is used; 0: it does not.
+  // Of a MultiLock: the places of the slots that stand for its further names. The program takes none of those by itself.
+  std::vector<std::size_t> parts;
+  bool is_part = false;  // It is one of those.
   // Of a quorum.
   SimTime node_timeout = 0;  // 0: automatic.
   SimTime min_validity = 0;
@@ -79,6 +86,7 @@ struct SlotPlan {
 struct ConnectionPlan {
   std::size_t node = 0;
   std::size_t thread = 0;
+  bool quorum = false;             // It stands for those to all nodes.
   bool named = false;              // By a host name, for which a resolver is asked.
   std::size_t dead_addresses = 0;  // Of that name, beside the one at which the server is.
   bool silent_addresses = false;   // They do not answer; else they refuse.
@@ -91,8 +99,8 @@ inline constexpr bool has_loops = true;
 inline constexpr bool has_loops = false;
 #endif
 
-// A program. With a watchdog it has one a node, which its clients of that node share. One of a quorum has a single
-// connection here, which stands for those to all nodes.
+// A program. With a watchdog it has one a node, which its clients of that node share. One of a quorum has a connection here, the
+// first, which stands for those to all nodes.
 struct ClientPlan {
   std::int64_t rate_ppm = 0;  // How much faster its clock runs than the server's.
   SimTime clock_base = 0;     // What it shows when the world begins.
@@ -117,7 +125,8 @@ struct ClientPlan {
   std::uint32_t quorum_anew = 0;  // How often it connects its quorum anew, in a million: in another order, say.
   bool posts = false;             // It takes many locks, and lets go of all of them at once.
   bool loop = false;              // It runs on an Asio loop, and does many things at the same time.
-  std::uint32_t sets = 0;  // How often it takes several of its free locks at once, in a million; of one on a loop.
+  std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.
+  bool wide_sets = false;         // They have sides of read/write locks, too, and it takes one at the end.
   std::size_t threads = 1;
   std::vector<ConnectionPlan> connections;
   std::vector<SlotPlan> slots;  // Each thread has one at least.
