@@ -265,8 +265,8 @@ TaskInput LockTask::end(Status status) noexcept {
   const bool may_ask_again =
       asked && settings_->one_node && unsent && !asked_again_ && facts.link < Link::absent && !facts.cancelled;
   switch (call_) {
-    case Call::question:
     case Call::none: return TaskInput::end;
+    case Call::question:
     case Call::renew:
       if (!may_ask_again) return TaskInput::end;
       asked_again_ = true;
@@ -276,7 +276,7 @@ TaskInput LockTask::end(Status status) noexcept {
       // still there and ours makes it a plain release.
       const bool gone = status == Status::not_connected || status == Status::transport_closed;
       return settings_->one_node && gone && facts.released && facts.link != Link::gone ? TaskInput::await
-                                                                                                : TaskInput::end;
+                                                                                       : TaskInput::end;
     }
     case Call::acquire: break;
   }

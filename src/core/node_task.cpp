@@ -20,14 +20,14 @@ Status NodeTask::ask(const Token& token, Instant now) noexcept {
     case Call::renew: return machine_.renew(now, deadline);
     case Call::release:
       if (machine_.count() > 1) return machine_.step_down(false, now, deadline);
-      return machine_.release(node_.session().identity().native_delete, false, now, deadline);
+      return machine_.release(node_->session().identity().native_delete, false, now, deadline);
     case Call::question:
     case Call::none: break;  // Of no call nobody asks.
   }
   question_ += 2;
   const ReplyTag tag = {.requester = requester_, .generation = question_};
   const Status status =
-      asked_ != nullptr ? asked_->ask(*asked_, node_, tag, now) : node_.ask_remaining(machine_, tag, now);
+      asked_ != nullptr ? asked_->ask(*asked_, *node_, tag, now) : node_->ask_remaining(machine_, tag, now);
   question_waits_ = status == Status::ok;
   return status;
 }
@@ -35,7 +35,7 @@ Status NodeTask::ask(const Token& token, Instant now) noexcept {
 // How long the hold in the way has left, where a refusal does not tell.
 void NodeTask::ask_along(Instant now) noexcept {
   if (machine_.kind().tells_remaining) return;
-  (void)node_.ask_remaining(machine_, {.requester = requester_, .generation = 2 * machine_.generation()}, now);
+  (void)node_->ask_remaining(machine_, {.requester = requester_, .generation = 2 * machine_.generation()}, now);
 }
 
 bool NodeTask::pay(LockMachine& machine, Node& node, void* requester) noexcept {
@@ -92,7 +92,7 @@ bool NodeTask::take_answer(const Reply& reply) noexcept {
       remaining_ = reply.value.integer();
     if (told || reply.outcome != Status::ok) return false;
     question_outcome_ = Status::protocol_error;
-    node_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
+    node_->session().fail(Status::protocol_error, "a reply of another shape than asked for");
     return false;
   }
   // Of an attempt whose refusal did not tell the remaining time.

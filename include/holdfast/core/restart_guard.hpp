@@ -55,8 +55,8 @@ class LeasePromise {
   }
 
   Duration max_lease_ = Duration::zero();  // Nothing was granted yet.
-  Duration former_ = Duration::zero();  // The longest of those before that still count,
-  Instant former_until_;                // until then.
+  Duration former_ = Duration::zero();     // The longest of those before that still count,
+  Instant former_until_;                   // until then.
 };
 
 class RestartGuard {
