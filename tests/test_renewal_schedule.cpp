@@ -344,6 +344,21 @@ TEST(test_calls_for_many_holds_of_many_long_names_should_be_bounded) {
   for (const Holder& holder : desk.holders) TEST_ASSERT_EQUAL(1, holder.renewed);
 }
 
+TEST(test_hastened_holds_should_all_be_renewed_at_once_and_then_in_their_turn) {
+  Desk desk;
+  for (const char* key : {"one", "two", "three", "four", "five"}) desk.enter(key);
+  desk.to(start + 1s);
+  TEST_ASSERT_EQUAL(0U, desk.take());
+  desk.schedule.hasten(desk.now);
+  const SentCall call = desk.take_one();
+  TEST_ASSERT_EQUAL(5U, call.count());
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  desk.schedule.hasten(start);  // In vain: nothing is earlier than now.
+  TEST_ASSERT_EQUAL(1U, desk.take());
+  desk.schedule.hasten(desk.now);
+  TEST_ASSERT_EQUAL(0U, desk.take());  // They are on their way.
+}
+
 TEST(test_nothing_should_be_sent_before_its_turn) {
   Desk desk;
   TEST_ASSERT_EQUAL(Instant::max(), desk.schedule.poll_timeout());

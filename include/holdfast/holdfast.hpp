@@ -19,6 +19,7 @@
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/scoped_lock.hpp"
 #include "holdfast/semaphore.hpp"
+#include "holdfast/sentinel_watch.hpp"
 #include "holdfast/sentinels.hpp"
 #include "holdfast/url.hpp"
 #include "holdfast/watchdog.hpp"

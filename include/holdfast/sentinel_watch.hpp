@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT
 //
-// SentinelWatch is what a blocking client or a Watchdog has that is to hear at once that its master was replaced: a connection to one
-// of its Sentinels, subscribed to +switch-master.
+// SentinelWatch is what a blocking client or a Watchdog has that is to hear at once that its master was replaced: a connection to
+// one of its Sentinels, subscribed to +switch-master. proto/topology.md has its rules (topology 28 to 33), and what it wins.
 //
 //     Client client;
 //     SentinelWatch client_watch(client);
 //     Watchdog watchdog(places.storage());
 //     SentinelWatch watchdog_watch(watchdog);
 //
-// When a sentinel says that the master is another one than that of the connection, the connection is closed, and the sentinels are
-// asked, as after a request that was refused since the server is a replica: what was in flight is unknown, and taken back behind. A
-// Watchdog renews all that it keeps at once, so that a hold that the new master does not know is told as lost.
+// When a sentinel says that the master is another one than that of the connection, the connection is closed, and the sentinels
+// are asked, as after a request that was refused since the server is a replica: what was in flight is unknown, and taken back
+// behind. A Watchdog renews all that it keeps at once, so that a hold that the new master does not know is told as lost.
 //
-//   - It is heard while a call waits for a lock or for a connection, by the Watchdog always, and at the beginning of every call. A
-//     request that is on its way waits for its answer.
+//   - It is heard while a call waits for a lock or for a connection, by the Watchdog always, and at the beginning of every call.
+//     A request that is on its way waits for its answer.
 //   - What a sentinel says is never taken for an address: who is named must say of itself that it is a master. A sentinel that is
 //     mistaken, or lies, costs a connection in 2 s at most.
-//   - A sentinel that is lost, or silent, is left for the next one of the list. Its user needs the channel +switch-master and the
-//     commands SUBSCRIBE and UNSUBSCRIBE beside the question. Who may not subscribe is asked every 5 to 10 s.
+//   - A sentinel that is lost, or silent, is left for the next one of the list. Its user needs the channels +switch-master and
+//     +failover-state-reconf-slaves, and the commands SUBSCRIBE and UNSUBSCRIBE beside the question. Who may not subscribe asks
+//     every 5 to 10 s.
 //   - TLS as for the questions to sentinels: a place in the Tls for each.
 //
-// Without Sentinels it does nothing. The lane is made when the connection has been made, and stays until the object goes. Where names
-// must be resolved, a thread does. An AsyncClient has it by watch_sentinels().
+// Without Sentinels it does nothing. Its connection is made when that to the master has been made, and stays until the object
+// goes. Where names must be resolved, a thread does. An AsyncClient has it by watch_sentinels().
 //
-// Thread rule: as its client's. One of a Watchdog is made and destroyed by the thread that starts and stops that. No heap. Its whole
-// memory is its own.
+// Thread rule: as its client's. One of a Watchdog is made and destroyed by the thread that starts and stops that. No heap. Its
+// whole memory is its own.
 #pragma once
 
 #include <cstdint>

@@ -13,9 +13,10 @@
 //     Status status = parse_url("redis-sentinel://:secret@10.0.0.1,10.0.0.2/mymaster", config);
 //
 // All clients may have them: Client, a Watchdog, the servers of a Quorum, the Asio clients. They ask whenever they connect: the
-// sentinel that was right the last time first, then the others in turn, each with its share of connect_timeout. Whom it names must
-// say of itself that it is a master; if not, the next sentinel is asked. A connection that is lost, or a request that is refused
-// since the server has become a replica, leads to the next question. What a fail-over does to holds is in proto/topology.md.
+// sentinel that was right the last time first, then the others in turn, each with its share of connect_timeout. Whom it names
+// must say of itself that it is a master; if not, the next sentinel is asked. A connection that is lost, or a request that is
+// refused since the server has become a replica, leads to the next question. A SentinelWatch (sentinel_watch.hpp) hears of it at
+// once. What a fail-over does to holds is in proto/topology.md.
 //
 // Errors of connecting, where it failed with all of them: unknown_service: none knows the service; read_only: the server that was
 // named is a replica; no_permission: it does not tell what it is, since its user may not run INFO; or as without sentinels. What

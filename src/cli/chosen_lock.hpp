@@ -22,6 +22,7 @@
 #include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/semaphore.hpp"
+#include "holdfast/sentinel_watch.hpp"
 #include "lock_choice.hpp"
 #include "options.hpp"
 
@@ -80,6 +81,7 @@ class ChosenLock {
   struct OneServer {
     Client client;
     Acks acks{client};
+    SentinelWatch watch{client};
     OwnerOf<2> owner{client};  // Before the lock, which must go first; a read/write lock takes two places.
     std::variant<std::monostate, Mutex, ReentrantLock, FencedLock, FairLock, ReadWriteLock, Semaphore> place;
   };

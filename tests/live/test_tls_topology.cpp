@@ -180,6 +180,37 @@ TEST(test_a_hold_and_a_waiter_should_follow_a_fail_over_over_tls) {
   waiter.expect_acquired();
 }
 
+TEST(test_a_fail_over_should_be_heard_of_over_tls) {
+  SentinelSetup setup(server_binaries().front(), certificates());
+  BySentinels ours(url_of(setup));
+  SentinelWatch client_watch(ours.client);
+  ours.expect_connected();
+  WatchdogPlaces<2> places;
+  Watchdog watchdog(places.storage());
+  SentinelWatch watchdog_watch(watchdog);
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(ours.client));
+  Owner owner(ours.client);
+  FencedLock lock(owner, "k");
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  const auto heard = [&] {
+    std::string list;
+    for (const auto& sentinel : setup.sentinels) list += sentinel->command("CLIENT LIST");
+    for (std::size_t at = 0; (at = list.find("name=holdfast ", at)) != std::string::npos; ++at)
+      if (list.substr(at, list.find('\n', at) - at).find(" sub=2 ") != std::string::npos) return true;
+    return false;
+  };
+  await(heard);
+  setup.await_replicas();
+  RedisServer& before = setup.master();
+  TEST_ASSERT_EQUAL("OK", setup.sentinels[0]->command("SENTINEL FAILOVER mymaster"));
+  await([&] { return watchdog.calls() != 0; });
+  TEST_ASSERT_EQUAL("master", SentinelSetup::role_of(before));  // Nothing but a message can have told of it.
+  RedisServer& after = setup.master();
+  TEST_ASSERT_TRUE(&after != &before);
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(after, lock));
+}
+
 TEST(test_a_sentinel_or_a_master_of_another_name_should_be_gone_around_or_named) {
   std::vector<ServerTls> shown = certificates();
   shown[3] = authority->tls_of("another", other_name);

@@ -17,6 +17,7 @@ int main() {
       {"ReentrantLock", sizeof(ReentrantLock), 64},
       {"FairLock", sizeof(FairLock), 64},
       {"Acks", sizeof(Acks), 10 * 1024},
+      {"SentinelWatch", sizeof(SentinelWatch), 6 * 1024},
       {"Lingering", sizeof(Lingering), 16 + lingering_max * 64},
       {"FencedLock", sizeof(FencedLock), 64},
       {"MultiLock", sizeof(MultiLock), 64},

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// SwitchWatch hears of fail-overs for one node that has Sentinels: over a connection to one of them, which is a node, too. It does
-// no I/O and reads no clock.
+// SwitchWatch hears of fail-overs for one node that has Sentinels: over a connection to one of them, which is a node, too. It
+// does no I/O and reads no clock.
 //
 //     node: the client's connection, to the master          lane: a node whose server is a sentinel
 //       ^                                                         |
 //       |  doubt(): closed, asks the sentinels again              |  +switch-master, or an answer that names another host
 //       +---------------------------- SwitchWatch <---------------+
 //
-// The lane finds its sentinel as any node does: a HostSearch over the sentinels, with their shares of the time and their pauses. A
-// sentinel that names a master is its server. It is subscribed to +switch-master, and asked for the master in the same send, so that
-// no message is lost between the two; so again whenever the connection was lost, and after switch_check_max.
+// The lane finds its sentinel as any node does: a HostSearch over the sentinels, with their shares of the time and their pauses.
+// A sentinel that names a master is its server. It is subscribed to +switch-master, and asked for the master in the same send, so
+// that no message is lost between the two; so again whenever the connection was lost, and after switch_check_max.
 //
 // The sentinel that leads a fail-over says +switch-master last of all, when every replica follows the new master, which it names
 // long before. So it is heard on one channel more, +failover-state-reconf-slaves: what is said there has it asked at once.
