@@ -2274,3 +2274,16 @@ TEST(test_a_node_that_has_no_place_for_what_is_to_be_taken_back_should_not_be_as
   TEST_ASSERT_EQUAL(Status::outcome_unknown, council->vote(0).status);
   TEST_ASSERT_EQUAL(0b011, council.take());
 }
+
+TEST(test_a_node_that_has_not_answered_the_attempt_before_should_refuse_the_next) {
+  Council council(3);
+  council.acquire(start);
+  council.busy(0, start + 1ms);
+  council.busy(1, start + 1ms);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  (void)council.take();
+  TEST_ASSERT_EQUAL(0b100, council.given_up);
+  TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token('b'), start + 2ms, all_of(3)));
+  TEST_ASSERT_EQUAL(Status::already_held, council->vote(2).status);
+  TEST_ASSERT_EQUAL(0b011, council.take());
+}
