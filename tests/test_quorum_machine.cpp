@@ -2207,7 +2207,7 @@ TEST(test_nodes_that_forget_should_be_seen_to_break_the_promise) {
   TEST_ASSERT_TRUE(broken > 0);
 }
 
-// ---- What a mutation run found unseen ----------------------------------------------------------------------------
+// ---- Rounds, and what one leaves to the next ---------------------------------------------------------------------
 
 TEST(test_a_grant_that_comes_while_a_round_is_open_should_be_renewed_in_it) {
   Council council(3);

@@ -276,7 +276,7 @@ TaskInput LockTask::end(Status status) noexcept {
       // still there and ours makes it a plain release.
       const bool gone = status == Status::not_connected || status == Status::transport_closed;
       return settings_->one_node && gone && facts.released && facts.link != Link::gone ? TaskInput::await
-                                                                                                : TaskInput::end;
+                                                                                       : TaskInput::end;
     }
     case Call::acquire: break;
   }

@@ -162,8 +162,7 @@ NodeSet QuorumTask::hand_over(NodeSet touched, Instant now) noexcept {
       Node& node = roll_.node(index);
       LockMachine& machine = votes_[index]->machine;
       // Who answers over a new connection must be known before anything is asked over it.
-      if (machine.wants_request() && !roll_.introduced(index))
-        machine.refuse_request(Status::not_connected, now);
+      if (machine.wants_request() && !roll_.introduced(index)) machine.refuse_request(Status::not_connected, now);
       if (machine.wants_request()) node.submit(machine, votes_[index], now);
       ReplyTag tag;
       Compensation compensation;
