@@ -2207,7 +2207,7 @@ TEST(test_nodes_that_forget_should_be_seen_to_break_the_promise) {
   TEST_ASSERT_TRUE(broken > 0);
 }
 
-// ---- What a mutation run found unseen ----------------------------------------------------------------------------
+// ---- Rounds, and what one leaves to the next ---------------------------------------------------------------------
 
 TEST(test_a_grant_that_comes_while_a_round_is_open_should_be_renewed_in_it) {
   Council council(3);
@@ -2272,5 +2272,18 @@ TEST(test_a_node_that_has_no_place_for_what_is_to_be_taken_back_should_not_be_as
   TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token('b'), start + lease, all_of(3)));
   TEST_ASSERT_EQUAL(Status::too_many_requests, council->vote(2).status);
   TEST_ASSERT_EQUAL(Status::outcome_unknown, council->vote(0).status);
+  TEST_ASSERT_EQUAL(0b011, council.take());
+}
+
+TEST(test_a_node_that_has_not_answered_the_attempt_before_should_refuse_the_next) {
+  Council council(3);
+  council.acquire(start);
+  council.busy(0, start + 1ms);
+  council.busy(1, start + 1ms);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  (void)council.take();
+  TEST_ASSERT_EQUAL(0b100, council.given_up);
+  TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token('b'), start + 2ms, all_of(3)));
+  TEST_ASSERT_EQUAL(Status::already_held, council->vote(2).status);
   TEST_ASSERT_EQUAL(0b011, council.take());
 }

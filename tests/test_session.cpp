@@ -16,6 +16,7 @@
 #include "holdfast/core/reentrant_kind.hpp"
 #include "holdfast/core/session.hpp"
 #include "printers.hpp"
+#include "recorder.hpp"
 #include "resp_text.hpp"
 #include "scripts.hpp"
 #include "wire_pieces.hpp"
@@ -1103,7 +1104,11 @@ TEST(test_request_that_the_driver_sends_should_keep_its_place_in_the_queue) {
   wire.look();
   const Session::Place place = wire.session.open(false);
   *place.request = {.tag = {.requester = &lock_b}, .deadline = start + 1s};
+  holdfast::testing::Recorder recorder;
+  wire.session.set_witness(&recorder);
   wire.session.commit_apart(*place.request, 5000, wire.now);
+  TEST_ASSERT_EQUAL(5000, recorder.sent);
+  wire.session.set_witness(nullptr);
   wire.check();
   TEST_ASSERT_FALSE(wire.session.unsent());
   TEST_ASSERT_EQUAL(2U, wire.session.in_flight());

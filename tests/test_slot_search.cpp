@@ -596,3 +596,17 @@ TEST(test_the_server_of_before_should_be_told_where_the_others_say_less) {
   TEST_ASSERT_EQUAL("none", desk.dial());
   TEST_ASSERT_EQUAL("loading: the server of before", desk.text());
 }
+
+TEST(test_a_clusters_question_that_does_not_fit_into_the_send_buffer_should_be_refused) {
+  const std::string name(key_size_max, 'n');
+  Cluster cluster;
+  cluster.configure({.hosts = "10.0.0.1", .name = ByteView(name)});
+  ClientConfig config = config_of("nowhere");
+  config.topology = &cluster;
+  NodeBuffersOf<SmallSessionBuffers, small_texts_size, small_addresses> buffers{};
+  Node node{buffers.storage()};
+  node.configure(config, nullptr);
+  TEST_ASSERT_EQUAL(DialAction::none, node.poll_dial(start, least));
+  TEST_ASSERT_EQUAL(Status::buffer_too_small, node.dialer().failure());
+  TEST_ASSERT_TRUE(std::string(node.session().failure_text().string_view()).find("do not fit") != std::string::npos);
+}

@@ -559,3 +559,22 @@ TEST(test_a_socket_should_be_known_by_its_path) {
   quorum.up(2, {.id = 'c'});
   TEST_ASSERT_EQUAL(0b101, quorum.voting());
 }
+
+TEST(test_a_node_that_does_not_tell_its_run_id_should_have_no_vote_and_be_named) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("ab");
+  Session& session = quorum.nodes[2].session;
+  session.handle_connected(quorum.now, quorum.now + 1s);
+  session.handle_transmitted(session.poll_transmit(quorum.now).size());
+  const std::string bytes = ":7\r\n-NOPERM this user has no permissions to run the 'info' command\r\n";
+  const MutableBytes space = session.receive_space();
+  std::memcpy(space.data, bytes.data(), bytes.size());
+  session.handle_received(bytes.size(), quorum.now);
+  Reply reply;
+  while (session.poll_reply(reply, quorum.now)) {}
+  TEST_ASSERT_TRUE(session.ready());
+  (void)quorum.roll.introduce(2, quorum.now);
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+  TEST_ASSERT_EQUAL("node 3 (127.0.0.1:3) does not tell its run id (ACL: +info)", quorum.error());
+}

@@ -157,8 +157,8 @@ bool AckLane::handle_renewed(const Reply& reply) noexcept {
     case Verdict::granted: request->state_ = AckRequest::State::renewed; return true;
     case Verdict::not_ours: tell(*request, Status::lock_lost); return true;
     case Verdict::refused: tell(*request, Status::server_error); return true;
-    case Verdict::busy:
-    case Verdict::unexpected: break;
+    case Verdict::unexpected:
+    case Verdict::busy: break;
   }
   tell(*request, Status::protocol_error);
   return false;
