@@ -42,7 +42,7 @@ struct Guarded {
   RestartGuard guard;
   LeasePromise promise;
 
-  explicit Guarded(Duration lease = max_lease) { promise.set(lease); }
+  explicit Guarded(Duration lease = max_lease) { promise.change(lease, Instant()); }
   void note(const ServerIdentity& identity, Instant now) { guard.note(identity, now); }
   [[nodiscard]] Verdict verdict(Instant now) const { return guard.verdict(promise, now); }
   [[nodiscard]] Instant votes_from() const { return guard.votes_from(promise); }
@@ -292,7 +292,7 @@ TEST(test_a_replica_should_never_vote_and_wait_when_it_is_promoted) {
 // A node forgets what was granted for the longer time, too.
 TEST(test_a_smaller_max_lease_should_not_shorten_what_was_promised) {
   LeasePromise promise;
-  promise.set(60s);
+  promise.change(60s, Instant());
   const Duration long_one = LeasePromise::longest(60s);
   const Duration short_one = LeasePromise::longest(1s);
   promise.change(1s, start);
@@ -311,7 +311,7 @@ TEST(test_a_smaller_max_lease_should_not_shorten_what_was_promised) {
 
 TEST(test_every_max_lease_of_before_should_count_until_it_is_over) {
   LeasePromise promise;
-  promise.set(60s);
+  promise.change(60s, Instant());
   promise.change(20s, start);
   promise.change(1s, start + 50s);
   // Both of before, taken together: no less than either.
@@ -324,7 +324,7 @@ TEST(test_every_max_lease_of_before_should_count_until_it_is_over) {
   TEST_ASSERT_EQUAL(start + 40s + LeasePromise::longest(90s), promise.over_by(start + 40s));
   // What is over does not come back with the next change.
   LeasePromise late;
-  late.set(60s);
+  late.change(60s, Instant());
   late.change(20s, start);
   late.change(1s, start + 100s);
   TEST_ASSERT_EQUAL(start + 100s + LeasePromise::longest(20s), late.over_by(start + 100s));

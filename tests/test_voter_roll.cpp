@@ -310,6 +310,35 @@ TEST(test_a_max_lease_under_which_nobody_was_met_should_promise_nothing) {
   TEST_ASSERT_EQUAL(0b001, quorum.voting());
 }
 
+TEST(test_a_connect_that_meets_nobody_should_take_back_no_promise) {
+  // Whether it had the same max_lease, or a larger one: what was granted before it is held all the same.
+  for (const Duration between : {max_lease, Duration(1h)}) {
+    Quorum quorum;
+    quorum.connect({1, 2, 3});
+    quorum.all_up("abc");
+    quorum.connect({1, 2, 3}, {.max_lease = between});
+    quorum.connect({1, 2, 3}, {.max_lease = 1s});
+    quorum.all_up("abc");
+    TEST_ASSERT_EQUAL(0b111, quorum.voting());
+    quorum.wait(5s);
+    quorum.again(2, {.id = 'x', .uptime = 4});
+    quorum.wait(longest - 5s - 1ns);
+    TEST_ASSERT_EQUAL(0b011, quorum.voting());
+    quorum.wait(2ns);
+    TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  }
+}
+
+TEST(test_what_was_promised_before_should_be_counted_from_the_connect_that_ended_it) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.connect({1, 2, 3}, {.max_lease = 1s});
+  quorum.wait(longest + 1ns);
+  quorum.up(0, {.id = 'a', .uptime = 4});
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+}
+
 TEST(test_what_was_learnt_without_the_guard_should_count_with_it) {
   Quorum quorum;
   quorum.connect({1, 2, 3}, {.max_lease = max_lease, .restart_guard = false});

@@ -155,11 +155,8 @@ void VoterRoll::begin(std::size_t size, const QuorumConfig& config, Instant now)
     voter.twin = 0;
     voter.status = Status::not_connected;
   }
-  if (promised_)
-    promise_.change(config.max_lease, now);
-  else
-    promise_.set(config.max_lease);
   promised_ = false;
+  begun_at_ = now;
   refused_lease_ = Duration::zero();
   count_ = size;
   config_ = config;
@@ -176,6 +173,7 @@ void VoterRoll::enter(std::size_t index, const ClientConfig& config) noexcept {
 // Of two that are one the first has the vote, and keeps it while its own connection is away.
 NodeSet VoterRoll::introduce(std::size_t index, Instant now) noexcept {
   Voter& voter = voters_[index];
+  if (!promised_) promise_.change(config_.max_lease, begun_at_);
   promised_ = true;
   voter.introduced = true;
   voter.introduced_at = now;

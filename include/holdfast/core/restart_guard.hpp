@@ -22,8 +22,6 @@ namespace holdfast {
 class LeasePromise {
  public:
   [[nodiscard]] constexpr Duration max_lease() const noexcept { return max_lease_; }
-  // Nothing was granted yet under the one before.
-  constexpr void set(Duration max_lease) noexcept { max_lease_ = max_lease; }
   // From `now` on nothing is granted for longer.
   constexpr void change(Duration max_lease, Instant now) noexcept {
     if (max_lease < max_lease_) {
@@ -56,9 +54,9 @@ class LeasePromise {
     return at + (needed - std::chrono::seconds(static_cast<std::int64_t>(uptime_seconds)));
   }
 
-  Duration max_lease_ = lease_default;
-  Duration former_ = Duration::zero();  // The longest of those before that still count,
-  Instant former_until_;                // until then.
+  Duration max_lease_ = Duration::zero();  // Nothing was granted yet.
+  Duration former_ = Duration::zero();     // The longest of those before that still count,
+  Instant former_until_;                   // until then.
 };
 
 class RestartGuard {

@@ -82,7 +82,8 @@ class VoterRoll {
   [[nodiscard]] ByteView write_text(MutableBytes space, Instant now) const noexcept;
 
   // B. Inputs.
-  // The quorum is connected, for the first time or anew; nobody is introduced. attach() and enter() follow for each node.
+  // The quorum is connected, for the first time or anew; nobody is introduced. attach() and enter() follow for each node. Before
+  // somebody is, nothing is promised under this configuration, and what was promised before stays.
   // REQUIRES: size() <= capacity().
   void begin(std::size_t size, const QuorumConfig& config, Instant now) noexcept;
   void attach(std::size_t index, Node& node) noexcept { voters_[index].node = &node; }
@@ -121,6 +122,7 @@ class VoterRoll {
   QuorumConfig config_;
   LeasePromise promise_;
   Duration refused_lease_ = Duration::zero();  // Of the last lock, where that was too long.
+  Instant begun_at_;                           // This configuration.
   bool promised_ = false;                      // Somebody has been introduced under this configuration.
   bool strangers_ = false;                     // Who stands at a new address may have taken somebody's place.
 };
