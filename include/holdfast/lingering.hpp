@@ -68,6 +68,7 @@ class Lingering : public Lingerer {
   [[nodiscard]] static bool let_lie(Place& place) noexcept;
   static void pick_up(Place& place, Instant now) noexcept;
   static void let_go(Place& place) noexcept;
+  [[nodiscard]] Status refuse(Place& place) noexcept;
   [[nodiscard]] Instant serve(Place& place, bool closing) noexcept;
 
   ClientBase* client_;

@@ -114,7 +114,8 @@ Status Lingering::acquire(Lingerer& lingerer, BlockingLock& lock, Duration wait,
     if (!hold.client_->cancelled() && wait >= Duration::zero() &&
         place.linger.take(hold.machine_, timing, kept_alike, now)) [[likely]] {
       pick_up(place, now);
-      return lock.count_in(Status::ok);
+      // As at the end of any acquire: what was granted when cancel() came is wanted by nobody any more.
+      return hold.client_->cancelled() ? self.refuse(place) : lock.count_in(Status::ok);
     }
   }
   return self.acquire_anew(place, lock, wait, once);
@@ -183,6 +184,11 @@ inline void Lingering::pick_up(Place& place, Instant now) noexcept {
   hold.publish_unkept();
   if (keeper != nullptr) [[unlikely]]
     (void)keeper->enter(hold);  // The place that it has just left.
+}
+
+[[gnu::noinline]] Status Lingering::refuse(Place& place) noexcept {
+  let_go(place);
+  return client_->conclude(Status::cancelled);
 }
 
 // For good. Its record repeats what is not answered.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <string>
 #include <thread>
 
@@ -400,6 +401,41 @@ TEST_ON_SERVER(test_a_watchdog_should_renew_what_stays) {
     return rival.done.load();
   }));
   TEST_ASSERT_EQUAL(std::size_t{0}, watchdog.size());
+}
+
+// cancel() as a signal's handler calls it, in the middle of the acquire.
+TEST_ON_SERVER(test_a_cancel_of_an_acquire_of_what_stays_should_end_that_call_alone) {
+  static Client* cancelled = nullptr;
+  Client client;
+  cancelled = &client;
+  bool cancels = false;
+  (void)std::signal(SIGUSR1, [](int) { cancelled->cancel(); });
+  const holdfast::Observer observer = {.context = &cancels,
+                                       .on_grant = [](void* context, const holdfast::Observation&) noexcept {
+                                         if (*static_cast<bool*>(context)) (void)std::raise(SIGUSR1);
+                                       }};
+  holdfast::Meter meter(observer);
+  holdfast::ClientConfig config = config_for(server.unix_url());
+  config.meter = &meter;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Lingering lingering(client);
+  Owner owner(client);
+  FairLock lock(owner, "k", automatic, {.linger = 20s});
+  TEST_ASSERT_TRUE(comes([&] {
+    TEST_ASSERT_EQUAL(Status::ok, lock.acquire(1s));
+    client.tend();
+    TEST_ASSERT_EQUAL(Status::ok, lock.release());
+    return lingering.idle() == 1;
+  }));
+  cancels = true;
+  TEST_ASSERT_EQUAL(Status::cancelled, lock.acquire(1s));
+  cancels = false;
+  (void)std::signal(SIGUSR1, SIG_DFL);
+  TEST_ASSERT_FALSE(lock.held());
+  TEST_ASSERT_EQUAL(0U, lock.hold_count());
+  TEST_ASSERT_EQUAL(std::size_t{0}, lingering.idle());
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(1s));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
 }
 
 TEST_ON_SERVER(test_handles_of_one_hold_should_share_it) {

@@ -987,7 +987,7 @@ std::uint32_t Checkers::number_of(const Application::Slot& slot) const {
 bool Checkers::believed(std::uint32_t number) const {
   const Grant& grant = grants_[number];
   Process& process = world_.processes()[grant.process];
-  if (!process.alive || process.life != grant.life || process.application == nullptr) return false;
+  if (!process.alive || process.life != grant.life || process.application == nullptr || process.lied_to) return false;
   const Instant now = Instant::from_nanoseconds(world_.local_time(process));
   for (const Application::Slot& slot : process.application->slots())
     if (slot.exists() && now < process.application->believes(slot) && number_of(slot) == number) return true;

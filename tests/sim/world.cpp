@@ -420,6 +420,7 @@ void World::run_thread(Thread& thread) {
     const SimTime late = random_.between(0, process.timers_late);
     process.imposed += late;
     process.disturbed_until = std::max(process.disturbed_until, now_ + late);
+    hinder(process, late);
     thread.woken = true;
     push(now_ + late, EventKind::wake, thread.id, thread.wake_number);
     return;
