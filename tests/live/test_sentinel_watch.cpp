@@ -32,7 +32,7 @@ int count_in(const std::string& text, const std::string& wanted) {
   return count;
 }
 
-// Of ours: sentinels subscribe at each other, too, and have names of their own.
+// Of ours, to both channels: sentinels subscribe at each other, too, and have names of their own.
 int listeners_at(const SentinelServer& sentinel) {
   int count = 0;
   const std::string list = sentinel.command("CLIENT LIST");
@@ -154,14 +154,15 @@ TEST_ON_SETUP(test_a_kept_hold_should_go_on_at_the_new_master_while_the_old_one_
   SentinelWatch watchdog_watch(watchdog);
   TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
   Owner owner(client);
-  FencedLock lock(owner, "k");
+  FencedLock lock(owner, "k", {.lease = 60s});  // Its turn comes after the old master has been told.
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
   TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
   await([&] { return listeners(setup) != 0; });
   setup.await_replicas();
   RedisServer& before = setup.master();
   RedisServer& after = order_fail_over(setup);
   await([&] { return clients_of(after) != 0; });
-  // It does not wait for its turn, which comes after ten seconds.
+  // It does not wait for its turn.
   await([&] { return watchdog.calls() != 0; });
   EXPECT_STILL_MASTER(before);
   TEST_ASSERT_TRUE(lock.held());
@@ -180,8 +181,9 @@ TEST_ON_SETUP(test_a_kept_hold_that_the_new_master_does_not_know_should_be_told_
   TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
   std::atomic<bool> told = false;
   Owner owner(client);
-  FencedLock lock(owner, "k");
+  FencedLock lock(owner, "k", {.lease = 60s});
   KeepOptions options;
+  options.keep = Keep::always;
   options.on_lost = [](void* flag) noexcept { *static_cast<std::atomic<bool>*>(flag) = true; };
   options.context = &told;
   TEST_ASSERT_EQUAL(Status::ok, lock.keep(options));
@@ -282,7 +284,8 @@ TEST_ON_SETUP(test_a_sentinel_that_is_lost_should_be_left_for_the_next_one) {
   SentinelWatch watchdog_watch(watchdog);
   TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
   Owner owner(client);
-  FencedLock lock(owner, "k");
+  FencedLock lock(owner, "k", {.lease = 60s});  // Its turn comes after the old master has been told.
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
   TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
   await([&] { return listeners_at(*setup.sentinels.back()) != 0; });
   setup.await_replicas();

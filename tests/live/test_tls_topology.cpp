@@ -190,7 +190,8 @@ TEST(test_a_fail_over_should_be_heard_of_over_tls) {
   SentinelWatch watchdog_watch(watchdog);
   TEST_ASSERT_EQUAL(Status::ok, watchdog.start(ours.client));
   Owner owner(ours.client);
-  FencedLock lock(owner, "k");
+  FencedLock lock(owner, "k", {.lease = 60s});  // Its turn comes after the old master has been told.
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
   TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
   const auto heard = [&] {
     std::string list;

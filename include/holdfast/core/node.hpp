@@ -118,7 +118,8 @@ class Node {
   // Small and often used first: their offsets fit into one byte.
   Instant last_used_;  // When the connection last carried something.
   // After so many nanoseconds without use the connection is looked at before a call; below 0: always.
-  std::int32_t idle_nanoseconds_ = 1'000'000'000;
+  static constexpr std::int32_t idle_default = 1'000'000'000;
+  std::int32_t idle_nanoseconds_ = idle_default;
   bool used_ = false;  // It has carried a reply since it was ready.
   bool configured_ = false;
   bool seen_ready_ = false;  // A connection of this configuration has been ready.

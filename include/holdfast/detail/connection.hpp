@@ -81,7 +81,7 @@ class Connection : protected SocketState, public Node {
   // REQUIRES: it outlives the connection, or is taken away before.
   void set_lookout(Lookout* lookout) noexcept {
     lookout_ = lookout;
-    idle_nanoseconds_ = -1;  // It hears nothing between two calls.
+    idle_nanoseconds_ = lookout == nullptr ? idle_default : -1;  // It hears nothing between two calls.
   }
   void set_now(Instant now) noexcept { now_ = now; }
   void set_error_number(int number) noexcept { error_number_ = number; }
