@@ -3,7 +3,6 @@
 // Sets of locks in programs that wait in threads: a LockSet or a MixedLockSet of locks that are free, of any kinds, on any of the
 // thread's clients and on its quorum, in any order. What the set is told each of its locks must be: all of them, or none.
 #include <algorithm>
-#include <new>
 
 #include "application.hpp"
 #include "canary.hpp"

@@ -13,7 +13,8 @@
 // never shortened  no script takes from a lease
 // lease            every lock key has one, and every reader's own time
 // compensated      what was given up is taken back
-// ledger           what a client is told is what the server did, and a reader who asks to write is told upgrade_refused
+// ledger           what a client is told is what the server did, a reader who asks to write is told upgrade_refused, and a MultiLock
+//                  is granted all of its names by one request, or none
 // permits          no more are taken than there are, and so many are free as nobody has, but where somebody else has touched
 //                  either; nobody else is told that another number was set
 // queue            a fair lock is granted to nobody while one who lives stands before it in the queue, and to nobody who has
@@ -42,7 +43,8 @@
 //
 // bounded waits, floor, loss told, liveness, nothing left, descriptors, assertion
 // Others have files of their own: keeping.hpp (kept), cancel_watch.hpp (cancel), pace.hpp (no spinning, back-off),
-// loop_handlers.hpp (handlers); and of a set of locks none is held after it was let go of, or was not to be had (sets).
+// loop_handlers.hpp (handlers); and of a set of locks each is held when it says ok, and none after it was let go of, or was not to
+// be had (sets). Each name of a MultiLock is judged by itself, as a slot of its own.
 #pragma once
 
 #include <cstdint>

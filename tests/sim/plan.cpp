@@ -539,6 +539,11 @@ void draw_wide_sets(Plan& plan, WorldKind kind) {
     client.wide_sets = true;
     client.sets = static_cast<std::uint32_t>(random.between(100'000, 1'000'000));
   }
+  // A set is many calls, and each of them may be the one that is cancelled.
+  if (!random.chance(300'000) || !belongs(Fault::cancel_at_call, kind)) return;
+  plan.weights[static_cast<std::size_t>(Fault::cancel_at_call)] = 1;
+  for (ClientPlan& client : plan.clients)
+    if (client.wide_sets && !client.loop) client.cancels = static_cast<std::uint32_t>(random.magnitude(2'000, 300'000));
 }
 
 std::string tag_of(const std::string& name) { return name.find('{') == std::string::npos ? "{" + name + "}" : name; }
