@@ -185,7 +185,7 @@ TEST_ON_CLUSTER(test_names_of_two_slots_should_be_no_multi_lock_and_may_be_a_set
   ClusterWorld world(cluster.host(0), "k");
   AsyncOwner owner(world.client);
   const std::string names[] = {name_at(0), name_at(2)};
-  const BytesArgument views[] = {ByteView(names[0]), ByteView(names[1])};
+  const BytesArgument views[] = {names[0], names[1]};
   AsyncMultiLock multi(owner, views);
   TEST_ASSERT_EQUAL(Status::cross_slot, world.acquire(multi));
   TEST_ASSERT_EQUAL(0U, told(cluster, "errorstats", "CROSSSLOT"));  // Nothing was sent.
