@@ -72,21 +72,6 @@ struct BySentinels {
   SentinelSetup setup;
 };
 
-// TEST_IN(Place, name) { ... `place` is a fresh one ... }
-#define TEST_IN(Place, name)                              \
-  static void name(Place& place);                         \
-  TEST(name) {                                            \
-    bool again = false;                                   \
-    for (const std::string& binary : server_binaries()) { \
-      if (again) TEST_NEXT_SERVER();                      \
-      again = true;                                       \
-      TEST_MESSAGE("server: " << binary);                 \
-      Place place(binary);                                \
-      name(place);                                        \
-    }                                                     \
-  }                                                       \
-  static void name([[maybe_unused]] Place& place)
-
 // A client of ours that finds the server of that name.
 template <class Place>
 struct Member {
@@ -347,7 +332,7 @@ void live_through_a_fail_over(Place& place) {
 
 // ---- A cluster -----------------------------------------------------------------------------------------------------
 
-TEST_IN(InCluster, test_locks_of_every_kind_should_exclude_each_other_in_a_cluster) {
+TEST_ON(InCluster, place, test_locks_of_every_kind_should_exclude_each_other_in_a_cluster) {
   Peer peer = place.peer();
   exclude_each_other<Plain>(place, peer, "plain");
   exclude_each_other<Fenced>(place, peer, "fenced");
@@ -355,7 +340,7 @@ TEST_IN(InCluster, test_locks_of_every_kind_should_exclude_each_other_in_a_clust
   exclude_each_other<Permit>(place, peer, "permit");
 }
 
-TEST_IN(InCluster, test_a_release_should_wake_the_other_side_over_a_channel_of_the_slot) {
+TEST_ON(InCluster, place, test_a_release_should_wake_the_other_side_over_a_channel_of_the_slot) {
   Peer peer = place.peer();
   wake_each_other<Plain>(place, peer, "plain");
   wake_each_other<Fenced>(place, peer, "fenced");
@@ -363,14 +348,14 @@ TEST_IN(InCluster, test_a_release_should_wake_the_other_side_over_a_channel_of_t
   wake_each_other<Permit>(place, peer, "permit");
 }
 
-TEST_IN(InCluster, test_waiters_of_both_should_listen_to_one_channel_of_the_slot) {
+TEST_ON(InCluster, place, test_waiters_of_both_should_listen_to_one_channel_of_the_slot) {
   Peer peer = place.peer();
   listen_together<Plain>(place, peer, "plain");
   listen_together<Fenced>(place, peer, "fenced");
   listen_together<Permit>(place, peer, "permit");
 }
 
-TEST_IN(InCluster, test_a_fair_lock_of_ours_and_a_forced_release_should_wake_their_waiter_in_a_cluster) {
+TEST_ON(InCluster, place, test_a_fair_lock_of_ours_and_a_forced_release_should_wake_their_waiter_in_a_cluster) {
   Peer peer = place.peer();
   Member<InCluster> member(place, "k");
   Owner owner(member.client);
@@ -390,13 +375,13 @@ TEST_IN(InCluster, test_a_fair_lock_of_ours_and_a_forced_release_should_wake_the
   TEST_ASSERT_EQUAL("ok", peer.ask("unlock k"));
 }
 
-TEST_IN(InCluster, test_holds_and_waiters_of_both_should_live_through_a_fail_over_in_a_cluster) {
+TEST_ON(InCluster, place, test_holds_and_waiters_of_both_should_live_through_a_fail_over_in_a_cluster) {
   live_through_a_fail_over<Plain>(place);
 }
 
 // ---- Sentinels -----------------------------------------------------------------------------------------------------
 
-TEST_IN(BySentinels, test_locks_of_every_kind_should_exclude_and_wake_each_other_on_the_master_of_sentinels) {
+TEST_ON(BySentinels, place, test_locks_of_every_kind_should_exclude_and_wake_each_other_on_the_master_of_sentinels) {
   Peer peer = place.peer();
   const auto check = [&]<class Kind>(Kind, const std::string& name) {
     exclude_each_other<Kind>(place, peer, name);
@@ -409,6 +394,6 @@ TEST_IN(BySentinels, test_locks_of_every_kind_should_exclude_and_wake_each_other
   check(Permit(), "permit");
 }
 
-TEST_IN(BySentinels, test_holds_and_waiters_of_both_should_live_through_a_fail_over_by_sentinels) {
+TEST_ON(BySentinels, place, test_holds_and_waiters_of_both_should_live_through_a_fail_over_by_sentinels) {
   live_through_a_fail_over<Fenced>(place);
 }

@@ -81,17 +81,6 @@ std::string closed_host() { return "127.0.0.1:" + std::to_string(RedisServer::fr
 
 }  // namespace
 
-// TEST_ON_SETUP(name) { ... `setup` is a fresh SentinelSetup ... }
-#define TEST_ON_SETUP(name)                               \
-  static void name(SentinelSetup& setup);                 \
-  TEST(name) {                                            \
-    for (const std::string& binary : server_binaries()) { \
-      SentinelSetup setup(binary);                        \
-      name(setup);                                        \
-    }                                                     \
-  }                                                       \
-  static void name([[maybe_unused]] SentinelSetup& setup)
-
 // ---- Finding the master ------------------------------------------------------------------------------------------
 
 TEST_ON_SETUP(test_a_lock_should_be_taken_on_the_master_that_the_sentinels_name) {

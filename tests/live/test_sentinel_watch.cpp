@@ -129,65 +129,52 @@ int connections_received(const RedisServer& server) {
   return std::stoi(stats.substr(stats.find(field) + field.size()));
 }
 
-}  // namespace
+// A client and its watchdog that hear, and a lock that is kept.
+struct Watched {
+  explicit Watched(const std::string& url, Duration lease) : guided(url), lock(owner, "k", {.lease = lease}) {
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+    TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+    TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
+  }
+  Guided guided;
+  Client client;
+  SentinelWatch client_watch{client};
+  WatchdogPlaces<4> places;
+  Watchdog watchdog{places.storage()};
+  SentinelWatch watchdog_watch{watchdog};
+  Owner owner{client};
+  FencedLock lock;
+};
 
-// TEST_ON_SETUP(name) { ... `setup` is a fresh SentinelSetup ... }
-#define TEST_ON_SETUP(name)                               \
-  static void name(SentinelSetup& setup);                 \
-  TEST(name) {                                            \
-    for (const std::string& binary : server_binaries()) { \
-      SentinelSetup setup(binary);                        \
-      name(setup);                                        \
-    }                                                     \
-  }                                                       \
-  static void name([[maybe_unused]] SentinelSetup& setup)
+}  // namespace
 
 // ---- Who hears ---------------------------------------------------------------------------------------------------
 
 TEST_ON_SETUP(test_a_kept_hold_should_go_on_at_the_new_master_while_the_old_one_is_well) {
-  Guided guided(setup.url());
-  Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
-  SentinelWatch client_watch(client);
-  WatchdogPlaces<4> places;
-  Watchdog watchdog(places.storage());
-  SentinelWatch watchdog_watch(watchdog);
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
-  Owner owner(client);
-  FencedLock lock(owner, "k", {.lease = 60s});  // Its turn comes after the old master has been told.
-  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
-  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  Watched ours(setup.url(), 60s);  // Its turn comes after the old master has been told.
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.acquire(20s));
   await([&] { return listeners(setup) != 0; });
   setup.await_replicas();
   RedisServer& before = setup.master();
   RedisServer& after = order_fail_over(setup);
   await([&] { return clients_of(after) != 0; });
   // It does not wait for its turn.
-  await([&] { return watchdog.calls() != 0; });
+  await([&] { return ours.watchdog.calls() != 0; });
   EXPECT_STILL_MASTER(before);
-  TEST_ASSERT_TRUE(lock.held());
-  TEST_ASSERT_EQUAL("1", count_on(after, lock));
-  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_TRUE(ours.lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(after, ours.lock));
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.release());
 }
 
 TEST_ON_SETUP(test_a_kept_hold_that_the_new_master_does_not_know_should_be_told_at_once) {
-  Guided guided(setup.url());
-  Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
-  SentinelWatch client_watch(client);
-  WatchdogPlaces<4> places;
-  Watchdog watchdog(places.storage());
-  SentinelWatch watchdog_watch(watchdog);
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
   std::atomic<bool> told = false;
-  Owner owner(client);
-  FencedLock lock(owner, "k", {.lease = 60s});
+  Watched ours(setup.url(), 60s);
   KeepOptions options;
   options.keep = Keep::always;
   options.on_lost = [](void* flag) noexcept { *static_cast<std::atomic<bool>*>(flag) = true; };
   options.context = &told;
-  TEST_ASSERT_EQUAL(Status::ok, lock.keep(options));
-  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.keep(options));
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.acquire(20s));
   await([&] { return listeners(setup) != 0; });
   setup.await_replicas();
   for (std::size_t replica = 1; replica < 3; ++replica) {
@@ -199,7 +186,7 @@ TEST_ON_SETUP(test_a_kept_hold_that_the_new_master_does_not_know_should_be_told_
   (void)order_fail_over(setup);
   await([&] { return told.load(); });
   EXPECT_STILL_MASTER(before);
-  TEST_ASSERT_FALSE(lock.held());
+  TEST_ASSERT_FALSE(ours.lock.held());
 }
 
 TEST_ON_SETUP(test_a_waiter_should_hear_of_the_fail_over) {
@@ -275,28 +262,18 @@ TEST_ON_SETUP(test_a_sentinel_that_is_lost_should_be_left_for_the_next_one) {
   std::string hosts;
   for (auto at = setup.sentinels.rbegin(); at != setup.sentinels.rend(); ++at)
     hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string((*at)->port());
-  Guided guided("redis-sentinel://" + hosts + "/mymaster");
-  Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
-  SentinelWatch client_watch(client);
-  WatchdogPlaces<4> places;
-  Watchdog watchdog(places.storage());
-  SentinelWatch watchdog_watch(watchdog);
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
-  Owner owner(client);
-  FencedLock lock(owner, "k", {.lease = 60s});  // Its turn comes after the old master has been told.
-  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
-  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  Watched ours("redis-sentinel://" + hosts + "/mymaster", 60s);  // Its turn comes after the old master has been told.
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.acquire(20s));
   await([&] { return listeners_at(*setup.sentinels.back()) != 0; });
   setup.await_replicas();
   setup.sentinels.pop_back();
   await([&] { return listeners(setup) != 0; });
   RedisServer& before = setup.master();
   RedisServer& after = order_fail_over(setup);
-  await([&] { return watchdog.calls() != 0; });
+  await([&] { return ours.watchdog.calls() != 0; });
   EXPECT_STILL_MASTER(before);
-  TEST_ASSERT_TRUE(lock.held());
-  TEST_ASSERT_EQUAL("1", count_on(after, lock));
+  TEST_ASSERT_TRUE(ours.lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(after, ours.lock));
 }
 
 // ---- Who lies ----------------------------------------------------------------------------------------------------
@@ -304,21 +281,11 @@ TEST_ON_SETUP(test_a_sentinel_that_is_lost_should_be_left_for_the_next_one) {
 TEST_ON_SERVER(test_a_flood_of_forged_messages_should_cost_few_connections_and_no_hold) {
   RedisServer true_one(server.binary());
   TellingSentinel liar(true_one.port());
-  Guided guided("redis-sentinel://" + liar.host() + "/mymaster");
-  Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
-  SentinelWatch client_watch(client);
-  WatchdogPlaces<4> places;
-  Watchdog watchdog(places.storage());
-  SentinelWatch watchdog_watch(watchdog);
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
-  Owner owner(client);
-  FencedLock lock(owner, "k", {.lease = 30s});
-  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
-  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  Watched ours("redis-sentinel://" + liar.host() + "/mymaster", 30s);
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.acquire(20s));
   await([&] { return liar.subscribed() != 0; });
   const int before = connections_received(true_one);
-  const std::uint64_t calls = watchdog.calls();
+  const std::uint64_t calls = ours.watchdog.calls();
   const Instant begin = Client::now();
   int told = 0;
   while (Client::now() - begin < 5s) {
@@ -330,33 +297,23 @@ TEST_ON_SERVER(test_a_flood_of_forged_messages_should_cost_few_connections_and_n
   const int made = connections_received(true_one) - before - 1;
   TEST_ASSERT_TRUE(made >= 1);
   TEST_ASSERT_TRUE(made <= 1 + (Client::now() - begin) / 2s);
-  await([&] { return watchdog.calls() > calls; });
-  TEST_ASSERT_TRUE(lock.held());
-  TEST_ASSERT_EQUAL("1", count_on(true_one, lock));
-  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  await([&] { return ours.watchdog.calls() > calls; });
+  TEST_ASSERT_TRUE(ours.lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(true_one, ours.lock));
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.release());
 }
 
 TEST_ON_SERVER(test_hostile_bytes_should_cost_the_sentinel_its_connection_and_nothing_else) {
   RedisServer true_one(server.binary());
   TellingSentinel liar(true_one.port());
   TellingSentinel honest(true_one.port());
-  Guided guided("redis-sentinel://" + liar.host() + "," + honest.host() + "/mymaster");
-  Client client;
-  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
-  SentinelWatch client_watch(client);
-  WatchdogPlaces<4> places;
-  Watchdog watchdog(places.storage());
-  SentinelWatch watchdog_watch(watchdog);
-  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
-  Owner owner(client);
-  FencedLock lock(owner, "k", {.lease = 30s});
-  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
-  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  Watched ours("redis-sentinel://" + liar.host() + "," + honest.host() + "/mymaster", 30s);
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.acquire(20s));
   await([&] { return liar.subscribed() != 0; });
   const int before = connections_received(true_one);
   liar.tell("*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$100000\r\n" + std::string(2000, 'x'));
   await([&] { return honest.subscribed() != 0; });
   TEST_ASSERT_EQUAL(1, connections_received(true_one) - before);  // This question.
-  TEST_ASSERT_TRUE(lock.held());
-  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_TRUE(ours.lock.held());
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.release());
 }

@@ -199,16 +199,4 @@ class ClusterSetup {
 };
 
 // TEST_ON_CLUSTER(name) { ... `cluster` is a fresh ClusterSetup ... }
-#define TEST_ON_CLUSTER(name, ...)                             \
-  static void name(ClusterSetup& cluster);                     \
-  TEST(name) {                                                 \
-    bool again = false;                                        \
-    for (const std::string& binary : server_binaries()) {      \
-      if (again) TEST_NEXT_SERVER();                           \
-      again = true;                                            \
-      TEST_MESSAGE("server: " << binary);                      \
-      ClusterSetup cluster{binary __VA_OPT__(, ) __VA_ARGS__}; \
-      name(cluster);                                           \
-    }                                                          \
-  }                                                            \
-  static void name([[maybe_unused]] ClusterSetup& cluster)
+#define TEST_ON_CLUSTER(name, ...) TEST_ON(ClusterSetup, cluster, name __VA_OPT__(, ) __VA_ARGS__)

@@ -33,17 +33,20 @@ constexpr holdfast::Duration at_least(holdfast::Duration wait) { return wait - h
 // A test over another server is another test.
 #define TEST_NEXT_SERVER() (tearDown(), setUp())
 
-// TEST_ON_SERVER(name) { ... `server` is a fresh RedisServer ... }
-#define TEST_ON_SERVER(name, ...)                         \
-  static void name(RedisServer& server);                  \
+// TEST_ON(Setup, setup, name) { ... `setup` is a fresh Setup of each server's binary ... }
+#define TEST_ON(Setup, setup, name, ...)                  \
+  static void name(Setup& setup);                         \
   TEST(name) {                                            \
     bool again = false;                                   \
     for (const std::string& binary : server_binaries()) { \
       if (again) TEST_NEXT_SERVER();                      \
       again = true;                                       \
       TEST_MESSAGE("server: " << binary);                 \
-      RedisServer server(binary, {__VA_ARGS__});          \
-      name(server);                                       \
+      Setup setup{binary __VA_OPT__(, ) __VA_ARGS__};     \
+      name(setup);                                        \
     }                                                     \
   }                                                       \
-  static void name([[maybe_unused]] RedisServer& server)
+  static void name([[maybe_unused]] Setup& setup)
+
+// TEST_ON_SERVER(name) { ... `server` is a fresh RedisServer ... }
+#define TEST_ON_SERVER(name, ...) TEST_ON(RedisServer, server, name, {__VA_ARGS__})

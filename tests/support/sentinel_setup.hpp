@@ -144,3 +144,6 @@ class SentinelSetup : public ReplicaSetup {
     return count;
   }
 };
+
+// TEST_ON_SETUP(name) { ... `setup` is a fresh SentinelSetup ... }
+#define TEST_ON_SETUP(name) TEST_ON(SentinelSetup, setup, name)
