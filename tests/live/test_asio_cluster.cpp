@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "answering_server.hpp"
 #include "asio_fixture.hpp"
 #include "cluster_setup.hpp"
 #include "holdfast/cluster.hpp"
@@ -475,4 +476,47 @@ TEST_ON_CLUSTER(test_locks_should_find_their_servers_after_connecting_anew) {
   }
   TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { world.client.async_close(handler); }));
   for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::not_connected, world.acquire(lock));
+}
+
+// ---- Lies --------------------------------------------------------------------------------------------------------
+
+// A node that sends each name to another server, where nobody is, costs each lock its call, and no more than it may.
+TEST(test_a_node_that_sends_everybody_away_should_cost_a_bounded_number_of_branches) {
+  const auto bulk = [](const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; };
+  std::atomic<int> moves = 0;
+  AnsweringServer node("", [&](const AnsweringServer::Words& words) -> std::string {
+    if (words[0] == "CLIENT") return words[1] == "ID" ? ":7\r\n" : "+OK\r\n";
+    if (words[0] == "EVAL" && words[1].find("run_id") != std::string::npos)
+      return "*6\r\n" + bulk(std::string(40, 'f')) + bulk("100") + bulk("7.0.15") + bulk("") +
+             bulk(std::string(40, '0')) + bulk("-1clustermaster");
+    const std::string& key = words[0] == "SET" ? words[1] : words[3];
+    return "-MOVED " + std::to_string(slot_of(ByteView(key))) + " 127.0.0.1:" + std::to_string(1 + ++moves % 900) +
+           "\r\n";
+  });
+  ClusterWorld world(node.host(), "k", {.operations = 256});
+  world.config.connect_timeout = 300ms;
+  world.config.request_timeout = 300ms;
+  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, world.client, world.config));
+  constexpr std::size_t count = 200;
+  std::deque<AsyncMutex> locks;
+  std::deque<Outcome> outcomes;
+  const Instant begin = Client::now();
+  for (std::size_t number = 0; number < count; ++number)
+    locks.emplace_back(world.client, ByteView("name " + std::to_string(number)))
+        .async_acquire(0s, outcomes.emplace_back().handler());
+  const auto ended = [&] {
+    std::size_t calls = 0;
+    for (const Outcome& outcome : outcomes) calls += outcome.done() ? 1U : 0U;
+    return calls;
+  };
+  TEST_ASSERT_TRUE(world.runs_until([&] { return ended() == count; }));
+  TEST_ASSERT_TRUE(Client::now() - begin < 20s);
+  std::size_t refused = 0;
+  for (const Outcome& outcome : outcomes) {
+    TEST_ASSERT_TRUE(outcome.status != Status::ok);
+    refused += outcome.status == Status::moved ? 1U : 0U;
+  }
+  TEST_ASSERT_TRUE(refused >= count - 2 * cluster_masters_max);  // There was no branch for these.
+  TEST_ASSERT_TRUE(world.client.connected());
+  TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { world.client.async_close(handler); }));
 }
