@@ -32,7 +32,11 @@ void AsyncClient::close() { core_->close(); }
 void AsyncClient::cancel() { core_->cancel_all(); }
 
 bool AsyncClient::connected() const noexcept { return core_->node().ready() && !core_->forked(); }
-ClientConfig AsyncClient::config() const noexcept { return core_->node().config(); }
+ClientConfig AsyncClient::config() const noexcept {
+  ClientConfig config = core_->node().config();
+  if (const AsyncCluster* const cluster = core_->cluster(); cluster != nullptr) config.topology = cluster->given();
+  return config;
+}
 const ServerIdentity& AsyncClient::server() const noexcept { return core_->node().session().identity(); }
 Status AsyncClient::failure() const noexcept {
   return core_->forked() ? Status::forked : connected() ? Status::ok : core_->node().failure();
@@ -107,7 +111,10 @@ void AsyncClientCore::bring_home() {
   if (!clustered_) return;
   clustered_ = false;
   cluster_->stop();
-  for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->go_to(home_);
+  for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) {
+    lock->go_to(home_);
+    HOLDFAST_ASSERT(lock->branch_ == 0);
+  }
   cluster_->each([](AsyncBranch& branch) { branch.node().close(); });
 }
 

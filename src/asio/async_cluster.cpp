@@ -32,7 +32,8 @@ int AsyncCluster::add() {
 
 void AsyncCluster::start(const ClientConfig& config, ClientConfig& home) noexcept {
   config_ = config;
-  if (config.topology != &cluster_) cluster_.configure(static_cast<const Cluster&>(*config.topology).config());
+  given_ = config.topology;
+  cluster_.configure(static_cast<const Cluster&>(*given_).config());
   cluster_.take_any_slot();
   home = config;
   home.topology = config_.topology = &cluster_;
@@ -44,10 +45,13 @@ void AsyncCluster::start(const ClientConfig& config, ClientConfig& home) noexcep
 void AsyncCluster::stop() {
   for (const auto& place : places_) place->branch.node().hang_up();
   std::memset(slots_, 0, sizeof slots_);
+  Session& home = core_.home().node().session();
   for (const auto& place : places_) {
     Session& session = place->branch.node().session();
     Session::CompensationSlot* slot = nullptr;
-    while ((slot = session.next_unsent(slot)) != nullptr) core_.home().node().session().take_over(session, *slot);
+    while ((slot = session.next_unsent(slot)) != nullptr) home.take_over(session, *slot);
+    for (std::size_t left = session.compensations_pending(); left != 0; --left) home.count_dropped();
+    session.forget();
   }
 }
 
@@ -88,6 +92,8 @@ AsyncBranch* AsyncCluster::go_after(AsyncBranch& from, std::uint16_t slot, ByteV
   std::uint16_t port = 0;
   if (!SlotSearch::read_moved(from.node().session().failure_text(), moved, host, port) || moved != slot) return nullptr;
   if (host.empty()) host = from.node().config().host.view();
+  const BoundedText<listed_host_size_max> named(host);  // It is a view of the session's words.
+  host = named.view();
   int number = find(host, port);
   if (number == nobody) {
     number = find_unused();

@@ -31,9 +31,12 @@ class AsyncCluster {
 
   // With a new configuration, which has a cluster. That of the first branch is in `home`.
   void start(const ClientConfig& config, ClientConfig& home) noexcept;
-  // Nobody is connected but the first branch, to which all goes that is to be taken back. Its locks are the caller's.
+  // Nobody is connected but the first branch, to which all goes that is to be taken back, as far as there is room. The locks are the
+  // caller's.
   void stop();
 
+  // The configuration's own Cluster.
+  [[nodiscard]] Topology* given() const noexcept { return given_; }
   // One of those beside the first.
   [[nodiscard]] AsyncBranch& branch(std::uint8_t number) noexcept { return places_[number - 1U]->branch; }
   // Where this lock's slot was last.
@@ -73,6 +76,7 @@ class AsyncCluster {
   AsyncClientCore& core_;
   AsyncLimits limits_;
   ClientConfig config_;
+  Topology* given_ = nullptr;
   Cluster cluster_;  // Of the first branch.
   // The first branch has the number 0, and these those from 1 on.
   std::vector<std::unique_ptr<Place>> places_;

@@ -469,7 +469,9 @@ TEST_ON_CLUSTER(test_locks_should_find_their_servers_after_connecting_anew) {
   std::deque<AsyncMutex> locks;
   for (const std::string& name : names)
     TEST_ASSERT_EQUAL(Status::ok, world.acquire(locks.emplace_back(world.client, ByteView(name))));
-  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, world.client, world.config));
+  // By its own words, in which the Cluster is ours.
+  TEST_ASSERT_TRUE(world.client.config().topology == &world.cluster);
+  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, world.client, world.client.config()));
   for (AsyncMutex& lock : locks) {
     TEST_ASSERT_TRUE(lock.held());
     TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
