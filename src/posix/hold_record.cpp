@@ -171,8 +171,10 @@ HOLDFAST_FLAT Status HoldRecord::run(NodeTask& task, Ear* ear) noexcept {
         break;
       case TaskAct::keep:
         life.handle_kept(start_keeping());
-        if (unconfirmed_) [[unlikely]]
-          unconfirmed_ = false, publish();  // It counts from here on.
+        if (unconfirmed_) [[unlikely]] {
+          unconfirmed_ = false;
+          publish();  // It counts from here on.
+        }
         break;
       case TaskAct::give_up: give_up(task); break;
       case TaskAct::let_go:

@@ -63,13 +63,13 @@ class Waiter {
 struct Plain {
   using Lock = ReentrantLock;
   static constexpr const char* lock = "lock";
-  static constexpr const char* start_lock = "start-lock";
+  [[maybe_unused]] static constexpr const char* start_lock = "start-lock";
   static std::string left_behind(const std::string&) { return ""; }
 };
 struct Fenced {
   using Lock = FencedLock;
   static constexpr const char* lock = "fenced-lock";
-  static constexpr const char* start_lock = "start-fenced-lock";
+  [[maybe_unused]] static constexpr const char* start_lock = "start-fenced-lock";
   // The counter stays: a fence that starts anew would be none.
   static std::string left_behind(const std::string& name) { return derived("redisson_lock_token", name); }
 };
@@ -78,13 +78,13 @@ struct Fenced {
 struct Queued {
   using Lock = FairLock;
   static constexpr const char* lock = "lock";
-  static constexpr const char* start_lock = "start-lock";
+  [[maybe_unused]] static constexpr const char* start_lock = "start-lock";
   static std::string left_behind(const std::string&) { return ""; }
 };
 struct Fair {
   using Lock = FairLock;
   static constexpr const char* lock = "fair-lock";
-  static constexpr const char* start_lock = "start-fair-lock";
+  [[maybe_unused]] static constexpr const char* start_lock = "start-fair-lock";
   static std::string left_behind(const std::string&) { return ""; }
 };
 
