@@ -406,8 +406,6 @@ TEST_ON_SERVER(test_a_watchdog_should_renew_what_stays) {
 // cancel() as a signal's handler calls it, in the middle of the acquire.
 TEST_ON_SERVER(test_a_cancel_of_an_acquire_of_what_stays_should_end_that_call_alone) {
   static Client* cancelled = nullptr;
-  Client client;
-  cancelled = &client;
   bool cancels = false;
   (void)std::signal(SIGUSR1, [](int) { cancelled->cancel(); });
   const holdfast::Observer observer = {.context = &cancels,
@@ -417,6 +415,8 @@ TEST_ON_SERVER(test_a_cancel_of_an_acquire_of_what_stays_should_end_that_call_al
   holdfast::Meter meter(observer);
   holdfast::ClientConfig config = config_for(server.unix_url());
   config.meter = &meter;
+  Client client;
+  cancelled = &client;
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
   Lingering lingering(client);
   Owner owner(client);
