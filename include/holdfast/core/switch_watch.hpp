@@ -90,7 +90,7 @@ class SwitchWatch : public Topology {
 
   void note(ByteView host, std::uint16_t port) noexcept;
   void take_address(Session& session, const RespValue& value) noexcept;
-  void hear(ByteView channel, ByteView text) noexcept;
+  void hear(ByteView said_on, ByteView text) noexcept;
   [[nodiscard]] Instant due() const noexcept { return hurried_ ? asked_at_ + switch_check_min : check_; }
 
   Topology* sentinels_ = nullptr;

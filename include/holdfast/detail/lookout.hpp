@@ -23,7 +23,7 @@ class Lookout {
   const Sleep sleep;
 
  protected:
-  explicit constexpr Lookout(Sleep sleep_) noexcept : sleep(sleep_) {}
+  explicit constexpr Lookout(Sleep how) noexcept : sleep(how) {}
   ~Lookout() = default;
 };
 
