@@ -197,7 +197,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         world.receive(*world.lane, message("+switch-master", text));
         break;
       case 'f': {
-        const std::string others[] = {"other" + text, text + " 1", text + "x", text.substr(0, number % text.size())};
+        constexpr std::size_t port_size = 4;  // With a digit of it left, it would be a message of another port.
+        const std::string cut = text.substr(0, number % (text.size() - port_size));
+        const std::string others[] = {"other" + text, text + " 1", text + "x", cut};
         world.receive(*world.lane, message("+switch-master", others[number % 4]));
         break;
       }
