@@ -12,11 +12,6 @@ namespace {
 
 constexpr int nobody = -1;
 
-// Of several names the first: all are in its slot.
-ByteView name_of(const LockKind& kind, Key key) noexcept {
-  return kind.name_at == nullptr ? key.bytes() : kind.name_at(key, 0);
-}
-
 }  // namespace
 
 AsyncCluster::AsyncCluster(AsyncClientCore& core, const AsyncLimits& limits) : core_(core), limits_(limits) {
@@ -82,7 +77,7 @@ AsyncBranch& AsyncCluster::branch_of(const LockKind& kind, Key key) noexcept {
 }
 
 AsyncBranch* AsyncCluster::follow(AsyncBranch& from, const LockMachine& machine) {
-  const ByteView name = name_of(machine.kind(), machine.key());
+  const ByteView name = SlotSearch::first_name(machine.kind(), machine.key());
   return go_after(from, slot_of(name), name);
 }
 
@@ -125,7 +120,7 @@ void AsyncCluster::reroute(AsyncBranch& from) {
   Session::CompensationSlot* slot = nullptr;
   while ((slot = session.next_unsent(slot)) != nullptr) {
     const Key key = session.key_of(*slot);
-    const ByteView name = name_of(*slot->kind, key);
+    const ByteView name = SlotSearch::first_name(*slot->kind, key);
     const std::uint16_t number = slot_of(name);
     if (&core_.branch(slots_[number]) == &from) (void)go_after(from, number, name);
     AsyncBranch& to = core_.branch(slots_[number]);

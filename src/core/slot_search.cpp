@@ -58,8 +58,12 @@ ConfigProblem validate(const ClusterConfig& config) noexcept {
   return {};
 }
 
+ByteView SlotSearch::first_name(const LockKind& kind, Key key) noexcept {
+  return kind.name_at == nullptr ? key.bytes() : kind.name_at(key, 0);
+}
+
 std::uint16_t SlotSearch::slot_of_lock(const LockKind& kind, Key key) noexcept {
-  return slot_of(kind.name_at == nullptr ? key.bytes() : kind.name_at(key, 0));
+  return slot_of(first_name(kind, key));
 }
 
 bool SlotSearch::may_hear(const Announcement& announcement, Key key) noexcept {
@@ -69,8 +73,8 @@ bool SlotSearch::may_hear(const Announcement& announcement, Key key) noexcept {
 bool SlotSearch::serves(const Topology& topology, const LockMachine& machine) noexcept {
   const LockKind& kind = machine.kind();
   const Cluster& cluster = cluster_of(topology);
+  if (kind.name_at == nullptr) return cluster.any_slot() || slot_of(machine.key().bytes()) == cluster.slot();
   const std::uint16_t slot = cluster.any_slot() ? slot_of_lock(kind, machine.key()) : cluster.slot();
-  if (kind.name_at == nullptr) return slot_of(machine.key().bytes()) == slot;
   for (std::size_t index = 0;; ++index) {
     const ByteView name = kind.name_at(machine.key(), index);
     if (name.empty()) return true;

@@ -34,7 +34,8 @@ class SlotSearch : public HostSearch {
   // What the answer to the identity script means: ok: a master in cluster mode; server_error: it is in none; else as judge_role().
   [[nodiscard]] static Status read_member(const RespValue& value) noexcept;
 
-  // That of a lock's name, of several names the first one's.
+  // A lock's name, of several the first; and its slot.
+  [[nodiscard]] static ByteView first_name(const LockKind& kind, Key key) noexcept;
   [[nodiscard]] static std::uint16_t slot_of_lock(const LockKind& kind, Key key) noexcept;
   // The channel of this name is in the name's slot, or in none since it is a client's own: what is announced there can be heard by
   // who is connected to the slot's server. It is not where the name has a brace in an odd place: "a}b".
