@@ -9,7 +9,7 @@
 //   3. Between two sleeps there is a bounded number of acts. Where nothing happens but time, the call ends after as
 //      many sleeps as fit into what is left of it.
 //   4. Nothing is asked while an answer is outstanding. An attempt asks once; on one node twice where the first had not
-//      left.
+//      left, but for a release.
 //   5. Attempts are retry_delay_min apart. A wake-up or a new subscription is slept over until the floor at most.
 //   6. An outcome that is worth waiting for ends an acquire no sooner than at its deadline, every other at once.
 //   7. After a cancel nobody sleeps, and nothing is asked but for a hold that is gone, which no server hears of. What
@@ -249,8 +249,8 @@ class Driver {
     see(act);
     // What had not left is asked once more.
     const bool asked = (stage == TaskStage::asking || stage == TaskStage::answer) && !outstanding_;
-    const bool waits = call == Call::acquire || call == Call::renew;
-    if (asked && waits && asks_ == 1 && !replicas_ && heard_ == Status::not_connected && settings().one_node &&
+    const bool repeats = call != Call::release;
+    if (asked && repeats && asks_ == 1 && !replicas_ && heard_ == Status::not_connected && settings().one_node &&
         !facts_.cancelled && facts_.link == Link::ready && facts_.room)
       HOLDFAST_THEOREM(act == TaskAct::ask, trace_);
     // An answer that came with the cancel stays one.
@@ -363,11 +363,11 @@ class Driver {
     if (last()) HOLDFAST_THEOREM(asleep_ <= facts_.now + settings().request_timeout, trace_);
   }
   void ask() {
-    const bool waits = task_.call() == Call::acquire || task_.call() == Call::renew;
+    const bool repeats = task_.call() != Call::release;  // Its compensation asks anew.
     HOLDFAST_THEOREM(!outstanding_ && !granted_, trace_);
     ++asks_;
     const bool had_not_left = heard_ == Status::not_connected || heard_ == Status::too_many_requests;
-    HOLDFAST_THEOREM(asks_ == 1 || (asks_ == 2 && waits && settings().one_node && had_not_left), trace_);
+    HOLDFAST_THEOREM(asks_ == 1 || (asks_ == 2 && repeats && settings().one_node && had_not_left), trace_);
     const bool holds = task_.call() == Call::renew || task_.call() == Call::release;
     const bool unheard = task_.call() == Call::release || (holds && !facts_.held);
     HOLDFAST_THEOREM(unheard || facts_.link == Link::ready, trace_);
