@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "async_cluster.hpp"
 
-#include <cstring>
-
 #include "async_client_core.hpp"
 #include "holdfast/core/slot_search.hpp"
 
@@ -32,14 +30,13 @@ void AsyncCluster::start(const ClientConfig& config, ClientConfig& home) noexcep
   cluster_.take_any_slot();
   home = config;
   home.topology = config_.topology = &cluster_;
-  home_host_.assign({});
-  home_port_ = 0;
-  std::memset(slots_, 0, sizeof slots_);
+  home_server_.assign({}, 0);
+  routes_.forget();
 }
 
 void AsyncCluster::stop() {
   for (const auto& place : places_) place->branch.node().hang_up();
-  std::memset(slots_, 0, sizeof slots_);
+  routes_.forget();
   Session& home = core_.home().node().session();
   for (const auto& place : places_) {
     Session& session = place->branch.node().session();
@@ -52,10 +49,10 @@ void AsyncCluster::stop() {
 
 // ---- Branches ----------------------------------------------------------------------------------------------------
 
-int AsyncCluster::find(ByteView host, std::uint16_t port) const noexcept {
-  if (port == home_port_ && host == home_host_.view()) return 0;
+int AsyncCluster::find(const NamedServer& server) const noexcept {
+  if (server == home_server_) return 0;
   for (const auto& place : places_)
-    if (place->branch.node().wanted() && place->is_at(host, port)) return place->branch.number();
+    if (place->branch.node().wanted() && place->server == server) return place->branch.number();
   return nobody;
 }
 
@@ -72,7 +69,7 @@ int AsyncCluster::find_unused() {
 // ---- Where a slot is ---------------------------------------------------------------------------------------------
 
 AsyncBranch& AsyncCluster::branch_of(const LockKind& kind, Key key) noexcept {
-  AsyncBranch& branch = core_.branch(slots_[SlotSearch::slot_of_lock(kind, key)]);
+  AsyncBranch& branch = core_.branch(routes_.at(SlotSearch::slot_of_lock(kind, key)));
   return branch.node().wanted() ? branch : core_.home();
 }
 
@@ -82,14 +79,9 @@ AsyncBranch* AsyncCluster::follow(AsyncBranch& from, const LockMachine& machine)
 }
 
 AsyncBranch* AsyncCluster::go_after(AsyncBranch& from, std::uint16_t slot, ByteView name) {
-  std::uint16_t moved = 0;
-  ByteView host;
-  std::uint16_t port = 0;
-  if (!SlotSearch::read_moved(from.node().session().failure_text(), moved, host, port) || moved != slot) return nullptr;
-  if (host.empty()) host = from.node().config().host.view();
-  const BoundedText<listed_host_size_max> named(host);  // It is a view of the session's words.
-  host = named.view();
-  int number = find(host, port);
+  NamedServer server;
+  if (!server.read(from.node().node(), slot)) return nullptr;
+  int number = find(server);
   if (number == nobody) {
     number = find_unused();
     if (number == nobody) return nullptr;
@@ -99,20 +91,19 @@ AsyncBranch* AsyncCluster::go_after(AsyncBranch& from, std::uint16_t slot, ByteV
     place.branch.node().close();
     place.cluster.configure(cluster);
     place.cluster.take_any_slot();
-    place.host.assign(host);
-    place.port = port;
+    place.server = server;
     ClientConfig config = config_;
     config.topology = &place.cluster;
     place.branch.configure(config);
     AsyncNode& node = place.branch.node();
     if (node.prepare(config, core_.now()) != Status::ok) return nullptr;
-    SlotSearch::lead(node.node(), place.host.view(), port);
+    SlotSearch::lead(node.node(), server.host(), server.port());
     core_.schedule_turn();
     core_.turn_again();  // This one may be past it.
   }
-  slots_[slot] = static_cast<std::uint8_t>(number);
+  routes_.lead(slot, static_cast<std::uint8_t>(number));
   from.node().session().clear_failure_text();  // It led somewhere.
-  return &core_.branch(slots_[slot]);
+  return &core_.branch(routes_.at(slot));
 }
 
 void AsyncCluster::reroute(AsyncBranch& from) {
@@ -122,8 +113,8 @@ void AsyncCluster::reroute(AsyncBranch& from) {
     const Key key = session.key_of(*slot);
     const ByteView name = SlotSearch::first_name(*slot->kind, key);
     const std::uint16_t number = slot_of(name);
-    if (&core_.branch(slots_[number]) == &from) (void)go_after(from, number, name);
-    AsyncBranch& to = core_.branch(slots_[number]);
+    if (&core_.branch(routes_.at(number)) == &from) (void)go_after(from, number, name);
+    AsyncBranch& to = core_.branch(routes_.at(number));
     if (&to == &from || !to.node().wanted()) continue;
     to.node().session().take_over(session, *slot);
     core_.turn_again();  // It may leave in this turn.
@@ -132,10 +123,8 @@ void AsyncCluster::reroute(AsyncBranch& from) {
 
 void AsyncCluster::note_ready(AsyncBranch& branch) noexcept {
   const KeptConfig& config = branch.node().config();
-  const bool home = branch.number() == 0;
-  Place* const place = home ? nullptr : places_[branch.number() - 1U].get();
-  (home ? home_host_ : place->host).assign(config.host.view());
-  (home ? home_port_ : place->port) = config.port;
+  NamedServer& server = branch.number() == 0 ? home_server_ : places_[branch.number() - 1U]->server;
+  server.assign(config.host.view(), config.port);
 }
 
 void AsyncCluster::work() {

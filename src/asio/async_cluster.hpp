@@ -16,8 +16,8 @@
 
 #include "async_branch.hpp"
 #include "holdfast/cluster.hpp"
+#include "holdfast/core/slot_routes.hpp"
 #include "holdfast/limits.hpp"
-#include "holdfast/proto/slot.hpp"
 
 namespace holdfast {
 
@@ -57,19 +57,15 @@ class AsyncCluster {
  private:
   struct Place {
     Place(AsyncClientCore& core, const AsyncLimits& limits, std::uint8_t number) : branch(core, limits, number) {}
-    [[nodiscard]] bool is_at(ByteView at_host, std::uint16_t at_port) const noexcept {
-      return port == at_port && host.view() == at_host;
-    }
     Cluster cluster;  // The same nodes, and the name by which this branch finds its server.
-    BoundedText<listed_host_size_max> host;
-    std::uint16_t port = 0;
+    NamedServer server;
     AsyncBranch branch;
   };
 
   // What is to be taken back there goes where its slot is.
   void reroute(AsyncBranch& from);
   [[nodiscard]] AsyncBranch* go_after(AsyncBranch& from, std::uint16_t slot, ByteView name);
-  [[nodiscard]] int find(ByteView host, std::uint16_t port) const noexcept;
+  [[nodiscard]] int find(const NamedServer& server) const noexcept;
   [[nodiscard]] int find_unused();
   [[nodiscard]] int add();
 
@@ -80,10 +76,8 @@ class AsyncCluster {
   Cluster cluster_;  // Of the first branch.
   // The first branch has the number 0, and these those from 1 on.
   std::vector<std::unique_ptr<Place>> places_;
-  BoundedText<listed_host_size_max> home_host_;  // Of the first branch's server.
-  std::uint16_t home_port_ = 0;
-  std::uint8_t slots_[cluster_slots] = {};  // The number of the branch where each was last.
+  NamedServer home_server_;  // Of the first branch.
+  SlotRoutes routes_;
 };
-static_assert(cluster_masters_max <= UINT8_MAX);
 
 }  // namespace holdfast

@@ -10,6 +10,7 @@
 #include "holdfast/core/lock_kind.hpp"
 #include "holdfast/core/lock_machine.hpp"
 #include "holdfast/core/node.hpp"
+#include "holdfast/core/slot_routes.hpp"
 #include "holdfast/proto/decimal.hpp"
 #include "holdfast/proto/server_error.hpp"
 #include "holdfast/proto/slot.hpp"
@@ -93,6 +94,15 @@ bool SlotSearch::read_moved(ByteView text, std::uint16_t& slot, ByteView& host, 
   if (space == SIZE_MAX || !read_decimal(text.slice(0, space), cluster_slots - 1, number)) return false;
   if (!read_named_host(text.slice(space + 1), host, port)) return false;
   slot = static_cast<std::uint16_t>(number);
+  return true;
+}
+
+bool NamedServer::read(const Node& from, std::uint16_t slot) noexcept {
+  std::uint16_t moved = 0;
+  ByteView host;
+  std::uint16_t port = 0;
+  if (!SlotSearch::read_moved(from.session().failure_text(), moved, host, port) || moved != slot) return false;
+  assign(host.empty() ? from.config().host.view() : host, port);
   return true;
 }
 
