@@ -435,22 +435,11 @@ inline ListenSet AsyncRecord::confirmed() const noexcept {
   return waiter_ != nullptr && node().subscriber().confirmed(*waiter_) ? 1 : 0;
 }
 
-// What is to be taken back of it must not come behind what it asks for there.
-bool AsyncRecord::take_along(AsyncBranch& to) {
-  Session& session = node().session();
-  if (session.takes_back_for(this)) return false;
-  Session::CompensationSlot* slot = nullptr;
-  while ((slot = session.next_unsent(slot)) != nullptr) {
-    if (slot->requester != this) continue;
-    if (!to.node().session().may_compensate()) return false;
-    to.node().session().take_over(session, *slot);
-  }
-  return true;
-}
-
 // Its waiter there hears no more, and its renewals go on here.
 void AsyncRecord::go_to(AsyncBranch& to) {
-  if (to.number() == branch_ || machine_.waiting() || task_.waiting() || !take_along(to)) return;
+  if (to.number() == branch_ || machine_.waiting() || task_.waiting()) return;
+  // What is to be taken back of it must not come behind what it asks for there.
+  if (!to.node().session().take_along(node().session(), this)) return;
   const bool kept = place_ != nullptr;
   const bool recallable = waiter_ != nullptr && linger_ != nullptr && machine_.count() != 0;
   stop_listening(false);

@@ -224,6 +224,17 @@ class Session {
   void take_over(Session& other, CompensationSlot& slot) noexcept {
     compensations_.take_over(other.compensations_, slot);
   }
+  // All that `other` has to take back for this requester comes to us. False: some of it is on its way there, or has no room here.
+  [[nodiscard]] bool take_along(Session& other, const void* requester) noexcept {
+    if (other.takes_back_for(requester)) return false;
+    CompensationSlot* slot = nullptr;
+    while ((slot = other.next_unsent(slot)) != nullptr) {
+      if (slot->requester != requester) continue;
+      if (!may_compensate()) return false;
+      take_over(other, *slot);
+    }
+    return true;
+  }
   // What `other` has to take back whole is taken back by us, too, as far as there is room: it may not be called again. It
   // keeps it, to be the first on its next connection. Nobody hears of the outcome here. Transmits nothing by itself.
   void take_back_for(const Session& other) noexcept { compensations_.copy_whole(other.compensations_); }
