@@ -70,7 +70,7 @@ Status RandomSource::draw_ordinal(Token& token) noexcept {
   std::memcpy(field, page_->id, sizeof page_->id);
   field[sizeof page_->id] = ':';
   char* const digits = field + sizeof page_->id + 1;
-  const char* const end = write_decimal(digits, ++ordinal_);
+  const char* const end = write_decimal(digits, ++page_->ordinal);
   token = Token({field, static_cast<std::size_t>(end - field)});
   return Status::ok;
 }

@@ -30,6 +30,13 @@ class RandomSource {
   RandomSource(const RandomSource&) = delete;
   RandomSource& operator=(const RandomSource&) = delete;
 
+  // Goes by the page of another from now on: random numbers, the owner's id and its ordinals, and what fork does to them, are one for
+  // both, until part(). REQUIRES: this was not opened; the other was; in a forked child all of them start anew.
+  void share(const RandomSource& other) noexcept {
+    page_ = other.page_;
+    incarnation_.store(other.incarnation());
+  }
+  void part() noexcept { page_ = nullptr; }
   // Gets the page, once. system_error: there is none; errno says why. Everything else REQUIRES that it was opened, but
   // forked(), incarnation() and number().
   [[nodiscard]] Status open() noexcept;
@@ -57,6 +64,7 @@ class RandomSource {
     std::uint32_t alive;      // 1; 0 in a forked child.
     std::uint32_t pool_left;  // Random bytes not handed out yet, at the pool's end. Wiped: none.
     std::int32_t owner;       // 0: the kernel wipes the page. Otherwise the process that may use it.
+    std::uint64_t ordinal;    // The last one.
     char id[36];              // A UUID as text; begins with NUL until it is drawn.
     unsigned char pool[entropy_pool_size];
   };
@@ -72,7 +80,6 @@ class RandomSource {
   [[nodiscard]] bool other_process() const noexcept;
 
   Page* page_ = nullptr;
-  std::uint64_t ordinal_ = 0;
   SharedValue<std::uint32_t> incarnation_;
 };
 
