@@ -22,6 +22,7 @@
 #include "holdfast/core/session.hpp"
 #include "holdfast/core/socket_address.hpp"
 #include "holdfast/detail/acker.hpp"
+#include "holdfast/detail/brancher.hpp"
 #include "holdfast/detail/cancel_signal.hpp"
 #include "holdfast/detail/clock.hpp"
 #include "holdfast/detail/connection.hpp"
@@ -57,6 +58,7 @@ struct CallState {
   Instant tending_since_;  // The renewals that were due then are waited for; the epoch: none.
   CancelSignal cancel_;
   bool query_waiting_ = false;
+  bool branched_ = false;  // The Connection's Lookout is a Brancher.
   RandomSource random_source_;
   WakePipe wake_;
   std::uint32_t spin_pause_ = 0;       // Receives to come that do not spin.
@@ -91,13 +93,15 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   // Sends what waits to be sent, if that is possible without blocking, and closes.
   void close() noexcept;
 
-  using Connection::compensations_pending;
   using Connection::config;
   using Connection::connected;
-  using Connection::error_text;
-  using Connection::releases_dropped;
   using Connection::server;
-  using Connection::system_error_number;
+  // As Connection's; with Branches of the server that the last call was for.
+  [[nodiscard]] ByteView error_text() const noexcept { return speaker().Connection::error_text(); }
+  [[nodiscard]] int system_error_number() const noexcept { return speaker().error_number_; }
+  // As Connection's; with Branches of all servers.
+  [[nodiscard]] std::size_t compensations_pending() const noexcept;
+  [[nodiscard]] std::uint32_t releases_dropped() const noexcept;
   // What the meter of the configuration has counted: of this client, its watchdog's connection, and whoever else has that meter.
   // Any thread, but not during connect(). All 0 without a meter.
   [[nodiscard]] Stats stats() const noexcept { return stats_of(config().meter); }
@@ -142,6 +146,7 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
 
  private:
   friend class Acks;
+  friend class Branches;
   friend class HoldRecord;
   friend class Lingering;
   friend class PushEar;
@@ -226,8 +231,12 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   // The same from connecting to the reply.
   [[nodiscard]] Status query(Arguments arguments, Decode decode, void* out) noexcept;
   [[nodiscard]] Status query_within(Arguments arguments, Decode decode, void* out) noexcept;
-  // All requests of an inquiry that was begun with this status.
-  [[nodiscard]] Status inquire(Inquiry& inquiry, Status begun) noexcept;
+  // All requests of an inquiry for this key that was begun with this status.
+  [[nodiscard]] Status inquire(Inquiry& inquiry, Key key, Status begun) noexcept;
+
+  // With Branches: they, and whose words count.
+  [[nodiscard]] Brancher& brancher() const noexcept { return static_cast<Brancher&>(*lookout_); }
+  [[nodiscard]] const ClientBase& speaker() const noexcept { return branched_ ? brancher().last() : *this; }
 
   Status query_outcome_ = Status::ok;       // It and what follows take the room that their base leaves.
   std::uint32_t records_ = 0;               // All holds that there are.

@@ -16,8 +16,7 @@
 //
 // A blocking client serves one slot: that of `name`, and so every name with the same hash tag (what stands between the first '{' and
 // the next '}'). Its connection, its watchdog's and that for subscriptions go to the master of the slot, and follow it. Any other name
-// is refused before anything is sent: cross_slot. Names in many slots need as many clients, each with a Cluster of its own; names that
-// are spread over a few tags share theirs.
+// is refused before anything is sent: cross_slot. With Branches (detail/branches.hpp) it serves names of any slot.
 //
 // An AsyncClient serves names of any slot: it has a connection to each master that has some of them (cluster_masters_max at most),
 // which all its locks share, and one more there while somebody waits by push. `name` says where it begins. It goes after each slot by

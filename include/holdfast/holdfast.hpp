@@ -6,6 +6,7 @@
 #include "holdfast/acks.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/cluster.hpp"
+#include "holdfast/detail/branches.hpp"
 #include "holdfast/fair_lock.hpp"
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/inspection.hpp"

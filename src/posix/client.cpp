@@ -61,7 +61,10 @@ Status ClientBase::prepare(const ClientConfig& config) noexcept {
   if (const Status status = open_sources(); status != Status::ok) return status;
   if (forked()) start_anew_in_child();
   close();
-  configure(config);
+  if (branched_) [[unlikely]]
+    brancher().table().configure(brancher(), config);
+  else
+    configure(config);
   settings_ = {.request_timeout = config.request_timeout,
                // The pause before an attempt is part of its time, and the resolver's is not.
                .connect_timeout = dialer_.named() ? Duration::max() : config.connect_timeout,
@@ -89,6 +92,8 @@ bool ClientBase::look_up_name(NameQuestion& self, const char* host, std::uint16_
 }
 
 void ClientBase::close() noexcept {
+  if (branched_) [[unlikely]]
+    brancher().table().each(*this, Branching::close, nullptr);
   (void)listen(true);
   push_.close(Subscription::State::closed);
   if (acker_ != nullptr) acker_->table().close(*acker_, false);
@@ -142,11 +147,27 @@ void ClientBase::start_anew_in_child() noexcept {
   query_waiting_ = false;
   tending_since_ = Instant();
   cancel_.take();
+  if (branched_) [[unlikely]]
+    return brancher().table().each(*this, Branching::start_anew, nullptr);
   random_source_.start_anew();
   (void)wake_.open();  // Without a pipe cancel() works by its flag alone.
 }
 
 // ---- Cancellation and sleep --------------------------------------------------------------------------------------
+
+std::size_t ClientBase::compensations_pending() const noexcept {
+  std::size_t count = session_.compensations_pending();
+  if (branched_) [[unlikely]]
+    brancher().table().each(*this, Branching::count_pending, &count);
+  return count;
+}
+
+std::uint32_t ClientBase::releases_dropped() const noexcept {
+  std::uint32_t count = session_.compensations_dropped();
+  if (branched_) [[unlikely]]
+    brancher().table().each(*this, Branching::count_dropped, &count);
+  return count;
+}
 
 void ClientBase::cancel() noexcept {
   cancel_.raise();
@@ -155,6 +176,8 @@ void ClientBase::cancel() noexcept {
 
 void ClientBase::attach(Keeper* keeper) noexcept {
   if (forked()) start_anew_in_child();
+  if (branched_) [[unlikely]]
+    brancher().table().each(*this, Branching::attach, keeper);
   if (keeper_ != nullptr) keeper_->detach(attachment_);
   keeper_ = keeper;
   if (keeper_ != nullptr) keeper_->attach(attachment_);
@@ -162,7 +185,7 @@ void ClientBase::attach(Keeper* keeper) noexcept {
 
 // What is left to be taken back is the keeper's, too: the next call may never come.
 Status ClientBase::conclude(Status status) noexcept {
-  if (keeper_ != nullptr && compensations_pending() != 0) [[unlikely]]
+  if (keeper_ != nullptr && session_.compensations_pending() != 0) [[unlikely]]
     keeper_->take_back(*this);
   const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
   return cancel_.conclude(status, final);
@@ -174,6 +197,8 @@ void ClientBase::work() noexcept {
   (void)tend_due();
   (void)listen();
   tell_tended();
+  if (branched_) [[unlikely]]
+    brancher().table().each(*this, Branching::tell, nullptr);
 }
 
 Instant ClientBase::next_timeout() const noexcept { return earlier(timeout(), tend_next(renewals_leave())); }
@@ -203,8 +228,10 @@ Instant ClientBase::tend() noexcept {
   tend_holds();
   const Instant look = listen();
   cancel_.end_spared();
-  Instant next = compensations_pending() == 0 ? tend_next(renewals_leave()) : next_timeout();
+  Instant next = session_.compensations_pending() == 0 ? tend_next(renewals_leave()) : next_timeout();
   next = earlier(next, look);
+  if (branched_) [[unlikely]]
+    brancher().table().each(*this, Branching::tend, &next);
   // A renewal that is on its way is due no more. Its answer is to be read in time.
   return tended_waiting(now_) ? earlier(next, now_ + retry_delay_min) : next;
 }
@@ -241,7 +268,7 @@ void ClientBase::tend_holds() noexcept {
   constexpr int portion = in_flight_max / 2;
   const Instant start = now_;
   // What was to be taken back may have been, or waits for the next connection.
-  const bool owes = compensations_pending() != 0;
+  const bool owes = session_.compensations_pending() != 0;
   if (owes && session_.ready()) probe_idle_connection();
   if (owes || tend_next() <= start) (void)ensure_ready(start + config_.request_timeout);
   int sent = 0;

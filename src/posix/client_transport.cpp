@@ -132,6 +132,8 @@ ClientBase::Received ClientBase::receive(Instant deadline) noexcept {
 }
 
 inline void ClientBase::deliver(const Reply& reply) noexcept {
+  if (reply.outcome == Status::moved && branched_ && reply.tag.requester != this) [[unlikely]]
+    return brancher().table().take_moved(*static_cast<HoldRecord*>(reply.tag.requester), reply, *this);
   if (reply.tag.requester != this) [[likely]]
     static_cast<HoldRecord*>(reply.tag.requester)->handle_reply(reply, now_);
   else
@@ -170,6 +172,8 @@ HOLDFAST_FLAT void ClientBase::pump(const HoldRecord* lock, Instant until) noexc
     if (session_.state() == SessionState::closed || answered(lock)) return;
     if (now_ >= until && until != Instant::max()) return;
     Instant wake = until;
+    if (branched_) [[unlikely]]
+      wake = brancher().table().work(*this, until);
     if (others) [[unlikely]] {
       if (tend_due()) continue;  // Renewals have the right of way over what is waited for.
       wake = earlier(wake, tend_next(renewals_leave()));

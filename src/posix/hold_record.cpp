@@ -23,13 +23,14 @@ HoldRecord::HoldRecord(ClientBase& client, const LockKind& kind, Key key, const 
 
 // In a forked child the hold is the parent's.
 bool HoldRecord::orphaned() const noexcept {
-  return client_->forked() || client_->random_source_.incarnation() != incarnation_;
+  const ClientBase& client = *__atomic_load_n(&client_, __ATOMIC_ACQUIRE);
+  return client.forked() || client.random_source_.incarnation() != incarnation_;
 }
 
 HoldRecord::~HoldRecord() {
-  --client_->records_;
   if (orphaned()) {
     leave_tended();
+    --client_->records_;
     return;
   }
   if (machine_.state() == LockState::held || machine_.state() == LockState::at_risk) post_releases(machine_.count());
@@ -39,6 +40,7 @@ HoldRecord::~HoldRecord() {
   if (machine_.wants_compensation()) client_->session_.count_dropped();
   client_->session_.abandon(this, client_->now_);
   if (client_->stream_.is_open()) client_->look_and_transmit();
+  --client_->records_;
 }
 
 // ---- Questions ---------------------------------------------------------------------------------------------------
@@ -55,6 +57,7 @@ bool HoldRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_ri
 
 // After every input: what the machine has to say, in its order.
 [[gnu::noinline]] void HoldRecord::settle() noexcept {
+  if (strays_) return;  // What it has to say is for another server.
   if (machine_.wants_request()) client_->submit(machine_, this, client_->now_);
   if (machine_.wants_compensation()) {
     (void)NodeTask::pay(machine_, *client_, this);
@@ -110,6 +113,8 @@ inline Status HoldRecord::begin() noexcept {
     incarnation_ = incarnation;
     if (had_hold) return Status::forked;
   }
+  if (client_->branched_) [[unlikely]]
+    client_->brancher().table().route(*this);
   return Status::ok;
 }
 
@@ -148,7 +153,7 @@ HOLDFAST_FLAT Status HoldRecord::run(NodeTask& task, Ear* ear) noexcept {
   client_->ear_ = ear;
   client_->look_if_idle();
   for (bool looked = false;;) {
-    const TaskAct act = life.step(facts(task));
+    const TaskAct act = strays_ ? TaskAct::over : life.step(facts(task));
     if (act == TaskAct::sleep) {
       if (life.stage() == TaskStage::answer) [[likely]]
         client_->pump(this);
@@ -185,9 +190,14 @@ HOLDFAST_FLAT Status HoldRecord::run(NodeTask& task, Ear* ear) noexcept {
       case TaskAct::over:
         client_->task_ = outer_task;
         client_->ear_ = outer_ear;
-        return life.status();
+        return strays_ ? Status::moved : life.status();
     }
   }
+}
+
+[[gnu::noinline]] Status HoldRecord::run_through(NodeTask& task, bool listens) noexcept {
+  const Status status = listens ? ways_->run_listening(*this, task) : run(task, nullptr);
+  return strays_ ? client_->brancher().table().run_on(*this, task, listens) : status;
 }
 
 inline void HoldRecord::ask(NodeTask& task) noexcept {
@@ -246,7 +256,7 @@ inline Status HoldRecord::run_acquire(Instant deadline, Instant end, const LockT
   NodeTask task(machine_, *client_, this);
   task.begin_acquire(client_->now_, deadline, end, client_->settings_, timing);
   const bool listens = machine_.kind().announcement != nullptr && client_->now_ < deadline;
-  const Status status = listens ? ways_->run_listening(*this, task) : run(task, nullptr);
+  const Status status = run_through(task, listens);
   return end_acquire(status);
 }
 
@@ -281,7 +291,7 @@ Status HoldRecord::renew(Duration timeout) noexcept {
   catch_up();
   NodeTask task(machine_, *client_, this);
   task.begin(Call::renew, client_->now_ + timeout, client_->settings_);
-  Status status = run(task, nullptr);
+  Status status = run_through(task);
   status = client_->conclude(status);
   tell();
   return status;
@@ -301,7 +311,7 @@ Status HoldRecord::release() noexcept {
   }
   NodeTask task(machine_, *client_, this);
   task.begin(Call::release, request_deadline(), client_->settings_);
-  const Status status = run(task, nullptr);
+  const Status status = run_through(task);
   keeping_.end_release();
   if (outermost) {
     keeping_.forget_news();  // A loss that only the release found: its status says so.
@@ -352,7 +362,7 @@ Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
   if (client_->now_ == Instant::max()) return Status::system_error;  // The clock cannot be read.
   NodeTask task(machine_, *client_, this);
   task.begin(Call::question, request_deadline(), client_->settings_);
-  Status status = run(task, nullptr);
+  Status status = run_through(task);
   if (status == Status::ok) remaining = task.remaining();
   status = client_->conclude(status);
   tell();

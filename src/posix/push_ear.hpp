@@ -26,7 +26,11 @@ class PushEar : public Ear {
   void listen(const LockMachine& machine) noexcept override {
     if (refused_) return;
     if (listening() && place_ == machine.awaited_place()) return subscriber_->end_try(*waiter_);
-    if (!listening()) link_.make_current();
+    if (!listening()) {
+      refused_ = client_.branched_ && !client_.brancher().table().may_hear(client_.brancher(), machine);
+      if (refused_) return;
+      link_.make_current();
+    }
     subscriber_ = &link_.subscriber();
     // Of several names another one may be in the way now. The one that is free is another waiter's.
     Subscriber::Waiter* const before = waiter_;

@@ -36,7 +36,7 @@ Status run_queueing(HoldRecord& record, NodeTask& task) noexcept {
   QueueEar ear(record);
   record.machine_.join_queue();
   const Status status = record.run(task, &ear);
-  if (record.machine_.leave_queue()) record.settle();
+  if (!record.strays_ && record.machine_.leave_queue()) record.settle();  // Its place goes with the slot.
   ear.leave(status == Status::ok);
   return status;
 }

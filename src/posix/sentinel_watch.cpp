@@ -25,7 +25,7 @@ SentinelWatch::SentinelWatch(Connection& connection, Watchdog* watchdog) noexcep
       lane_(SwitchWatch::Buffers::storage_of(&buffers_)) {
   HOLDFAST_ASSERT(connection.lookout() == nullptr);
   lane_.use(connection.random(), &resolver_);
-  connection.set_lookout(this);
+  connection.set_lookout(this, true);
 }
 
 SentinelWatch::SentinelWatch(ClientBase& client) noexcept : SentinelWatch(client.connection(), nullptr) {}
@@ -36,7 +36,7 @@ SentinelWatch::SentinelWatch(Watchdog& watchdog) noexcept : SentinelWatch(watchd
 
 SentinelWatch::~SentinelWatch() {
   if (watchdog_ != nullptr) watchdog_->stop();
-  connection_.set_lookout(nullptr);
+  connection_.set_lookout(nullptr, false);
 }
 
 // ---- The lane ----------------------------------------------------------------------------------------------------

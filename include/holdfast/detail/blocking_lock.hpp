@@ -63,7 +63,7 @@ class BlockingLock {
   }
   // Extends the lease, counted from now. A failure leaves the hold as it is until valid_until(): try again.
   // Errors: not_held, lock_lost (final); timed_out and the like: not extended as far as we know.
-  [[nodiscard]] Status renew() noexcept { return renew(client().config().request_timeout); }
+  [[nodiscard]] Status renew() noexcept { return renew(request_timeout()); }
   // The same with a bound on how long it may block. Errors: as above.
   [[nodiscard]] Status renew(Duration timeout) noexcept {
     if (refused()) return handle_->refusal;
@@ -139,7 +139,7 @@ class BlockingLock {
   [[nodiscard]] Key key() const noexcept { return refused() ? Key() : record_->machine().key(); }
   // The proof of the present or last hold; empty before the first.
   [[nodiscard]] const Token& token() const noexcept { return refused() ? no_token : record_->machine().token(); }
-  [[nodiscard]] ClientBase& client() const noexcept { return refused() ? handle_->owner->client() : record_->client(); }
+  [[nodiscard]] ClientBase& client() const noexcept { return refused() ? handle_->owner->client() : record_->home(); }
 
  protected:
   enum class Standing : std::uint8_t {
@@ -188,6 +188,9 @@ class BlockingLock {
   static constexpr Token no_token = Token::none();
 
   [[nodiscard]] bool refused() const noexcept { return record_ == nullptr; }
+  [[nodiscard]] Duration request_timeout() const noexcept {
+    return (refused() ? handle_->owner->client() : record_->client()).config().request_timeout;
+  }
   [[nodiscard]] Status acquire_otherwise(Duration wait, bool once) noexcept {
     if (refused()) return handle_->refusal;
     return lingerer().table().acquire(lingerer(), *this, wait, once);

@@ -79,9 +79,10 @@ class Connection : protected SocketState, public Node {
     stream_.adopt(socket);
   }
   // REQUIRES: it outlives the connection, or is taken away before.
-  void set_lookout(Lookout* lookout) noexcept {
+  // `heeds`: it hears nothing between two calls, so each call looks at first.
+  void set_lookout(Lookout* lookout, bool heeds) noexcept {
     lookout_ = lookout;
-    idle_nanoseconds_ = lookout == nullptr ? idle_default : -1;  // It hears nothing between two calls.
+    idle_nanoseconds_ = heeds ? -1 : idle_default;
   }
   void set_now(Instant now) noexcept { now_ = now; }
   void set_error_number(int number) noexcept { error_number_ = number; }

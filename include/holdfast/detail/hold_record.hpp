@@ -66,9 +66,13 @@ class HoldRecord {
   [[nodiscard]] Status remaining_on_server(Duration& remaining) noexcept;
 
   [[nodiscard]] const LockMachine& machine() const noexcept { return machine_; }
+  // Of its server: with Branches one of them, and another one when its slot has moved.
   [[nodiscard]] ClientBase& client() const noexcept { return *client_; }
+  // The one that it was made with.
+  [[nodiscard]] ClientBase& home() const noexcept { return client_->branched_ ? client_->brancher().home() : *client_; }
 
  private:
+  friend class Branches;
   friend class ClientBase;
   friend class Lingering;
   friend class Watchdog;
@@ -83,8 +87,10 @@ class HoldRecord {
   // begin() and catch_up(), for what a forgotten hold does not touch.
   [[nodiscard]] Status begin_anew() noexcept;
   [[nodiscard]] bool orphaned() const noexcept;
-  // Runs the task to its end. `ear` hears of releases; nullptr: nobody does.
+  // Runs the task to its end, or until the slot is elsewhere: the record strays. `ear` hears of releases; nullptr: nobody does.
   [[nodiscard]] Status run(NodeTask& task, Ear* ear) noexcept;
+  // Wherever the slot is.
+  [[nodiscard]] Status run_through(NodeTask& task, bool listens = false) noexcept;
   [[nodiscard]] ListenSet confirmed() const noexcept;
   [[nodiscard]] TaskFacts facts(const NodeTask& task) const noexcept;
   void ask(NodeTask& task) noexcept;
@@ -145,7 +151,7 @@ class HoldRecord {
   }
   void tell_now() noexcept;
 
-  ClientBase* client_;
+  ClientBase* client_;  // Other threads read it, too.
   const Ways* ways_;
   LockMachine machine_;
   // What other threads read. Written by the client's thread, or by the watchdog's under its lock.
@@ -158,8 +164,9 @@ class HoldRecord {
   bool kept_ = false;     // To be renewed by the keeper or by tend().
   bool watched_ = false;  // There is more to a hold than its renewal: somebody to tell, or an end to it.
   bool automatic_lease_ = false;
-  bool to_be_kept_ = false;   // From the next grant on, for the rest of the hold.
-  bool unconfirmed_ = false;  // What the machine holds does not count yet: replicas are asked.
+  bool to_be_kept_ = false;       // From the next grant on, for the rest of the hold.
+  bool unconfirmed_ : 1 = false;  // What the machine holds does not count yet: replicas are asked.
+  bool strays_ : 1 = false;       // The server of its call has said that its slot is at another one.
   Status configuration_ = Status::ok;
   Status post_outcome_ = Status::ok;
   std::uint32_t posted_generation_ = 0;  // Whose post_outcome_ that is.
