@@ -246,7 +246,10 @@ void AsyncRecord::proceed() {
         if (life.stage() == TaskStage::answer && task_.waiting()) return rest();  // It cannot have come yet.
         break;
       case TaskAct::listen: plan(); break;
-      case TaskAct::confirm: core_->confirm(task_); break;
+      case TaskAct::confirm:
+        branch().confirm(task_);
+        core_->schedule_turn();
+        break;
       case TaskAct::keep: life.handle_kept(start_keeping()); break;
       case TaskAct::give_up: node().give_up(this, life.why_given_up()); break;
       case TaskAct::let_go:
@@ -448,9 +451,11 @@ bool AsyncRecord::take_along(AsyncBranch& to) {
   return true;
 }
 
-// Its waiter there hears no more, and its renewals go on here.
+// Its waiter there hears no more, and its renewals go on here. Not while replicas of the server of before are asked: they speak of
+// what that has granted.
 void AsyncRecord::go_to(AsyncBranch& to) {
-  if (to.number() == branch_ || machine_.waiting() || task_.waiting() || !take_along(to)) return;
+  if (to.number() == branch_ || machine_.waiting() || task_.waiting() || task_.pending()) return;
+  if (!take_along(to)) return;
   const bool kept = place_ != nullptr;
   const bool recallable = waiter_ != nullptr && linger_ != nullptr && machine_.count() != 0;
   stop_listening(false);
