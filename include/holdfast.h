@@ -23,9 +23,9 @@
  * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or misaligned does nothing, and says
  * HOLDFAST_INVALID_ARGUMENT, false, NULL or 0, or HOLDFAST_NEVER where it gives an instant at which to call again; of one that was
  * never written to it is undefined.
- * Destroy in this order: locks, owners, acks, then clients and quorums, whose watchdogs may go before or after them, and at last
- * sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its acks or its client, or
- * acks outlive their client.
+ * Destroy in this order: locks, owners, acks and sentinel watches, then clients and quorums, whose watchdogs may go before or after
+ * them, and at last sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its acks or
+ * its client, where acks outlive their client, or where a sentinel watch outlives its client or its watchdog.
  *
  * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
  * are copied. Times are counted in milliseconds, or in what the name ends with.
@@ -151,7 +151,8 @@ HOLDFAST_API const char* holdfast_status_remedy(holdfast_status status) HOLDFAST
 #define HOLDFAST_QUORUM_WATCHDOG_SIZE 320 /* However many holds it keeps. */
 #define HOLDFAST_SENTINELS_SIZE 1856
 #define HOLDFAST_CLUSTER_SIZE 1344
-#define HOLDFAST_ACKS_SIZE 6912 /* All its buffers included. */
+#define HOLDFAST_ACKS_SIZE 6912           /* All its buffers included. */
+#define HOLDFAST_SENTINEL_WATCH_SIZE 4416 /* Likewise. */
 #define HOLDFAST_METER_SIZE 648
 #define HOLDFAST_NODES_MAX 9
 #define HOLDFAST_SENTINELS_MAX 9
@@ -185,6 +186,7 @@ HOLDFAST_STORAGE(holdfast_quorum_watchdog, HOLDFAST_QUORUM_WATCHDOG_SIZE);
 HOLDFAST_STORAGE(holdfast_sentinels, HOLDFAST_SENTINELS_SIZE);
 HOLDFAST_STORAGE(holdfast_cluster, HOLDFAST_CLUSTER_SIZE);
 HOLDFAST_STORAGE(holdfast_acks, HOLDFAST_ACKS_SIZE);
+HOLDFAST_STORAGE(holdfast_sentinel_watch, HOLDFAST_SENTINEL_WATCH_SIZE);
 HOLDFAST_STORAGE(holdfast_meter, HOLDFAST_METER_SIZE);
 typedef struct holdfast_tls holdfast_tls; /* holdfast_tls.h, of the library holdfast-tls. */
 
@@ -465,6 +467,39 @@ HOLDFAST_API holdfast_status holdfast_client_attach(holdfast_client* client,
                                                     holdfast_watchdog* watchdog) HOLDFAST_NOEXCEPT;
 /* Ends the thread, and waits for it: holds run out unless they are renewed otherwise. */
 HOLDFAST_API void holdfast_watchdog_stop(holdfast_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+
+/* ---- News of a fail-over -------------------------------------------------------------------------------------------------
+ * A client, or a watchdog, with a sentinel watch keeps one connection more, to one of its sentinels, and hears at once that the
+ * master was replaced. Its connection to the old one is closed then, and the sentinels are asked; a watchdog renews at once what it
+ * keeps. Without it a fail-over that an operator orders is noticed some ten seconds later, when the old master closes its
+ * connections. A client hears while a call waits for a lock or a connection, and at the beginning of each call; a watchdog always.
+ * Without sentinels it does nothing. holdfast/sentinel_watch.hpp says more, proto/topology.md (28 to 33) what it costs.
+ *
+ *     static holdfast_sentinel_watch client_watch, watchdog_watch;
+ *     holdfast_sentinel_watch_init(&client_watch, &client);
+ *     holdfast_sentinel_watch_init_watchdog(&watchdog_watch, &watchdog);
+ *     if (holdfast_watchdog_start(&watchdog, &client) != HOLDFAST_OK) ...
+ *
+ * A `tls` needs a place for each. That of a client is used by the client's thread alone; that of a watchdog is made and destroyed
+ * by the thread that starts and stops it.
+ */
+
+/* No I/O. Before or after the client's connect. Errors: HOLDFAST_INVALID_ARGUMENT (the client is none), HOLDFAST_ALREADY_HELD (the
+ * client has another). */
+HOLDFAST_API holdfast_status holdfast_sentinel_watch_init(holdfast_sentinel_watch* watch,
+                                                          holdfast_client* client) HOLDFAST_NOEXCEPT;
+/* The same of a watchdog. Errors: likewise; HOLDFAST_ALREADY_HELD also where the watchdog runs. */
+HOLDFAST_API holdfast_status holdfast_sentinel_watch_init_watchdog(holdfast_sentinel_watch* watch,
+                                                                   holdfast_watchdog* watchdog) HOLDFAST_NOEXCEPT;
+/* Closes its connection. That of a watchdog stops the watchdog first, and waits for it: start it anew where it is to go on without.
+ * That of a client does not block. */
+HOLDFAST_API void holdfast_sentinel_watch_destroy(holdfast_sentinel_watch* watch) HOLDFAST_NOEXCEPT;
+/* A sentinel has granted the subscription, and its connection has not ended as far as is known. False of a watchdog that runs,
+ * whose thread alone knows. */
+HOLDFAST_API bool holdfast_sentinel_watch_hearing(const holdfast_sentinel_watch* watch) HOLDFAST_NOEXCEPT;
+/* Why the connection to the last sentinel failed, as holdfast_client_error_text(); empty of a watchdog that runs. */
+HOLDFAST_API size_t holdfast_sentinel_watch_error_text(const holdfast_sentinel_watch* watch, char* text,
+                                                       size_t size) HOLDFAST_NOEXCEPT;
 
 /* ---- Several servers -----------------------------------------------------------------------------------------------------
  * A lock on a quorum is held while a majority of independent servers holds it (Redlock). proto/redlock.md says when that is

@@ -9,6 +9,7 @@
 #include "holdfast/acks.hpp"
 #include "holdfast/cluster.hpp"
 #include "holdfast/holdfast.hpp"
+#include "holdfast/sentinel_watch.hpp"
 #include "holdfast/sentinels.hpp"
 #include "holdfast/tls.hpp"
 #include "holdfast_tls.h"
@@ -85,6 +86,7 @@ TEST(test_the_sizes_should_be_found_by_name) {
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_SENTINELS_SIZE}, holdfast_size_of("holdfast_sentinels"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_CLUSTER_SIZE}, holdfast_size_of("holdfast_cluster"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_ACKS_SIZE}, holdfast_size_of("holdfast_acks"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_SENTINEL_WATCH_SIZE}, holdfast_size_of("holdfast_sentinel_watch"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_TLS_SIZE}, holdfast_size_of("holdfast_tls"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_TLS_PLACE_SIZE}, holdfast_size_of("holdfast_tls_place"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_METER_SIZE}, holdfast_size_of("holdfast_meter"));
@@ -107,6 +109,7 @@ TEST(test_a_size_should_be_near_that_of_its_object) {
   TEST_ASSERT_TRUE(HOLDFAST_SENTINELS_SIZE < sizeof(Sentinels) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_CLUSTER_SIZE < sizeof(Cluster) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_ACKS_SIZE < sizeof(Acks) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_SENTINEL_WATCH_SIZE < sizeof(SentinelWatch) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_METER_SIZE < sizeof(Meter) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_TLS_SIZE < sizeof(Tls) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_TLS_PLACE_SIZE < sizeof(Tls::Place) * 5 / 4);
@@ -681,6 +684,49 @@ TEST(test_what_a_client_is_told_of_should_be_there_and_be_one) {
   holdfast_client_destroy(client.get());
   holdfast_cluster_destroy(cluster.get());
   holdfast_sentinels_destroy(sentinels.get());
+}
+
+TEST(test_a_sentinel_watch_should_be_of_one_client_or_watchdog_and_go_before_it) {
+  const auto client = zeroed<holdfast_client>();
+  const auto watchdog = zeroed<holdfast_watchdog>();
+  const auto watch = zeroed<holdfast_sentinel_watch>();
+  const auto other = zeroed<holdfast_sentinel_watch>();
+  holdfast_watchdog_place places[2];
+  char text[8] = "before";
+  const auto expect_refused = [&](holdfast_status expected, holdfast_sentinel_watch* which) {
+    TEST_ASSERT_EQUAL(expected, holdfast_sentinel_watch_init(which, client.get()));
+    TEST_ASSERT_EQUAL(expected, holdfast_sentinel_watch_init_watchdog(which, watchdog.get()));
+  };
+  expect_refused(HOLDFAST_INVALID_ARGUMENT, watch.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_sentinel_watch_init(watch.get(), nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_sentinel_watch_init_watchdog(watch.get(), nullptr));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_watchdog_init(watchdog.get(), places, 2));
+  expect_refused(HOLDFAST_INVALID_ARGUMENT, nullptr);
+  TEST_ASSERT_FALSE(holdfast_sentinel_watch_hearing(watch.get()));
+  TEST_ASSERT_FALSE(holdfast_sentinel_watch_hearing(nullptr));
+  TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_sentinel_watch_error_text(watch.get(), text, sizeof text));
+  TEST_ASSERT_EQUAL(std::string(), std::string(text));
+
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init(watch.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_sentinel_watch_init(watch.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_sentinel_watch_init(other.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init_watchdog(other.get(), watchdog.get()));
+  expect_refused(HOLDFAST_ALREADY_HELD, watch.get());
+  expect_refused(HOLDFAST_ALREADY_HELD, other.get());
+  const auto third = zeroed<holdfast_sentinel_watch>();
+  expect_refused(HOLDFAST_ALREADY_HELD, third.get());
+  for (const holdfast_sentinel_watch* const each : {watch.get(), other.get()}) {
+    TEST_ASSERT_FALSE(holdfast_sentinel_watch_hearing(each));
+    TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_sentinel_watch_error_text(each, text, sizeof text));
+  }
+  // Another one may follow.
+  for (holdfast_sentinel_watch* const each : {watch.get(), watch.get(), other.get(), third.get()})
+    holdfast_sentinel_watch_destroy(each);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init(third.get(), client.get()));
+  holdfast_sentinel_watch_destroy(third.get());
+  holdfast_client_destroy(client.get());
+  holdfast_watchdog_destroy(watchdog.get());
 }
 
 TEST(test_acks_should_be_of_one_client_and_go_before_it) {

@@ -20,8 +20,9 @@
 //
 // An AsyncClient serves names of any slot: it has a connection to each master that has some of them (cluster_masters_max at most),
 // which all its locks share, and one more there while somebody waits by push. `name` says where it begins. It goes after each slot by
-// itself, and what happens at one master does not hold up the names of others. With `acks` it serves one slot, as above. The several
-// names of a lock (AsyncMultiLock) must have one slot; those of an AsyncLockSet need not.
+// itself, and what happens at one master does not hold up the names of others. With `acks` it has one connection more to each
+// master, whose own replicas confirm what it has granted. The several names of a lock (AsyncMultiLock) must have one slot; those
+// of an AsyncLockSet need not.
 //
 // Where a slot is, the cluster's nodes say themselves: any of the hosts is asked, by a question that names the slot, and MOVED names
 // its master. No map of the slots is read, and none can be old. A request that is answered with MOVED has not run: it is asked again

@@ -28,9 +28,19 @@ AsyncBranch::AsyncBranch(AsyncClientCore& core, const AsyncLimits& limits, std::
       schedule_({may_renew, renewed, together}, {places_.get(), heap_.get(), limits.kept}, request_timeout_default),
       number_(number) {}
 
-void AsyncBranch::configure(const ClientConfig& config) noexcept {
+void AsyncBranch::configure(const ClientConfig& config) {
   schedule_.set_request_timeout(config.request_timeout);
   schedule_.set_witness(config.meter);
+  if (config.acks != 0 && acks_ == nullptr) acks_ = std::make_unique<AsyncAcks>(core_);
+}
+
+void AsyncBranch::close() {
+  node_.close();
+  close_acks();
+}
+
+void AsyncBranch::close_acks() {
+  if (acks_ != nullptr) acks_->close();
 }
 
 // ---- What the node says ------------------------------------------------------------------------------------------
@@ -59,6 +69,7 @@ bool AsyncBranch::take_renewals(const Reply& reply) {
 }
 
 void AsyncBranch::node_ready(AsyncNode& /*node*/) {
+  if (acks_ != nullptr && node_.config().acks != 0) acks_->go_to(node_.config());
   core_.branch_ready(*this);
   tell_waiting(false);
 }
@@ -127,6 +138,12 @@ void AsyncBranch::work() {
     take_renewal_events();
     renew_due();
   }
+  if (acks_ != nullptr) work_acks();
+}
+
+void AsyncBranch::work_acks() {
+  acks_->work();
+  while (NodeTask* const told = acks_->poll_told()) static_cast<AsyncRecord*>(told->requester())->proceed();
 }
 
 void AsyncBranch::serve_room() {
@@ -163,6 +180,7 @@ void AsyncBranch::take_renewal_events() {
 
 void AsyncBranch::judge_time() {
   node_.judge_time();
+  if (acks_ != nullptr) acks_->node().judge_time();
   schedule_.handle_timeout(core_.now());
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// AsyncBranch is one server of an AsyncClient: its node, the renewals of the holds that are there, and which locks wait for its
-// connection or for room on it. A client has one, and of a cluster one for each master whose names it has: see AsyncCluster.
+// AsyncBranch is one server of an AsyncClient: its node, the renewals of the holds that are there, its lane for acks, and which
+// locks wait for its connection or for room on it. A client has one, and of a cluster one for each master whose names it has: see
+// AsyncCluster.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "async_acks.hpp"
 #include "async_node.hpp"
 #include "holdfast/asio/async_client.hpp"
 #include "holdfast/core/renewal_schedule.hpp"
@@ -32,8 +34,23 @@ class AsyncBranch final : private AsyncNode::Host {
   [[nodiscard]] const RenewalSchedule& schedule() const noexcept { return schedule_; }
   [[nodiscard]] std::uint64_t renewal_calls() const noexcept { return renewal_calls_; }
 
-  // Of every configuration.
-  void configure(const ClientConfig& config) noexcept;
+  // Of every configuration. With `acks` it has a lane for them from now on, which nobody takes from it any more: Asio may have
+  // handlers of its socket.
+  void configure(const ClientConfig& config);
+  // Ends its connections, as AsyncNode::close().
+  void close();
+  void close_acks();
+  template <class Function>
+  void each_node(Function&& function) {
+    function(node_);
+    if (acks_ != nullptr) function(acks_->node());
+  }
+
+  // Whether replicas have a grant of this server. REQUIRES: configured with `acks`.
+  void confirm(AckRequest& request) noexcept { acks_->confirm(request); }
+  void stop_confirming(AckRequest& request) noexcept {
+    if (acks_ != nullptr) acks_->stop_confirming(request);
+  }
 
   // Places of locks. Who comes first waits longest.
   void await_connection(LinkedPlace<AsyncRecord>& place) noexcept { await_connection_.push_back(place); }
@@ -55,7 +72,8 @@ class AsyncBranch final : private AsyncNode::Host {
   // Of a turn: everything but what waits to be sent at its end.
   void work();
   [[nodiscard]] Instant next_timeout() const noexcept {
-    return earlier(node_.next_timeout(), schedule_.poll_timeout());
+    const Instant next = earlier(node_.next_timeout(), schedule_.poll_timeout());
+    return acks_ == nullptr ? next : earlier(next, acks_->node().next_timeout());
   }
   void judge_time();
 
@@ -71,6 +89,7 @@ class AsyncBranch final : private AsyncNode::Host {
 
   [[nodiscard]] bool take_renewals(const Reply& reply);
   void serve_room();
+  void work_acks();
   void renew_due();
   void take_renewal_events();
   static bool may_renew(void* holder, Instant now) noexcept;
@@ -79,6 +98,7 @@ class AsyncBranch final : private AsyncNode::Host {
 
   AsyncClientCore& core_;
   AsyncNode node_;
+  std::unique_ptr<AsyncAcks> acks_;  // Where grants are to be confirmed.
   std::unique_ptr<RenewalSchedule::Place[]> places_;
   std::unique_ptr<std::uint32_t[]> heap_;
   RenewalSchedule schedule_;

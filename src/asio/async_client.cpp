@@ -87,9 +87,9 @@ void AsyncClientCore::start_connect(const ClientConfig& config, Completion& comp
   schedule_turn();
 }
 
-// With acks, names of one slot: replicas of one master are asked.
 Status AsyncClientCore::prepare(const ClientConfig& config, Instant now) {
-  const bool any_slot = config.topology != nullptr && config.topology->has_slots() && config.acks == 0;
+  const bool any_slot = config.topology != nullptr && config.topology->has_slots();
+  each_branch([](AsyncBranch& branch) { branch.close_acks(); });
   bring_home();
   ClientConfig home = config;
   if (any_slot) {
@@ -97,13 +97,7 @@ Status AsyncClientCore::prepare(const ClientConfig& config, Instant now) {
     cluster_->start(config, home);
     clustered_ = true;
   }
-  if (const Status status = node().prepare(home, now); status != Status::ok) return status;
-  if (config.acks == 0) {
-    if (ack_node_ != nullptr) ack_node_->close();
-    return Status::ok;
-  }
-  if (ack_node_ == nullptr) ack_node_.reset(new AsyncNode(*this, *this, {.requests = in_flight_max}));
-  return ack_node_->prepare(config, now);
+  return node().prepare(home, now);
 }
 
 // What was at other servers of a cluster is answered, and begins anew at the first.
@@ -115,11 +109,11 @@ void AsyncClientCore::bring_home() {
     lock->go_to(home_);
     HOLDFAST_ASSERT(lock->branch_ == 0);
   }
-  cluster_->each([](AsyncBranch& branch) { branch.node().close(); });
+  cluster_->each([](AsyncBranch& branch) { branch.close(); });
 }
 
 void AsyncClientCore::close_nodes() {
-  each_node([](AsyncNode& node) { node.close(); });
+  each_branch([](AsyncBranch& branch) { branch.close(); });
   if (lookout_ != nullptr) lookout_->close();
 }
 
@@ -243,11 +237,6 @@ void AsyncClientCore::shut_down() {
 
 // ---- What the nodes say ------------------------------------------------------------------------------------------
 
-void AsyncClientCore::node_reply(AsyncNode& node, const Reply& reply) {
-  if (!acks_.handle_reply(reply, node.config()))
-    node.fail(Status::protocol_error, "a reply of another shape than asked for");
-}
-
 void AsyncClientCore::branch_ready(AsyncBranch& branch) {
   if (cluster_ != nullptr) cluster_->note_ready(branch);
   if (&branch == &home_) tell_connect(Status::ok);
@@ -263,7 +252,6 @@ void AsyncClientCore::work() {
   if (lookout_ != nullptr && lookout_->work(node())) home_.hasten();
   home_.work();
   if (cluster_ != nullptr) cluster_->work();
-  if (ack_node_ != nullptr) work_acks();
   each_branch([](AsyncBranch& branch) {
     while (void* const heard = branch.node().next_heard()) static_cast<AsyncRecord*>(heard)->hear();
   });
@@ -271,17 +259,8 @@ void AsyncClientCore::work() {
   each_branch([](AsyncBranch& branch) { branch.node().transmit(); });
 }
 
-// Who is answered may ask anew.
-void AsyncClientCore::work_acks() {
-  ack_node_->work();
-  acks_.work(ack_node_->node(), now());
-  ack_node_->transmit();
-  while (NodeTask* const told = acks_.poll_told()) static_cast<AsyncRecord*>(told->requester())->proceed();
-}
-
 Instant AsyncClientCore::next_timeout() const noexcept {
-  Instant next = ack_node_ == nullptr ? Instant::max() : ack_node_->next_timeout();
-  next = earlier(next, home_.next_timeout());
+  Instant next = home_.next_timeout();
   if (lookout_ != nullptr) next = earlier(next, lookout_->next_timeout(node()));
   if (cluster_ != nullptr)
     cluster_->each([&next](const AsyncBranch& branch) { next = earlier(next, branch.next_timeout()); });
@@ -290,7 +269,6 @@ Instant AsyncClientCore::next_timeout() const noexcept {
 
 void AsyncClientCore::judge_time() {
   each_branch([](AsyncBranch& branch) { branch.judge_time(); });
-  if (ack_node_ != nullptr) ack_node_->judge_time();
   if (lookout_ != nullptr) lookout_->judge_time();
 }
 

@@ -12,11 +12,10 @@
 #include "async_lookout.hpp"
 #include "holdfast/asio/async_client.hpp"
 #include "holdfast/asio/async_record.hpp"
-#include "holdfast/core/ack_lane.hpp"
 
 namespace holdfast {
 
-class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNode::Host, private Sleeper {
+class AsyncClientCore : public AsyncLoop, public OperationOwner, private Sleeper {
  public:
   AsyncClientCore(executor_type executor, const AsyncLimits& limits);
   ~AsyncClientCore() override;
@@ -50,16 +49,14 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   // A lock goes away: no session hands it an answer any more.
   void abandon(const AsyncRecord* lock) noexcept;
 
-  // Whether replicas have a grant. Its owner is the record, which is told by proceed().
-  void confirm(AckRequest& request) noexcept {
-    acks_.enter(request);
-    schedule_turn();
-  }
   // From the next turn on.
   void watch(std::unique_ptr<AsyncLookout> lookout) {
     if (lookout_ == nullptr) lookout_ = std::move(lookout);
   }
-  void stop_confirming(AckRequest& request) noexcept { acks_.leave(request); }
+  // It may have been told at a branch where its lock is no more.
+  void stop_confirming(AckRequest& request) noexcept {
+    each_branch([&request](AsyncBranch& branch) { branch.stop_confirming(request); });
+  }
 
   // Holds that are kept alive, at all branches.
   [[nodiscard]] std::size_t kept() const noexcept { return kept_; }
@@ -77,10 +74,6 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
  private:
   void cancel_operation(Completion& completion) override;
   void wake(Instant now) override;
-  // Of the node for acks.
-  void node_reply(AsyncNode& node, const Reply& reply) override;
-  void node_ready(AsyncNode& /*node*/) override {}
-  void node_down(AsyncNode& /*node*/) override {}
   void work() override;
   void await() override {
     each_node([](AsyncNode& node) { node.receive(); });
@@ -105,11 +98,9 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   }
   template <class Function>
   void each_node(Function&& function) {
-    each_branch([&function](AsyncBranch& branch) { function(branch.node()); });
-    if (ack_node_ != nullptr) function(*ack_node_);
+    each_branch([&function](AsyncBranch& branch) { branch.each_node(function); });
   }
   void bring_home();
-  void work_acks();
   void close_nodes();
   void tell_connect(Status status);
   void end_idle();
@@ -123,8 +114,6 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private AsyncNo
   AsyncBranch home_;
   std::unique_ptr<AsyncCluster>
       cluster_;  // Made by the first connect to one. It stays: Asio may have handlers of its sockets.
-  std::unique_ptr<AsyncNode> ack_node_;  // Where grants are to be confirmed: made by the first connect that says so.
-  AckLane acks_;
   std::unique_ptr<AsyncLookout> lookout_;  // Where it was asked for.
   LinkedPlace<AsyncRecord> locks_;
   std::uint32_t kept_ = 0;

@@ -23,7 +23,7 @@ int AsyncCluster::add() {
   return static_cast<int>(number);
 }
 
-void AsyncCluster::start(const ClientConfig& config, ClientConfig& home) noexcept {
+void AsyncCluster::start(const ClientConfig& config, ClientConfig& home) {
   config_ = config;
   given_ = config.topology;
   cluster_.configure(static_cast<const Cluster&>(*given_).config());
@@ -32,6 +32,7 @@ void AsyncCluster::start(const ClientConfig& config, ClientConfig& home) noexcep
   home.topology = config_.topology = &cluster_;
   home_server_.assign({}, 0);
   routes_.forget();
+  for (const auto& place : places_) place->branch.configure(config_);
 }
 
 void AsyncCluster::stop() {
@@ -88,7 +89,7 @@ AsyncBranch* AsyncCluster::go_after(AsyncBranch& from, std::uint16_t slot, ByteV
     Place& place = *places_[static_cast<std::size_t>(number) - 1];
     ClusterConfig cluster = cluster_.config();
     cluster.name.assign(name);
-    place.branch.node().close();
+    place.branch.close();
     place.cluster.configure(cluster);
     place.cluster.take_any_slot();
     place.server = server;
@@ -135,7 +136,7 @@ void AsyncCluster::work() {
     if (branch.node().session().compensations_pending() != 0)
       reroute(branch);
     else if (branch.locks() == 0 && branch.node().wanted() && !branch.node().ready() && !branch.node().connecting())
-      branch.node().close();  // Nobody needs it any more.
+      branch.close();  // Nobody needs it any more.
   }
 }
 

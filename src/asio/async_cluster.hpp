@@ -30,7 +30,7 @@ class AsyncCluster {
   AsyncCluster& operator=(const AsyncCluster&) = delete;
 
   // With a new configuration, which has a cluster. That of the first branch is in `home`.
-  void start(const ClientConfig& config, ClientConfig& home) noexcept;
+  void start(const ClientConfig& config, ClientConfig& home);
   // Nobody is connected but the first branch, to which all goes that is to be taken back, as far as there is room. The locks are the
   // caller's.
   void stop();

@@ -246,7 +246,10 @@ void AsyncRecord::proceed() {
         if (life.stage() == TaskStage::answer && task_.waiting()) return rest();  // It cannot have come yet.
         break;
       case TaskAct::listen: plan(); break;
-      case TaskAct::confirm: core_->confirm(task_); break;
+      case TaskAct::confirm:
+        branch().confirm(task_);
+        core_->schedule_turn();
+        break;
       case TaskAct::keep: life.handle_kept(start_keeping()); break;
       case TaskAct::give_up: node().give_up(this, life.why_given_up()); break;
       case TaskAct::let_go:
@@ -435,9 +438,10 @@ inline ListenSet AsyncRecord::confirmed() const noexcept {
   return waiter_ != nullptr && node().subscriber().confirmed(*waiter_) ? 1 : 0;
 }
 
-// Its waiter there hears no more, and its renewals go on here.
+// Its waiter there hears no more, and its renewals go on here. Not while replicas of the server of before are asked: they speak of
+// what that has granted.
 void AsyncRecord::go_to(AsyncBranch& to) {
-  if (to.number() == branch_ || machine_.waiting() || task_.waiting()) return;
+  if (to.number() == branch_ || machine_.waiting() || task_.waiting() || task_.pending()) return;
   // What is to be taken back of it must not come behind what it asks for there.
   if (!to.node().session().take_along(node().session(), this)) return;
   const bool kept = place_ != nullptr;

@@ -11,6 +11,7 @@ namespace holdfast::c {
 struct ClientObject : Client {
   ConfigProblem refused;          // Found before the settings, or the URL, came to the client.
   holdfast_acks* acks = nullptr;  // Those that it has.
+  holdfast_sentinel_watch* watch = nullptr;
 };
 
 template <>

@@ -27,7 +27,7 @@ size_t holdfast_size_of(const char* object) noexcept {
       HOLDFAST_SIZE(holdfast_quorum_config),  HOLDFAST_SIZE(holdfast_sentinels_config),
       HOLDFAST_SIZE(holdfast_cluster_config), HOLDFAST_SIZE(holdfast_tls_config),
       HOLDFAST_SIZE(holdfast_meter),          HOLDFAST_SIZE(holdfast_stats),
-      HOLDFAST_SIZE(holdfast_metric_label),
+      HOLDFAST_SIZE(holdfast_metric_label),   HOLDFAST_SIZE(holdfast_sentinel_watch),
 #undef HOLDFAST_SIZE
   };
   const holdfast::ByteView wanted = object;

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "holdfast/watchdog.hpp"
+#include "watchdog.hpp"
 
 #include "client.hpp"
-
-namespace holdfast::c {
-
-template <>
-struct Made<holdfast_watchdog> {
-  using Object = Watchdog;
-  static constexpr std::uintptr_t number = 4;
-};
-
-}  // namespace holdfast::c
+#include "holdfast/proto/assert.hpp"
 
 using namespace holdfast;
 using namespace holdfast::c;
@@ -32,7 +23,11 @@ holdfast_status holdfast_watchdog_init(holdfast_watchdog* watchdog, holdfast_wat
   return HOLDFAST_OK;
 }
 
-void holdfast_watchdog_destroy(holdfast_watchdog* watchdog) noexcept { destroy_in(watchdog); }
+void holdfast_watchdog_destroy(holdfast_watchdog* watchdog) noexcept {
+  const WatchdogObject* const object = object_in(watchdog);
+  HOLDFAST_ASSERT(object == nullptr || object->watch == nullptr);  // It goes first.
+  destroy_in(watchdog);
+}
 
 holdfast_status holdfast_watchdog_start(holdfast_watchdog* watchdog, holdfast_client* client) noexcept {
   Watchdog* const object = object_in(watchdog);

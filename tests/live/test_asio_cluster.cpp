@@ -461,6 +461,189 @@ TEST_ON_CLUSTER(test_the_death_of_a_master_should_not_hold_up_the_names_of_other
   TEST_ASSERT_EQUAL(Status::ok, world.release(dead));
 }
 
+// ---- Replicas that are counted -----------------------------------------------------------------------------------
+
+namespace {
+
+// A client whose grants one replica must confirm.
+struct AckedWorld : ClusterWorld {
+  AckedWorld(const ClusterSetup& setup, Duration timeout, const AsyncLimits& limits = {})
+      : ClusterWorld(setup.hosts(), name_at(0, "home"), limits) {
+    config.acks = 1;
+    config.acks_timeout = timeout;
+    config.stall_timeout = 20s;
+    TEST_ASSERT_EQUAL(Status::ok, ::connect(loop, client, config));
+  }
+};
+
+// How often it was asked for its replicas.
+int waits_at(const ClusterSetup& cluster, std::size_t server) {
+  const std::string text = cluster.servers[server]->command("INFO commandstats");
+  const std::string name = "cmdstat_wait:calls=";
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
+}
+
+// Who does not serve a name tells nothing of it, but for this.
+bool has(const ClusterSetup& cluster, std::size_t server, const std::string& name) {
+  return cluster.servers[server]->command({"KEYS", name}) == name;
+}
+
+// Replicas that stand still confirm nothing.
+struct Paused {
+  Paused(const ClusterSetup& setup, std::size_t which) : server(*setup.servers[which]) { server.pause(); }
+  ~Paused() { server.resume(); }
+  RedisServer& server;
+};
+
+bool waits_now(const ClusterSetup& cluster, std::size_t server) {
+  return cluster.servers[server]->command("CLIENT LIST").find("cmd=wait") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_ON_CLUSTER(test_a_grant_should_be_confirmed_by_a_replica_of_the_master_that_granted_it) {
+  AckedWorld world(cluster, 5s);
+  for (int round = 0; round < 5; ++round)
+    for (std::size_t master = 0; master < ClusterSetup::masters; ++master) {
+      const std::string name = name_at(master, "acked" + std::to_string(round) + "-");
+      AsyncMutex lock(world.client, ByteView(name), LockTiming{.lease = 60s});
+      TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
+      TEST_ASSERT_TRUE(has(cluster, ClusterSetup::partner_of(master), name));
+      TEST_ASSERT_EQUAL(round + 1, waits_at(cluster, master));
+      TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
+    }
+}
+
+TEST_ON_CLUSTER(test_a_replica_that_is_down_should_concern_the_names_of_its_master_alone) {
+  AckedWorld world(cluster, 200ms, {.masters = ClusterSetup::masters});
+  const std::string names[] = {name_at(0), name_at(1), name_at(2)};
+  std::deque<AsyncMutex> locks;
+  for (const std::string& name : names) {
+    AsyncMutex& lock = locks.emplace_back(world.client, ByteView(name), LockTiming{.lease = 60s});
+    TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock, 20s));
+    TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
+  }
+  Outcome outcome;
+  {
+    const Paused paused(cluster, ClusterSetup::partner_of(1));
+    TEST_ASSERT_EQUAL(Status::too_few_replicas, world.acquire(locks[1]));
+    TEST_ASSERT_FALSE(locks[1].held());
+    TEST_ASSERT_TRUE(world.runs_until([&] { return !has(cluster, 1, names[1]); }));
+    locks[1].async_acquire(40s, outcome.handler());
+    for (const std::size_t other : {0U, 2U}) {
+      TEST_ASSERT_EQUAL(Status::ok, world.acquire(locks[other], 20s));
+      TEST_ASSERT_TRUE(has(cluster, ClusterSetup::partner_of(other), names[other]));
+      TEST_ASSERT_EQUAL(Status::ok, world.release(locks[other]));
+    }
+    TEST_ASSERT_FALSE(outcome.done());
+  }
+  TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
+  TEST_ASSERT_EQUAL(Status::ok, outcome.status);
+  TEST_ASSERT_EQUAL(Status::ok, world.release(locks[1]));
+}
+
+// The first grant's WAIT stands in the way of the others, and their slots go away meanwhile. Where they have gone, a replica is
+// well: it would confirm them.
+TEST_ON_CLUSTER(test_a_grant_whose_slot_moves_before_replicas_are_asked_should_be_let_go_of) {
+  AckedWorld world(cluster, 3s);
+  const std::string first_name = name_at(0, "first");
+  const std::string once_name = name_at(0, "once");
+  const std::string waited_name = name_at(0, "waited");
+  const std::string there_name = name_at(1, "there");
+  AsyncMutex first(world.client, ByteView(first_name), LockTiming{.lease = 60s});
+  AsyncMutex once(world.client, ByteView(once_name), LockTiming{.lease = 60s});
+  AsyncMutex waited(world.client, ByteView(waited_name), LockTiming{.lease = 60s});
+  AsyncMutex there(world.client, ByteView(there_name), LockTiming{.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(there, 20s));
+  const Paused paused(cluster, ClusterSetup::partner_of(0));
+  Outcome first_outcome;
+  Outcome once_outcome;
+  Outcome waited_outcome;
+  first.async_acquire(0s, first_outcome.handler());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return waits_now(cluster, 0); }));
+  once.async_acquire(0s, once_outcome.handler());
+  waited.async_acquire(40s, waited_outcome.handler());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return has(cluster, 0, once_name) && has(cluster, 0, waited_name); }));
+  const int waits = waits_at(cluster, 1);
+  // The loop stands still meanwhile. By hand: a replica that stands still cannot be asked whether it knows.
+  for (const std::string& name : {once_name, waited_name}) {
+    const int slot = slot_of(ByteView(name));
+    cluster.open_slot(slot, 0, 1);
+    cluster.move_keys(slot, 0, 1);
+    cluster.close_slot(slot, 0, 1);
+  }
+  TEST_ASSERT_TRUE(has(cluster, 1, once_name));
+  TEST_ASSERT_FALSE(once_outcome.done());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return once_outcome.done() && waited_outcome.done(); }));
+  TEST_ASSERT_EQUAL(Status::too_few_replicas, first_outcome.status);
+  TEST_ASSERT_EQUAL(Status::try_again, once_outcome.status);
+  TEST_ASSERT_FALSE(once.held());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return !has(cluster, 1, once_name); }));
+  TEST_ASSERT_FALSE(has(cluster, 0, once_name));
+  // This one has asked again where its slot is now.
+  TEST_ASSERT_EQUAL(Status::ok, waited_outcome.status);
+  TEST_ASSERT_TRUE(waits_at(cluster, 1) > waits);
+  TEST_ASSERT_TRUE(has(cluster, ClusterSetup::partner_of(1), waited_name));
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(once, 20s));
+  for (AsyncMutex* const lock : {&once, &waited, &there}) TEST_ASSERT_EQUAL(Status::ok, world.release(*lock));
+}
+
+TEST_ON_CLUSTER(test_grants_should_be_confirmed_by_the_new_masters_replicas_after_a_fail_over) {
+  AckedWorld world(cluster, 5s);
+  const std::string names[] = {name_at(0), name_at(1), name_at(2)};
+  std::deque<AsyncMutex> locks;
+  for (const std::string& name : names)
+    TEST_ASSERT_EQUAL(Status::ok, world.acquire(locks.emplace_back(world.client, ByteView(name)), 20s));
+  cluster.fail_over(names[1]);
+  const std::size_t heir = ClusterSetup::partner_of(1);
+  TEST_ASSERT_TRUE(comes([&] {
+    return cluster.servers[1]->command("INFO replication").find("master_link_status:up") != std::string::npos;
+  }));
+  const int waits = waits_at(cluster, heir);
+  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
+  for (std::size_t master = 0; master < ClusterSetup::masters; ++master) {
+    TEST_ASSERT_EQUAL(Status::ok, world.acquire(locks[master], 20s));
+    const std::size_t replica = master == 1 ? 1 : ClusterSetup::partner_of(master);
+    TEST_ASSERT_TRUE(has(cluster, replica, names[master]));
+  }
+  TEST_ASSERT_TRUE(waits_at(cluster, heir) > waits);
+  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
+}
+
+TEST_ON_CLUSTER(test_a_master_that_dies_while_a_grant_waits_should_confirm_nothing) {
+  AckedWorld world(cluster, 10s);
+  const std::string name = name_at(1, "dead");
+  const std::string well_name = name_at(2, "well");
+  AsyncMutex lock(world.client, ByteView(name), LockTiming{.lease = 60s});
+  AsyncMutex well(world.client, ByteView(well_name), LockTiming{.lease = 60s});
+  const Paused paused(cluster, ClusterSetup::partner_of(1));
+  Outcome outcome;
+  lock.async_acquire(0s, outcome.handler());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return waits_now(cluster, 1); }));
+  cluster.servers[1]->stop();
+  TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
+  TEST_ASSERT_EQUAL(Status::transport_closed, outcome.status);
+  TEST_ASSERT_FALSE(lock.held());
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(well, 20s));
+  TEST_ASSERT_EQUAL(Status::ok, world.release(well));
+}
+
+// The heir has no replica any more. That this is what the calls say, the heir alone can tell them.
+TEST_ON_CLUSTER(test_the_heir_of_a_master_that_died_should_be_asked_for_its_own_replicas, 3000) {
+  AckedWorld world(cluster, 200ms);
+  const std::string name = name_at(1, "dead");
+  AsyncMutex lock(world.client, ByteView(name), LockTiming{.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock, 20s));
+  TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
+  const std::size_t heir = ClusterSetup::partner_of(1);
+  cluster.servers[1]->stop();
+  TEST_ASSERT_TRUE(
+      comes([&] { return world.acquire(lock, 1s) == Status::too_few_replicas; }, std::chrono::seconds(40)));
+  TEST_ASSERT_FALSE(lock.held());
+  TEST_ASSERT_TRUE(waits_at(cluster, heir) > 0);
+}
+
 // ---- Anew --------------------------------------------------------------------------------------------------------
 
 TEST_ON_CLUSTER(test_locks_should_find_their_servers_after_connecting_anew) {

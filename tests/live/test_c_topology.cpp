@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The C interface with sentinels, with a cluster, and with replicas that are counted, on real servers. Nothing of it uses the heap.
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,12 +27,15 @@ holdfast_cluster cluster;
 holdfast_client client;
 holdfast_client other_client;
 holdfast_acks acks;
+holdfast_sentinel_watch client_watch;
+holdfast_sentinel_watch watchdog_watch;
 holdfast_owner owner;
 holdfast_owner_place places[2];
 holdfast_watchdog watchdog;
 holdfast_watchdog_place watchdog_places[4];
 holdfast_lock lock;
 holdfast_lock other;
+holdfast_lock deaf;
 
 // The deadlines are long: a machine that stands still for a moment fails no test.
 holdfast_client_config calm() {
@@ -46,8 +50,9 @@ holdfast_client_config calm() {
 static void setUp() {}
 static void tearDown() {
   holdfast_watchdog_stop(&watchdog);
-  for (holdfast_lock* const each : {&lock, &other}) holdfast_lock_destroy(each);
+  for (holdfast_lock* const each : {&lock, &other, &deaf}) holdfast_lock_destroy(each);
   holdfast_owner_destroy(&owner);
+  for (holdfast_sentinel_watch* const each : {&client_watch, &watchdog_watch}) holdfast_sentinel_watch_destroy(each);
   holdfast_watchdog_destroy(&watchdog);
   holdfast_acks_destroy(&acks);
   for (holdfast_client* const each : {&client, &other_client}) holdfast_client_destroy(each);
@@ -149,6 +154,103 @@ TEST(test_c_sentinels_should_be_filled_in_by_a_url_and_ask_for_their_own_passwor
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinels_init(&sentinels, &named));
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
   TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_with(&client, &config));
+}
+
+// ---- News of a fail-over -----------------------------------------------------------------------------------------
+
+namespace {
+
+// Of ours, to both channels: sentinels subscribe at each other, too, and have names of their own.
+int listeners(const SentinelSetup& setup) {
+  int count = 0;
+  for (const auto& sentinel : setup.sentinels) {
+    const std::string list = sentinel->command("CLIENT LIST");
+    for (std::size_t at = 0; (at = list.find("name=holdfast ", at)) != std::string::npos; ++at)
+      count += list.substr(at, list.find('\n', at) - at).find(" sub=2 ") == std::string::npos ? 0 : 1;
+  }
+  return count;
+}
+
+holdfast_status take_and_let_go(holdfast_lock& which) {
+  const holdfast_status status = holdfast_lock_acquire(&which, 20'000);
+  return status == HOLDFAST_OK ? holdfast_lock_release(&which) : status;
+}
+
+}  // namespace
+
+// The old master goes on for some ten seconds: nothing but the message can have told of the new one so far.
+TEST(test_c_a_sentinel_watch_should_hear_of_a_fail_over_while_the_old_master_is_well) {
+  SentinelSetup setup(server_binaries().front());
+  const std::string url = setup.url();
+  holdfast_client_config config = calm();
+  config.sentinels = &sentinels;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinels_init(&sentinels, nullptr));
+  for (holdfast_client* const each : {&client, &other_client}) {
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(each));
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_to(each, url.c_str(), &config));
+  }
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init(&client_watch, &client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_watchdog_init(&watchdog, watchdog_places, 4));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init_watchdog(&watchdog_watch, &watchdog));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_watchdog_start(&watchdog, &client));
+  holdfast_lock_options kept = long_lease;  // Its turn comes after the old master has been told.
+  kept.kept = true;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, "kept", &kept));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&other, &client, "heard", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&deaf, &other_client, "unheard", &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_acquire(&lock, 20'000));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, take_and_let_go(deaf));
+  TEST_ASSERT_TRUE(comes([&] {
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, take_and_let_go(other));
+    return listeners(setup) == 2 && holdfast_sentinel_watch_hearing(&client_watch);
+  }));
+  TEST_ASSERT_FALSE(holdfast_sentinel_watch_hearing(&watchdog_watch));  // It runs: its thread alone knows.
+  setup.await_replicas();
+  const int64_t end = holdfast_lock_valid_until_ns(&lock);
+  RedisServer& before = setup.master();
+  TEST_ASSERT_EQUAL("OK", setup.sentinels[0]->command("SENTINEL FAILOVER mymaster"));
+  TEST_ASSERT_TRUE(comes([&] { return &setup.master() != &before; }));
+  const RedisServer& after = setup.master();
+  const int64_t named = holdfast_now_ns();
+  TEST_ASSERT_TRUE(comes([&] {
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_acquire(&other, 20'000));
+    const bool there = after.command("EXISTS heard") == "1";
+    // The last grant of the old master may be lost, and told.
+    const holdfast_status released = holdfast_lock_release(&other);
+    TEST_ASSERT_TRUE(released == HOLDFAST_OK || released == HOLDFAST_LOCK_LOST);
+    return there;
+  }));
+  const int64_t heard = holdfast_now_ns();
+  TEST_ASSERT_TRUE(comes([&] { return holdfast_lock_valid_until_ns(&lock) > end; }));
+  TEST_MESSAGE("heard after ms: " << (heard - named) / 1'000'000
+                                  << ", renewed: " << (holdfast_now_ns() - named) / 1'000'000);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_acquire(&deaf, 20'000));
+  TEST_ASSERT_EQUAL("1", before.command("EXISTS unheard"));  // This one has no watch.
+  TEST_ASSERT_EQUAL("master", SentinelSetup::role_of(before));
+  TEST_ASSERT_TRUE(holdfast_lock_held(&lock));
+  TEST_ASSERT_EQUAL("1", after.command("EXISTS kept"));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  // It takes its thread with it; the client goes on.
+  holdfast_sentinel_watch_destroy(&watchdog_watch);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, take_and_let_go(other));
+  TEST_ASSERT_TRUE(comes([&] { return listeners(setup) == 1; }));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init_watchdog(&watchdog_watch, &watchdog));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_watchdog_start(&watchdog, &client));
+  holdfast_sentinel_watch more = {};
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_sentinel_watch_init_watchdog(&more, &watchdog));
+  holdfast_sentinel_watch_destroy(&watchdog_watch);
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_watchdog_start(&watchdog, &client));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, holdfast_sentinel_watch_init_watchdog(&more, &watchdog));  // It runs.
+}
+
+// It would use what is gone.
+TEST(test_c_a_sentinel_watch_that_outlives_what_it_hears_for_should_be_an_assertion) {
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_watchdog_init(&watchdog, watchdog_places, 4));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init(&client_watch, &client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init_watchdog(&watchdog_watch, &watchdog));
+  expect_assertion([] { holdfast_client_destroy(&client); });
+  expect_assertion([] { holdfast_watchdog_destroy(&watchdog); });
 }
 
 // ---- A cluster ---------------------------------------------------------------------------------------------------
@@ -328,12 +430,13 @@ TEST(test_c_acks_that_go_in_a_child_should_leave_the_parent_its_connection) {
 
 // ---- No heap -----------------------------------------------------------------------------------------------------
 
-TEST(test_c_sentinels_and_acks_should_not_allocate) {
+TEST(test_c_sentinels_their_watch_and_acks_should_not_allocate) {
   prove_that_the_trap_works();
   SentinelSetup setup(server_binaries().front());
   const std::string url = setup.url();
   const std::string nobody = "redis-sentinel://" + setup.hosts() + "/nobody";
-  holdfast_status outcomes[9] = {};
+  holdfast_status outcomes[10] = {};
+  bool heard = false;
   std::uint64_t allocations = 0;
   {
     HeapTrap trap;
@@ -350,7 +453,14 @@ TEST(test_c_sentinels_and_acks_should_not_allocate) {
     outcomes[6] = holdfast_mutex_init(&lock, &client, "k", &long_lease);
     outcomes[7] = holdfast_lock_acquire(&lock, 20'000);
     outcomes[8] = holdfast_lock_release(&lock);
+    outcomes[9] = holdfast_sentinel_watch_init(&client_watch, &client);
+    for (int tries = 0; tries < 4000 && !heard; ++tries) {
+      if (holdfast_lock_acquire(&lock, 20'000) != HOLDFAST_OK || holdfast_lock_release(&lock) != HOLDFAST_OK) break;
+      heard = holdfast_sentinel_watch_hearing(&client_watch);
+      ::poll(nullptr, 0, 5);
+    }
     holdfast_lock_destroy(&lock);
+    holdfast_sentinel_watch_destroy(&client_watch);
     holdfast_acks_destroy(&acks);
     holdfast_client_destroy(&client);
     holdfast_sentinels_destroy(&sentinels);
@@ -363,5 +473,6 @@ TEST(test_c_sentinels_and_acks_should_not_allocate) {
                                                   : HOLDFAST_OK;
     TEST_ASSERT_EQUAL(expected, outcomes[index]);
   }
+  TEST_ASSERT_TRUE(heard);
   TEST_ASSERT_EQUAL(0U, allocations);
 }

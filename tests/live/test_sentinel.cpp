@@ -196,6 +196,36 @@ TEST_ON_SETUP(test_a_hold_that_the_new_master_does_not_know_should_be_lost_and_t
   TEST_ASSERT_EQUAL("1", count_on(after, theirs));
 }
 
+// Sentinels that resolve and announce host names, which a cloud has where addresses change.
+TEST_ON_NAMED_SETUP(test_a_master_with_a_host_name_should_be_found_before_and_after_a_fail_over) {
+  TEST_ASSERT_EQUAL("localhost " + std::to_string(setup.servers[0]->port()),
+                    setup.sentinels[0]->command("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster"));
+  Guided guided(setup.url());
+  guided.config.acks = 1;  // Their connection asks for the name, too.
+  guided.config.acks_timeout = 2s;
+  Client client;
+  Acks acks(client);
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(guided.config));
+  TEST_ASSERT_EQUAL("localhost", std::string(client.config().host.view().string_view()));
+  Owner owner(client);
+  FencedLock lock(owner, "k", {.lease = 60s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  TEST_ASSERT_EQUAL("1", count_on(*setup.servers[0], lock));
+  setup.await_replicas();
+  RedisServer& after = setup.fail_over();
+  TEST_ASSERT_TRUE(lock.held());
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew());
+  TEST_ASSERT_EQUAL("1", count_on(after, lock));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL("0", after.command("EXISTS k"));
+
+  // The server stops without a word to anybody: the name is asked for once more.
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
+  (void)after.command("CLIENT KILL TYPE normal SKIPME yes");
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
+
 // What every replica has confirmed, whichever is promoted has. Nobody waits for replication here.
 TEST_ON_SETUP(test_a_grant_with_acks_should_be_known_to_the_new_master) {
   Guided guided(setup.url());

@@ -166,6 +166,29 @@ TEST_ON_SETUP(test_a_kept_hold_should_go_on_at_the_new_master_while_the_old_one_
   TEST_ASSERT_EQUAL(Status::ok, ours.lock.release());
 }
 
+TEST_ON_NAMED_SETUP(test_a_fail_over_should_be_heard_from_sentinels_that_announce_host_names) {
+  Watched ours(setup.url(), 60s);  // Its turn comes after the old master has been told.
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.acquire(20s));
+  await([&] { return listeners(setup) != 0; });
+  setup.await_replicas();
+  RedisServer& before = setup.master();
+  const int connections = connections_received(before);
+  // What names the master that it is at is no news, also where a name says it.
+  breathe(300ms);
+  TEST_ASSERT_EQUAL(1, connections_received(before) - connections);  // This question.
+  RedisServer& after = order_fail_over(setup);
+  await([&] { return clients_of(after) != 0; });
+  await([&] { return ours.watchdog.calls() != 0; });
+  EXPECT_STILL_MASTER(before);
+  TEST_ASSERT_TRUE(ours.lock.held());
+  TEST_ASSERT_EQUAL("1", count_on(after, ours.lock));
+  // So it was said.
+  const std::string said = "+switch-master mymaster localhost " + std::to_string(before.port()) + " localhost " +
+                           std::to_string(after.port());
+  await([&] { return setup.sentinels[0]->log().find(said) != std::string::npos; });
+  TEST_ASSERT_EQUAL(Status::ok, ours.lock.release());
+}
+
 TEST_ON_SETUP(test_a_kept_hold_that_the_new_master_does_not_know_should_be_told_at_once) {
   std::atomic<bool> told = false;
   Watched ours(setup.url(), 60s);

@@ -20,12 +20,15 @@ void await(Condition&& condition) {
 
 class ReplicaSetup {
  public:
-  // With `tls`, one of each server, the master first, they speak TLS to everybody, and among themselves.
-  explicit ReplicaSetup(const std::string& binary, int replicas = 2, const std::vector<ServerTls>& tls = {}) {
+  // With `tls`, one of each server, the master first, they speak TLS to everybody, and among themselves. `host` is the name by
+  // which replicas know their master, and say where they are.
+  explicit ReplicaSetup(const std::string& binary, int replicas = 2, const std::vector<ServerTls>& tls = {},
+                        const std::string& host = "127.0.0.1")
+      : host_(host) {
     const auto of = [&](std::size_t index) { return index < tls.size() ? tls[index] : ServerTls(); };
     start_server(binary, {}, of(0));
     for (int replica = 0; replica < replicas; ++replica)
-      start_server(binary, {"--replicaof", "127.0.0.1 " + std::to_string(servers[0]->port())}, of(servers.size()));
+      start_server(binary, {"--replicaof", host_ + " " + std::to_string(servers[0]->port())}, of(servers.size()));
     await([&] { return servers[0]->command("WAIT " + std::to_string(replicas) + " 100") == std::to_string(replicas); });
   }
   // Each replica has what this master has.
@@ -36,11 +39,18 @@ class ReplicaSetup {
     await([&] { return connection.command("WAIT " + replicas + " 100") == replicas; });
   }
 
+  [[nodiscard]] const std::string& host() const { return host_; }
+  // The name is of this machine. Which of its addresses comes first there is the resolver's to say.
+  [[nodiscard]] bool named() const { return host_ != "127.0.0.1"; }
+
   std::vector<std::unique_ptr<RedisServer>> servers;  // The master first.
 
  private:
   void start_server(const std::string& binary, std::vector<std::string> settings, const ServerTls& tls) {
     settings.insert(settings.end(), {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"});
+    if (named()) settings.insert(settings.end(), {"--bind", "127.0.0.1 -::1", "--replica-announce-ip", host_});
     servers.push_back(std::make_unique<RedisServer>(binary, std::move(settings), tls));
   }
+
+  std::string host_;
 };

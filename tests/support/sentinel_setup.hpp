@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,13 +18,15 @@
 // a moment none does so by itself.
 class SentinelServer {
  public:
-  SentinelServer(const std::string& binary, int master_port, const ServerTls& tls = {}) {
+  // With the name of a host it resolves names, and says names to everybody.
+  SentinelServer(const std::string& binary, int master_port, const ServerTls& tls = {},
+                 const std::string& host = "127.0.0.1") {
     char name[] = "/tmp/holdfast-test-XXXXXX";
     if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
     folder_ = name;
     for (int tries = 0; tries < 5 && pid_ <= 0; ++tries) {
       port_ = RedisServer::free_port();
-      launch(binary, master_port, tls);
+      launch(binary, master_port, tls, host);
     }
     if (pid_ <= 0) throw std::runtime_error("the sentinel did not start; see " + folder_ + "/log");
   }
@@ -40,14 +43,21 @@ class SentinelServer {
   std::string command(const std::string& line) const { return RawConnection(folder_ + "/socket").command(line); }
   void pause() const { ::kill(pid_, SIGSTOP); }
   void resume() const { ::kill(pid_, SIGCONT); }
+  // What it has told its subscribers stands there, too.
+  [[nodiscard]] std::string log() const {
+    std::ifstream file(folder_ + "/log");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
 
  private:
-  void launch(const std::string& binary, int master_port, const ServerTls& tls) {
+  void launch(const std::string& binary, int master_port, const ServerTls& tls, const std::string& host) {
     std::ofstream file(folder_ + "/sentinel.conf");
     const std::vector<std::string> words = tls.settings(port_);  // --NAME VALUE ...
     for (std::size_t at = 0; at < words.size(); at += 2) file << words[at].substr(2) << ' ' << words[at + 1] << '\n';
-    file << "bind 127.0.0.1\nprotected-mode no\ndir " << folder_ << "\nunixsocket " << folder_
-         << "/socket\nsentinel monitor mymaster 127.0.0.1 " << master_port
+    const bool named = host != "127.0.0.1";
+    file << "bind 127.0.0.1" << (named ? " -::1" : "") << "\nprotected-mode no\ndir " << folder_ << "\n";
+    if (named) file << "sentinel resolve-hostnames yes\nsentinel announce-hostnames yes\n";
+    file << "unixsocket " << folder_ << "/socket\nsentinel monitor mymaster " << host << ' ' << master_port
          << " 2\nsentinel down-after-milliseconds mymaster 30000\nsentinel failover-timeout mymaster 5000\n"
          << "sentinel parallel-syncs mymaster 2\n";
     file.close();
@@ -84,12 +94,13 @@ class SentinelSetup : public ReplicaSetup {
  public:
   static constexpr std::size_t processes = 6;
 
-  // With `tls`, one of each process, the servers first, all of them speak TLS.
-  explicit SentinelSetup(const std::string& binary, const std::vector<ServerTls>& tls = {})
-      : ReplicaSetup(binary, 2, tls) {
+  // With `tls`, one of each process, the servers first, all of them speak TLS. `host`: how everybody names everybody.
+  explicit SentinelSetup(const std::string& binary, const std::vector<ServerTls>& tls = {},
+                         const std::string& host = "127.0.0.1")
+      : ReplicaSetup(binary, 2, tls, host) {
     for (std::size_t index = servers.size(); index < processes; ++index)
-      sentinels.push_back(
-          std::make_unique<SentinelServer>(binary, servers[0]->port(), index < tls.size() ? tls[index] : ServerTls()));
+      sentinels.push_back(std::make_unique<SentinelServer>(binary, servers[0]->port(),
+                                                           index < tls.size() ? tls[index] : ServerTls(), host));
     // A sentinel that knows no replica yet cannot fail over.
     await([this] {
       for (const auto& sentinel : sentinels)
@@ -101,7 +112,7 @@ class SentinelSetup : public ReplicaSetup {
   [[nodiscard]] std::string hosts() const {
     std::string text;
     for (const auto& sentinel : sentinels)
-      text += (text.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(sentinel->port());
+      text += (text.empty() ? "" : ",") + host() + ":" + std::to_string(sentinel->port());
     return text;
   }
   [[nodiscard]] std::string url() const { return "redis-sentinel://" + hosts() + "/mymaster"; }
@@ -109,7 +120,7 @@ class SentinelSetup : public ReplicaSetup {
   [[nodiscard]] RedisServer& master() const {
     const std::string address = sentinels[0]->command("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster");
     for (const auto& server : servers)
-      if (address == "127.0.0.1 " + std::to_string(server->port())) return *server;
+      if (address == host() + " " + std::to_string(server->port())) return *server;
     throw std::runtime_error("the sentinel names nobody that we know: " + address);
   }
   // To one of the replicas; returns when all sentinels name it and it is a master, and the old master is none any more.
@@ -122,7 +133,7 @@ class SentinelSetup : public ReplicaSetup {
       if (&after == &before || role_of(after) != "master" || role_of(before) != "slave") return false;
       for (const auto& sentinel : sentinels)
         if (sentinel->command("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster") !=
-            "127.0.0.1 " + std::to_string(after.port()))
+            host() + " " + std::to_string(after.port()))
           return false;
       return true;
     });
@@ -147,3 +158,5 @@ class SentinelSetup : public ReplicaSetup {
 
 // TEST_ON_SETUP(name) { ... `setup` is a fresh SentinelSetup ... }
 #define TEST_ON_SETUP(name) TEST_ON(SentinelSetup, setup, name)
+// The same with servers and sentinels that name each other `localhost`.
+#define TEST_ON_NAMED_SETUP(name) TEST_ON(SentinelSetup, setup, name, {}, "localhost")

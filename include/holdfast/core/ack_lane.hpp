@@ -82,6 +82,8 @@ class AckLane {
   // wanted. Where no connection is to be had, the requests are told why. REQUIRES: its send buffer has room for the longest
   // request and ack_wait_size_max.
   void work(Node& node, Instant now) noexcept;
+  // Its node is given up, or goes to another server: who is in it is told this, and no reply that is still to come changes it.
+  void give_up(Status why) noexcept { tell_all(why); }
   // The owner's connection is closed for good: nobody is told any more.
   void forget() noexcept;
 
