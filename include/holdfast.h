@@ -23,9 +23,9 @@
  * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or misaligned does nothing, and says
  * HOLDFAST_INVALID_ARGUMENT, false, NULL or 0, or HOLDFAST_NEVER where it gives an instant at which to call again; of one that was
  * never written to it is undefined.
- * Destroy in this order: locks, owners, acks and sentinel watches, then clients and quorums, whose watchdogs may go before or after
- * them, and at last sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its acks or
- * its client, where acks outlive their client, or where a sentinel watch outlives its client or its watchdog.
+ * Destroy in this order: locks, owners, acks, branches and sentinel watches, then clients and quorums, whose watchdogs may go before or after
+ * them, and at last sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its acks, its
+ * branches or its client, where acks or branches outlive their client, or where a sentinel watch outlives its client or its watchdog.
  *
  * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
  * are copied. Times are counted in milliseconds, or in what the name ends with.
@@ -152,6 +152,8 @@ HOLDFAST_API const char* holdfast_status_remedy(holdfast_status status) HOLDFAST
 #define HOLDFAST_SENTINELS_SIZE 1856
 #define HOLDFAST_CLUSTER_SIZE 1344
 #define HOLDFAST_ACKS_SIZE 6912           /* All its buffers included. */
+#define HOLDFAST_BRANCHES_SIZE 18960      /* Branches without their places. */
+#define HOLDFAST_BRANCH_PLACE_SIZE 17800  /* One for each further master of a cluster. */
 #define HOLDFAST_SENTINEL_WATCH_SIZE 4416 /* Likewise. */
 #define HOLDFAST_METER_SIZE 648
 #define HOLDFAST_NODES_MAX 9
@@ -186,6 +188,8 @@ HOLDFAST_STORAGE(holdfast_quorum_watchdog, HOLDFAST_QUORUM_WATCHDOG_SIZE);
 HOLDFAST_STORAGE(holdfast_sentinels, HOLDFAST_SENTINELS_SIZE);
 HOLDFAST_STORAGE(holdfast_cluster, HOLDFAST_CLUSTER_SIZE);
 HOLDFAST_STORAGE(holdfast_acks, HOLDFAST_ACKS_SIZE);
+HOLDFAST_STORAGE(holdfast_branches, HOLDFAST_BRANCHES_SIZE);
+HOLDFAST_STORAGE(holdfast_branch_place, HOLDFAST_BRANCH_PLACE_SIZE);
 HOLDFAST_STORAGE(holdfast_sentinel_watch, HOLDFAST_SENTINEL_WATCH_SIZE);
 HOLDFAST_STORAGE(holdfast_meter, HOLDFAST_METER_SIZE);
 typedef struct holdfast_tls holdfast_tls; /* holdfast_tls.h, of the library holdfast-tls. */
@@ -310,6 +314,27 @@ HOLDFAST_API int64_t holdfast_client_tend(holdfast_client* client) HOLDFAST_NOEX
 /* Ends the call in progress, or the next one, with HOLDFAST_CANCELLED. Any thread; safe in a signal handler. */
 HOLDFAST_API void holdfast_client_cancel(holdfast_client* client) HOLDFAST_NOEXCEPT;
 
+/* ---- Names of several masters ---------------------------------------------------------------------------------------------
+ * What a client of a cluster has that serves names of any slot: a connection for each further master. There is to be a place for each
+ * master beside the first, and one for the new master of a fail-over. A name whose master finds no place: HOLDFAST_MOVED. Not beside
+ * acks or a sentinel watch. holdfast/detail/branches.hpp says more, proto/topology.md (34 to 42) what it promises.
+ *
+ *     static holdfast_branches branches;
+ *     static holdfast_branch_place masters[3];
+ *     holdfast_branches_init(&branches, &client, masters, 3);
+ *     status = holdfast_client_connect_to(&client, url, &config);
+ */
+#define HOLDFAST_BRANCHES_MAX 63
+
+/* Nothing is sent. The client's thread uses them, and the places, from here on. Errors: HOLDFAST_INVALID_ARGUMENT (no place, or too
+ * many; the client is none, or is connected, or has acks or a sentinel watch), HOLDFAST_ALREADY_HELD (the client has others). */
+HOLDFAST_API holdfast_status holdfast_branches_init(holdfast_branches* branches, holdfast_client* client,
+                                                    holdfast_branch_place* places, size_t count) HOLDFAST_NOEXCEPT;
+/* Closes their connections. Does not block. REQUIRES: the client's locks are destroyed; the client is destroyed later. */
+HOLDFAST_API void holdfast_branches_destroy(holdfast_branches* branches) HOLDFAST_NOEXCEPT;
+/* How many are connected at present. */
+HOLDFAST_API size_t holdfast_branches_connected(const holdfast_branches* branches) HOLDFAST_NOEXCEPT;
+
 /* ---- Counted replicas ----------------------------------------------------------------------------------------------------
  * What a client has whose grants count only when replicas have confirmed them: a connection of its own to the client's server. A
  * grant that too few have confirmed within the acks_timeout_ms is released again: HOLDFAST_TOO_FEW_REPLICAS, of an acquire that
@@ -317,7 +342,7 @@ HOLDFAST_API void holdfast_client_cancel(holdfast_client* client) HOLDFAST_NOEXC
  */
 
 /* Nothing is sent. It is called before the connect whose settings have `acks`. They are used by the client's thread from here on.
- * Errors: HOLDFAST_INVALID_ARGUMENT (the client is none, or is connected), HOLDFAST_ALREADY_HELD (the client has others). */
+ * Errors: HOLDFAST_INVALID_ARGUMENT (the client is none, is connected, or has branches), HOLDFAST_ALREADY_HELD (it has others). */
 HOLDFAST_API holdfast_status holdfast_acks_init(holdfast_acks* acks, holdfast_client* client) HOLDFAST_NOEXCEPT;
 /* Closes their connection. Where the client has `acks`, it is closed, too, and calls of its locks say HOLDFAST_NOT_CONNECTED until
  * it is connected anew. Does not block. REQUIRES: the client's locks are destroyed. */
@@ -484,8 +509,8 @@ HOLDFAST_API void holdfast_watchdog_stop(holdfast_watchdog* watchdog) HOLDFAST_N
  * by the thread that starts and stops it.
  */
 
-/* No I/O. Before or after the client's connect. Errors: HOLDFAST_INVALID_ARGUMENT (the client is none), HOLDFAST_ALREADY_HELD (the
- * client has another). */
+/* No I/O. Before or after the client's connect. Errors: HOLDFAST_INVALID_ARGUMENT (the client is none, or has branches),
+ * HOLDFAST_ALREADY_HELD (the client has another). */
 HOLDFAST_API holdfast_status holdfast_sentinel_watch_init(holdfast_sentinel_watch* watch,
                                                           holdfast_client* client) HOLDFAST_NOEXCEPT;
 /* The same of a watchdog. Errors: likewise; HOLDFAST_ALREADY_HELD also where the watchdog runs. */

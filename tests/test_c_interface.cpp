@@ -8,6 +8,7 @@
 #include "holdfast.h"
 #include "holdfast/acks.hpp"
 #include "holdfast/cluster.hpp"
+#include "holdfast/detail/branches.hpp"
 #include "holdfast/holdfast.hpp"
 #include "holdfast/sentinel_watch.hpp"
 #include "holdfast/sentinels.hpp"
@@ -87,6 +88,8 @@ TEST(test_the_sizes_should_be_found_by_name) {
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_CLUSTER_SIZE}, holdfast_size_of("holdfast_cluster"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_ACKS_SIZE}, holdfast_size_of("holdfast_acks"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_SENTINEL_WATCH_SIZE}, holdfast_size_of("holdfast_sentinel_watch"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_BRANCHES_SIZE}, holdfast_size_of("holdfast_branches"));
+  TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_BRANCH_PLACE_SIZE}, holdfast_size_of("holdfast_branch_place"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_TLS_SIZE}, holdfast_size_of("holdfast_tls"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_TLS_PLACE_SIZE}, holdfast_size_of("holdfast_tls_place"));
   TEST_ASSERT_EQUAL(std::size_t{HOLDFAST_METER_SIZE}, holdfast_size_of("holdfast_meter"));
@@ -110,6 +113,8 @@ TEST(test_a_size_should_be_near_that_of_its_object) {
   TEST_ASSERT_TRUE(HOLDFAST_CLUSTER_SIZE < sizeof(Cluster) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_ACKS_SIZE < sizeof(Acks) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_SENTINEL_WATCH_SIZE < sizeof(SentinelWatch) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_BRANCHES_SIZE < sizeof(Branches) * 5 / 4);
+  TEST_ASSERT_TRUE(HOLDFAST_BRANCH_PLACE_SIZE < sizeof(Branches::Place) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_METER_SIZE < sizeof(Meter) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_TLS_SIZE < sizeof(Tls) * 5 / 4);
   TEST_ASSERT_TRUE(HOLDFAST_TLS_PLACE_SIZE < sizeof(Tls::Place) * 5 / 4);
@@ -727,6 +732,43 @@ TEST(test_a_sentinel_watch_should_be_of_one_client_or_watchdog_and_go_before_it)
   holdfast_sentinel_watch_destroy(third.get());
   holdfast_client_destroy(client.get());
   holdfast_watchdog_destroy(watchdog.get());
+}
+
+TEST(test_branches_should_be_of_one_client_and_go_before_it) {
+  const auto client = zeroed<holdfast_client>();
+  const auto branches = zeroed<holdfast_branches>();
+  const auto other = zeroed<holdfast_branches>();
+  const auto acks = zeroed<holdfast_acks>();
+  const auto watch = zeroed<holdfast_sentinel_watch>();
+  const auto places = std::make_unique<holdfast_branch_place[]>(2);
+  const auto init = [&](holdfast_branches* storage, std::size_t count) {
+    return holdfast_branches_init(storage, client.get(), places.get(), count);
+  };
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(branches.get(), 2));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(nullptr, 2));
+  for (const std::size_t count : {std::size_t{0}, std::size_t{HOLDFAST_BRANCHES_MAX} + 1, SIZE_MAX})
+    TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(branches.get(), count));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_branches_init(branches.get(), client.get(), nullptr, 2));
+  TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_branches_connected(branches.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_acks_init(acks.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(branches.get(), 2));
+  holdfast_acks_destroy(acks.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_sentinel_watch_init(watch.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, init(branches.get(), 2));
+  holdfast_sentinel_watch_destroy(watch.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init(branches.get(), 2));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, init(branches.get(), 2));
+  TEST_ASSERT_EQUAL(HOLDFAST_ALREADY_HELD, init(other.get(), 2));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_acks_init(acks.get(), client.get()));
+  TEST_ASSERT_EQUAL(HOLDFAST_INVALID_ARGUMENT, holdfast_sentinel_watch_init(watch.get(), client.get()));
+  TEST_ASSERT_EQUAL(std::size_t{0}, holdfast_branches_connected(branches.get()));
+  holdfast_branches_destroy(other.get());
+  holdfast_branches_destroy(branches.get());
+  holdfast_branches_destroy(branches.get());
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, init(other.get(), 1));
+  holdfast_branches_destroy(other.get());
+  holdfast_client_destroy(client.get());
 }
 
 TEST(test_acks_should_be_of_one_client_and_go_before_it) {

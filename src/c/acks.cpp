@@ -31,7 +31,7 @@ holdfast_status holdfast_acks_init(holdfast_acks* acks, holdfast_client* client)
   if (const holdfast_status status = free_to_make(acks); status != HOLDFAST_OK) return status;
   clear(acks);
   ClientObject* const owner = object_in(client);
-  if (owner == nullptr || owner->connected()) return HOLDFAST_INVALID_ARGUMENT;
+  if (owner == nullptr || owner->connected() || owner->branches != nullptr) return HOLDFAST_INVALID_ARGUMENT;
   if (owner->acks != nullptr) return HOLDFAST_ALREADY_HELD;
   make_in(acks, *owner);
   owner->acks = acks;

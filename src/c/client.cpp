@@ -91,7 +91,8 @@ holdfast_status holdfast_client_init(holdfast_client* client) noexcept {
 
 void holdfast_client_destroy(holdfast_client* client) noexcept {
   const ClientObject* const object = object_in(client);
-  HOLDFAST_ASSERT(object == nullptr || (object->acks == nullptr && object->watch == nullptr));  // They go first.
+  HOLDFAST_ASSERT(object == nullptr || (object->acks == nullptr && object->watch == nullptr &&
+                                        object->branches == nullptr));  // They go first.
   destroy_in(client);
 }
 

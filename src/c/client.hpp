@@ -12,6 +12,7 @@ struct ClientObject : Client {
   ConfigProblem refused;          // Found before the settings, or the URL, came to the client.
   holdfast_acks* acks = nullptr;  // Those that it has.
   holdfast_sentinel_watch* watch = nullptr;
+  holdfast_branches* branches = nullptr;
 };
 
 template <>

@@ -46,7 +46,7 @@ holdfast_status holdfast_sentinel_watch_init(holdfast_sentinel_watch* watch, hol
   if (const holdfast_status status = free_to_make(watch); status != HOLDFAST_OK) return status;
   clear(watch);
   ClientObject* const owner = object_in(client);
-  if (owner == nullptr) return HOLDFAST_INVALID_ARGUMENT;
+  if (owner == nullptr || owner->branches != nullptr) return HOLDFAST_INVALID_ARGUMENT;
   if (owner->watch != nullptr) return HOLDFAST_ALREADY_HELD;
   make_in(watch, *owner);
   owner->watch = watch;

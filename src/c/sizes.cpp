@@ -28,6 +28,7 @@ size_t holdfast_size_of(const char* object) noexcept {
       HOLDFAST_SIZE(holdfast_cluster_config), HOLDFAST_SIZE(holdfast_tls_config),
       HOLDFAST_SIZE(holdfast_meter),          HOLDFAST_SIZE(holdfast_stats),
       HOLDFAST_SIZE(holdfast_metric_label),   HOLDFAST_SIZE(holdfast_sentinel_watch),
+      HOLDFAST_SIZE(holdfast_branches),       HOLDFAST_SIZE(holdfast_branch_place),
 #undef HOLDFAST_SIZE
   };
   const holdfast::ByteView wanted = object;

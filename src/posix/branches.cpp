@@ -198,9 +198,6 @@ ClientBase* Branches::go_after(ClientBase& from, std::uint16_t slot, ByteView na
     place.server = server;
     go_by(place, name);
     SlotSearch::lead(place.client, server.host(), server.port());
-    // What was at the branch of before is not there.
-    for (std::size_t other = 0; other < cluster_slots; ++other)
-      if (routes_.at(static_cast<std::uint16_t>(other)) == number) routes_.lead(static_cast<std::uint16_t>(other), 0);
   }
   routes_.lead(slot, static_cast<std::uint8_t>(number));
   from.session_.clear_failure_text();  // It led somewhere.

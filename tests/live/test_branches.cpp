@@ -201,9 +201,28 @@ TEST_ON_CLUSTER(test_a_master_without_a_branch_should_be_told_and_a_branch_witho
   TEST_ASSERT_EQUAL(Status::ok, last.try_acquire());
   TEST_ASSERT_EQUAL(1U, branches.connected());
   TEST_ASSERT_EQUAL(Status::ok, last.release());
-  // And back: what was believed of the branch's slots before is not believed any more.
   Mutex again(client, ByteView(second));
   TEST_ASSERT_EQUAL(Status::moved, again.try_acquire());  // `last` is there still.
+}
+
+// Whichever the master, its holds are of one owner.
+TEST_ON_CLUSTER(test_branches_should_have_the_name_of_their_client) {
+  Tree tree(cluster.host(0), name_at(0));
+  Tree other(cluster.host(0), name_at(0));
+  Owner owner(tree.client);
+  Owner stranger(other.client);
+  const std::string names[] = {name_at(0), name_at(1), name_at(2)};
+  std::deque<ReentrantLock> locks;
+  for (const std::string& name : names) {
+    ReentrantLock& lock = locks.emplace_back(owner, ByteView(name));
+    TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+    TEST_ASSERT_EQUAL(locks[0].token().client().string_view(), lock.token().client().string_view());
+    for (std::size_t before = 0; before + 1 < locks.size(); ++before)
+      TEST_ASSERT_TRUE(locks[before].token().bytes() != lock.token().bytes());
+  }
+  ReentrantLock strange(stranger, "strange");
+  TEST_ASSERT_EQUAL(Status::ok, strange.try_acquire());
+  TEST_ASSERT_TRUE(strange.token().client() != locks[0].token().client());
 }
 
 // Its channel would be in another slot than the name. Nobody else is to be cut off by that.
@@ -332,10 +351,16 @@ TEST_ON_CLUSTER(test_who_waits_in_a_queue_should_keep_its_place_when_the_slot_mo
     }));
   }
   cluster.move_slot(name, 2);
-  // Each has asked there, by its beat.
+  // Each has beaten there, and has waited since before.
+  const Instant moved = Client::now();
   LockQueue queue;
-  TEST_ASSERT_EQUAL(Status::ok, inspect_queue(ours.client, Key(ByteView(name)), queue));
-  TEST_ASSERT_EQUAL(2U, queue.waiting);
+  TEST_ASSERT_TRUE(comes([&] {
+    if (inspect_queue(ours.client, Key(ByteView(name)), queue) != Status::ok || queue.told != 2) return false;
+    const Duration since = Client::now() - moved;
+    return queue.waiters[0].heard < since && queue.waiters[1].heard < since;
+  }));
+  for (std::size_t waiter = 0; waiter < 2; ++waiter)
+    TEST_ASSERT_TRUE(queue.waiters[waiter].waited >= Client::now() - moved);
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
   for (std::thread& thread : waiters) thread.join();
   TEST_ASSERT_EQUAL(1, place[0]);
@@ -559,9 +584,13 @@ TEST_ON_CLUSTER(test_a_child_should_have_connections_of_its_own_to_all_masters_a
     wrong += own.try_acquire() == Status::ok ? 0 : 1;
     wrong += own.release() == Status::ok ? 0 : 1;
     self.say(std::to_string(wrong));
+    self.await_go();
     return wrong;
   });
   TEST_ASSERT_EQUAL("0", child.hear());
+  for (std::size_t master = 0; master < ClusterSetup::masters; ++master)
+    TEST_ASSERT_EQUAL(2U, connections_at(*cluster.servers[master]));
+  child.go();
   TEST_ASSERT_EQUAL(0, child.join());
   for (Mutex& lock : locks) {
     TEST_ASSERT_TRUE(lock.held());

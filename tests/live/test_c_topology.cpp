@@ -27,6 +27,8 @@ holdfast_cluster cluster;
 holdfast_client client;
 holdfast_client other_client;
 holdfast_acks acks;
+holdfast_branches branches;
+holdfast_branch_place branch_places[3];
 holdfast_sentinel_watch client_watch;
 holdfast_sentinel_watch watchdog_watch;
 holdfast_owner owner;
@@ -55,6 +57,7 @@ static void tearDown() {
   for (holdfast_sentinel_watch* const each : {&client_watch, &watchdog_watch}) holdfast_sentinel_watch_destroy(each);
   holdfast_watchdog_destroy(&watchdog);
   holdfast_acks_destroy(&acks);
+  holdfast_branches_destroy(&branches);
   for (holdfast_client* const each : {&client, &other_client}) holdfast_client_destroy(each);
   holdfast_sentinels_destroy(&sentinels);
   holdfast_cluster_destroy(&cluster);
@@ -254,6 +257,36 @@ TEST(test_c_a_sentinel_watch_that_outlives_what_it_hears_for_should_be_an_assert
 }
 
 // ---- A cluster ---------------------------------------------------------------------------------------------------
+
+TEST(test_c_branches_should_serve_names_of_any_slot) {
+  ClusterSetup setup(server_binaries().front());
+  const std::string hosts = setup.host(0);
+  holdfast_cluster_config named = {};
+  named.hosts = hosts.c_str();
+  named.name = "k";
+  holdfast_client_config config = calm();
+  config.cluster = &cluster;
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_cluster_init(&cluster, &named));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_init(&client));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_branches_init(&branches, &client, branch_places, 3));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_client_connect_with(&client, &config));
+  std::string name;
+  for (int number = 0; number < 20; ++number) {
+    name = "name-" + std::to_string(number);
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, name.c_str(), &long_lease));
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+    TEST_ASSERT_EQUAL("1", setup.master(name).command({"EXISTS", name}));
+    TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+    holdfast_lock_destroy(&lock);
+  }
+  TEST_ASSERT_EQUAL(std::size_t{2}, holdfast_branches_connected(&branches));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_mutex_init(&lock, &client, name.c_str(), &long_lease));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_try_acquire(&lock));
+  setup.move_slot(name, setup.other_than(setup.master_of(name)));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_renew(&lock));
+  TEST_ASSERT_EQUAL(HOLDFAST_OK, holdfast_lock_release(&lock));
+  TEST_ASSERT_EQUAL("0", setup.master(name).command({"EXISTS", name}));
+}
 
 TEST(test_c_a_cluster_should_lead_to_the_server_of_a_slot_and_follow_it) {
   ClusterSetup setup(server_binaries().front());
