@@ -98,6 +98,11 @@ class RenewalSchedule {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }             // Holds entered and not left.
   [[nodiscard]] std::size_t calls_in_flight() const noexcept { return busy_; }  // Whose replies are to come.
 
+  // It is one of this schedule's places.
+  [[nodiscard]] bool has(const Place& place) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(&place) - reinterpret_cast<std::uintptr_t>(storage_.places) <
+           storage_.count * sizeof(Place);
+  }
   // Final: nothing is renewed for it any more.
   [[nodiscard]] bool lost(const Place& place) const noexcept { return is(place, PlaceState::lost); }
 
