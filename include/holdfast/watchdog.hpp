@@ -12,9 +12,14 @@
 // Which holds it keeps, for how long, and whom it tells is said by KeepOptions (keep_options.hpp). A QuorumWatchdog does the same for
 // Redlocks (detail/quorum_watchdog.hpp).
 //
-// Thread rule: start(), stop() and the destructor belong to the thread that uses the client; several clients of one server,
-// each with its own thread, may share one watchdog. Callbacks come from the watchdog's thread, and may call there what any
-// thread may: held(), tick(), cancel().
+// It has one connection, which goes to the server of the client that it was started with. With WatchdogBranchesOf
+// (detail/watchdog_branches.hpp) it has one more for each further master of a cluster, and keeps holds in any slot:
+//
+//     WatchdogBranchesOf<2, 64> branches(watchdog);  // two masters beside the first, and 64 holds at each
+//
+// Thread rule: start(), stop() and the destructor belong to the thread that uses the client; several clients of one server, or
+// with branches of one cluster, each with its own thread, may share one watchdog. Callbacks come from the watchdog's thread, and may
+// call there what any thread may: held(), tick(), cancel().
 // No heap but what libc needs to start a thread. Its memory is sizeof(Watchdog) and the places.
 #pragma once
 
@@ -28,6 +33,7 @@
 #include "holdfast/core/renewal_schedule.hpp"
 #include "holdfast/detail/keeper.hpp"
 #include "holdfast/detail/quorum_watchdog.hpp"
+#include "holdfast/detail/watchdog_branches.hpp"
 #include "holdfast/detail/watchdog_lane.hpp"
 #include "holdfast/status.hpp"
 
@@ -67,6 +73,7 @@ class Watchdog : public Keeper {
 
  private:
   friend class SentinelWatch;
+  friend class WatchdogBranches;
 
   static const Table table;
   static void attach(Keeper& keeper, Attachment& attachment) noexcept;
@@ -81,6 +88,9 @@ class Watchdog : public Keeper {
   static void* run(void* self) noexcept;
   void loop() noexcept;
   void give_up_place(HoldRecord& record) noexcept;
+  // A hold that is at another server than thought is kept there, after a pause. With no place there it stays where it is.
+  static void keep_on(HoldRecord& record, WatchdogLane& from, WatchdogLane& to) noexcept;
+  [[nodiscard]] WatchdogLane* lane_for(ClientBase& client, const HoldRecord* record) noexcept;
   [[nodiscard]] WatchdogLane& lane_of(const RenewalSchedule::Place& place) noexcept;
   [[nodiscard]] bool tell_one() noexcept;
   [[nodiscard]] bool tell_one_of(WatchdogLane& lane) noexcept;
@@ -103,6 +113,7 @@ class Watchdog : public Keeper {
   RandomSource random_;
   WakePipe wake_;
   WatchdogLane home_;  // The first of the lanes.
+  WatchdogBranches* branches_ = nullptr;
 };
 static_assert(sizeof(Watchdog) <= 32 * 1024, "promised: a watchdog without its places");
 

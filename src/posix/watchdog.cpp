@@ -55,8 +55,12 @@ Status Watchdog::start(ClientBase& client) noexcept {
     return status;
   }
   wake_.drain();
-  home_.connection().configure_like(client.connection());
-  home_.configured();
+  {
+    const Lock lock(*this);
+    if (branches_ == nullptr || !branches_->table().start(*branches_, client))
+      home_.connection().configure_like(client.connection());
+    home_.configured();
+  }
   stopping_ = false;
   process_ = ::getpid();
   if (const int error = start_thread(thread_, run, this); error != 0) {
@@ -78,7 +82,7 @@ void Watchdog::stop() noexcept {
   (void)::pthread_join(thread_, nullptr);
   running_.store(false);
   const Lock lock(*this);
-  for (WatchdogLane* lane = &home_; lane != nullptr; lane = lane->next()) lane->stop();
+  for (WatchdogLane* lane = &home_; lane != nullptr; lane = lane->next()) lane->stop(read_clock());
 }
 
 std::size_t Watchdog::size() noexcept {
@@ -110,12 +114,13 @@ Status Watchdog::enter(Keeper& keeper, HoldRecord& record) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
   const ServerIdentity& server = record.client().server();
   const Lock lock(self);
-  WatchdogLane& lane = self.home_;
-  RenewalSchedule::Place* const place = lane.schedule().enter(kept_hold(record.machine_, &record), read_clock());
+  WatchdogLane* const lane = self.lane_for(record.client(), &record);
+  if (lane == nullptr) return Status::too_many_requests;
+  RenewalSchedule::Place* const place = lane->schedule().enter(kept_hold(record.machine_, &record), read_clock());
   if (place == nullptr) return Status::too_many_requests;
   record.place_ = place;
   record.keeper_ = &self;
-  if (lane.compare(server) || lane.schedule().poll_timeout() < self.sleeping_until_) self.wake_.wake();
+  if (lane->compare(server) || lane->schedule().poll_timeout() < self.sleeping_until_) self.wake_.wake();
   return Status::ok;
 }
 
@@ -150,7 +155,7 @@ void Watchdog::leave(Keeper& keeper, HoldRecord& record) noexcept {
 void Watchdog::take_back(Keeper& keeper, ClientBase& client) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
   const Lock lock(self);
-  self.home_.connection().session().take_back_for(client.connection().session());
+  self.lane_for(client, nullptr)->connection().session().take_back_for(client.connection().session());
   self.wake_.wake();
 }
 
@@ -158,6 +163,22 @@ void Watchdog::give_up_place(HoldRecord& record) noexcept {
   if (auto* const place = static_cast<RenewalSchedule::Place*>(record.place_); place != nullptr)
     lane_of(*place).schedule().leave(*place);
   record.place_ = nullptr;
+}
+
+void Watchdog::keep_on(HoldRecord& record, WatchdogLane& from, WatchdogLane& to) noexcept {
+  auto& place = *static_cast<RenewalSchedule::Place*>(record.place_);
+  if (from.schedule().lost(place)) return;
+  const Instant now = later(from.connection().now(), to.connection().now());
+  RenewalSchedule::Place* const there = to.schedule().enter(place.hold, now);
+  if (there == nullptr) return;
+  to.schedule().put_off(*there, now);
+  from.schedule().leave(place);
+  record.place_ = there;
+}
+
+// Where a hold of this client goes, or what it has to take back. nullptr: there is no lane for it.
+WatchdogLane* Watchdog::lane_for(ClientBase& client, const HoldRecord* record) noexcept {
+  return branches_ == nullptr ? &home_ : branches_->table().lane_for(*branches_, client, record);
 }
 
 WatchdogLane& Watchdog::lane_of(const RenewalSchedule::Place& place) noexcept {
@@ -186,8 +207,10 @@ void* Watchdog::run(void* self) noexcept {
 void Watchdog::loop() noexcept {
   ::pthread_mutex_lock(&mutex_);
   while (!stopping_) {
-    const Instant now = read_clock();
-    for (WatchdogLane* lane = &home_; lane != nullptr; lane = lane->next()) lane->work(now);
+    if (branches_ == nullptr)
+      home_.work(read_clock());
+    else
+      branches_->table().work(*branches_);
     if (tell_one()) continue;
     Instant until = Instant::max();
     for (WatchdogLane* lane = &home_; lane != nullptr; lane = lane->next()) {
@@ -195,7 +218,10 @@ void Watchdog::loop() noexcept {
       until = earlier(until, lane->next_timeout());
     }
     sleeping_until_ = until;
-    sleep();
+    if (branches_ == nullptr)
+      sleep();
+    else
+      branches_->table().sleep(*branches_, until);
     sleeping_until_ = Instant();
   }
   ::pthread_mutex_unlock(&mutex_);

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "holdfast/detail/watchdog_branches.hpp"
+
 namespace holdfast {
 
 WatchdogLane::WatchdogLane(const RenewalSchedule::Host& host, const RenewalSchedule::Storage& storage) noexcept
@@ -15,14 +17,17 @@ void WatchdogLane::configured() noexcept {
   schedule_.set_witness(connection_.config().meter);
 }
 
+bool WatchdogLane::is_at(const ServerIdentity& server) const noexcept {
+  return server.run_id_known && std::memcmp(server.run_id, run_id_, run_id_size) == 0;
+}
+
 bool WatchdogLane::compare(const ServerIdentity& server) noexcept {
-  reconnect_ = reconnect_ ||
-               (server.run_id_known && run_id_[0] != '\0' && std::memcmp(server.run_id, run_id_, run_id_size) != 0);
+  reconnect_ = reconnect_ || (server.run_id_known && run_id_[0] != '\0' && !is_at(server));
   return reconnect_;
 }
 
-void WatchdogLane::stop() noexcept {
-  connection_.set_now(read_clock());
+void WatchdogLane::stop(Instant now) noexcept {
+  connection_.set_now(now);
   connection_.close_transport();
   take_replies();
   connection_.dialer().abandon();
@@ -79,9 +84,13 @@ void WatchdogLane::take_replies() noexcept {
 
 void WatchdogLane::hand_over() noexcept {
   Reply reply;
-  while (connection_.session().poll_reply(reply, connection_.now()))
-    if (!schedule_.handle_reply(reply, connection_.now()))
+  while (connection_.session().poll_reply(reply, connection_.now())) {
+    if (reply.outcome == Status::ok) answered_at_ = connection_.now();
+    const bool strayed = reply.outcome == Status::moved && branches_ != nullptr;
+    if (!(strayed ? branches_->table().take_moved(*branches_, *this, reply)
+                  : schedule_.handle_reply(reply, connection_.now())))
       connection_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
+  }
 }
 
 std::uint32_t WatchdogLane::send_due() noexcept {

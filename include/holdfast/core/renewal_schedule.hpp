@@ -91,6 +91,10 @@ class RenewalSchedule {
   void set_request_timeout(Duration timeout) noexcept { request_timeout_ = timeout; }
   // Who is told of renewals; nullptr: nobody. REQUIRES: it outlives the schedule.
   void set_witness(Witness* witness) noexcept { witness_ = witness; }
+  // As Host's. REQUIRES: no call is in flight.
+  void set_together(bool (*together)(const KeptHold& one, const KeptHold& other) noexcept) noexcept {
+    host_.together = together;
+  }
   RenewalSchedule(const RenewalSchedule&) = delete;
   RenewalSchedule& operator=(const RenewalSchedule&) = delete;
 
