@@ -16,7 +16,8 @@
 //
 // A blocking client serves one slot: that of `name`, and so every name with the same hash tag (what stands between the first '{' and
 // the next '}'). Its connection, its watchdog's and that for subscriptions go to the master of the slot, and follow it. Any other name
-// is refused before anything is sent: cross_slot. With Branches (detail/branches.hpp) it serves names of any slot.
+// is refused before anything is sent: cross_slot. With Branches (detail/branches.hpp) it serves names of any slot. Its
+// watchdog keeps their holds with WatchdogBranchesOf (watchdog.hpp), and so does one that several clients of a cluster share.
 //
 // An AsyncClient serves names of any slot: it has a connection to each master that has some of them (cluster_masters_max at most),
 // which all its locks share, and one more there while somebody waits by push. `name` says where it begins. It goes after each slot by
@@ -70,8 +71,8 @@ class Cluster : public Topology {
     config_ = config;
     slot_ = slot_of(config_.name.view());
   }
-  // Of a copy that an Asio client has for itself: its server may be asked for names of any slot, and where it answers with MOVED,
-  // the client takes the name to another one. Not for others, which would be told `moved`.
+  // Of a copy that an Asio client or a watchdog has for itself: its server may be asked for names of any slot, and where it answers
+  // with MOVED, they take the name to another one. Not for others, which would be told `moved`.
   void take_any_slot() noexcept { any_slot_ = true; }
   [[nodiscard]] bool any_slot() const noexcept { return any_slot_; }
 

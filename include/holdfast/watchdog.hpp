@@ -12,9 +12,14 @@
 // Which holds it keeps, for how long, and whom it tells is said by KeepOptions (keep_options.hpp). A QuorumWatchdog does the same for
 // Redlocks (detail/quorum_watchdog.hpp).
 //
-// Thread rule: start(), stop() and the destructor belong to the thread that uses the client; several clients of one server,
-// each with its own thread, may share one watchdog. Callbacks come from the watchdog's thread, and may call there what any
-// thread may: held(), tick(), cancel().
+// It has one connection, which goes to the server of the client that it was started with. With WatchdogBranchesOf
+// (detail/watchdog_branches.hpp) it has one more for each further master of a cluster, and keeps holds in any slot:
+//
+//     WatchdogBranchesOf<2, 64> branches(watchdog);  // two masters beside the first, and 64 holds at each
+//
+// Thread rule: start(), stop() and the destructor belong to the thread that uses the client; several clients of one server, or
+// with branches of one cluster, each with its own thread, may share one watchdog. Callbacks come from the watchdog's thread, and may
+// call there what any thread may: held(), tick(), cancel().
 // No heap but what libc needs to start a thread. Its memory is sizeof(Watchdog) and the places.
 #pragma once
 
@@ -28,7 +33,8 @@
 #include "holdfast/core/renewal_schedule.hpp"
 #include "holdfast/detail/keeper.hpp"
 #include "holdfast/detail/quorum_watchdog.hpp"
-#include "holdfast/detail/resolver.hpp"
+#include "holdfast/detail/watchdog_branches.hpp"
+#include "holdfast/detail/watchdog_lane.hpp"
 #include "holdfast/status.hpp"
 
 namespace holdfast {
@@ -67,6 +73,7 @@ class Watchdog : public Keeper {
 
  private:
   friend class SentinelWatch;
+  friend class WatchdogBranches;
 
   static const Table table;
   static void attach(Keeper& keeper, Attachment& attachment) noexcept;
@@ -80,23 +87,17 @@ class Watchdog : public Keeper {
 
   static void* run(void* self) noexcept;
   void loop() noexcept;
-  void look_and_transmit() noexcept;
   void give_up_place(HoldRecord& record) noexcept;
+  // A hold that is at another server than thought is kept there, after a pause. With no place there it stays where it is.
+  static void keep_on(HoldRecord& record, WatchdogLane& from, WatchdogLane& to) noexcept;
+  [[nodiscard]] WatchdogLane* lane_for(ClientBase& client, const HoldRecord* record) noexcept;
+  [[nodiscard]] WatchdogLane& lane_of(const RenewalSchedule::Place& place) noexcept;
   [[nodiscard]] bool tell_one() noexcept;
-  void send_due() noexcept;
-  void take_replies() noexcept;
-  void hand_over() noexcept;
-  void connect() noexcept;
-  [[nodiscard]] bool needed() const noexcept;
-  [[nodiscard]] Instant connection_timeout() const noexcept;
-  [[nodiscard]] bool sleep_until(Instant until) noexcept;
+  [[nodiscard]] bool tell_one_of(WatchdogLane& lane) noexcept;
+  void sleep() noexcept;
   [[nodiscard]] bool inherited() const noexcept;
 
   struct Lock;
-  // Room for a call of 100 keys of 100 bytes, and for the replies to all calls in flight.
-  using Buffers = NodeBuffersOf<SessionBuffersOf<elements_max, reply_size_max / 2, 16 * 1024>, config_texts_size_max,
-                                addresses_max>;
-  static_assert(reply_size_max / 2 >= renewal_calls_max * (renewal_batch_max * 5 + 6));
 
   // Guards all below, but what the thread looks at as it falls asleep: the descriptors, and what is to be transmitted.
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
@@ -106,17 +107,13 @@ class Watchdog : public Keeper {
   SharedValue<bool> running_;
   SharedValue<std::uint64_t> calls_;
   bool stopping_ = false;
-  bool reconnect_ = false;               // The client speaks to another server than we do.
   Attachment* attached_ = nullptr;       // Its clients.
   const HoldRecord* telling_ = nullptr;  // Whose function is being called.
   Instant sleeping_until_;
-  char run_id_[run_id_size] = {};  // Of the server that we are connected to; NUL when unknown.
-  RenewalSchedule schedule_;
-  Buffers buffers_;
-  Resolver resolver_;
   RandomSource random_;
   WakePipe wake_;
-  Connection connection_;
+  WatchdogLane home_;  // The first of the lanes.
+  WatchdogBranches* branches_ = nullptr;
 };
 static_assert(sizeof(Watchdog) <= 32 * 1024, "promised: a watchdog without its places");
 

@@ -30,7 +30,7 @@ SentinelWatch::SentinelWatch(Connection& connection, Watchdog* watchdog) noexcep
 
 SentinelWatch::SentinelWatch(ClientBase& client) noexcept : SentinelWatch(client.connection(), nullptr) {}
 
-SentinelWatch::SentinelWatch(Watchdog& watchdog) noexcept : SentinelWatch(watchdog.connection_, &watchdog) {
+SentinelWatch::SentinelWatch(Watchdog& watchdog) noexcept : SentinelWatch(watchdog.home_.connection(), &watchdog) {
   HOLDFAST_ASSERT(!watchdog.running());
 }
 
@@ -108,7 +108,7 @@ bool SentinelWatch::doubt() noexcept {
   // Its thread sleeps without the lock.
   ::pthread_mutex_lock(&watchdog_->mutex_);
   const bool doubted = news_.doubt(lane_, connection_, now, connection_.random().number());
-  if (doubted) watchdog_->schedule_.hasten(now);
+  if (doubted) watchdog_->home_.schedule().hasten(now);
   ::pthread_mutex_unlock(&watchdog_->mutex_);
   return doubted;
 }

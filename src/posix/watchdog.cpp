@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "holdfast/detail/clock.hpp"
 #include "holdfast/detail/hold_record.hpp"
@@ -29,16 +28,14 @@ struct Watchdog::Lock {
 constinit const Keeper::Table Watchdog::table = {attach, detach, enter, sync, leave, take_back};
 
 Watchdog::Watchdog(const RenewalSchedule::Storage& storage) noexcept
-    : Keeper(table),
-      schedule_({may_renew, renewed}, storage, request_timeout_default),
-      connection_(Buffers::storage_of(&buffers_)) {
-  connection_.use(random_, &resolver_);
+    : Keeper(table), home_({may_renew, renewed}, storage) {
+  home_.use(random_);
 }
 
 Watchdog::~Watchdog() {
   stop();
   if (inherited()) return;
-  HOLDFAST_ASSERT(schedule_.size() == 0);  // What it keeps goes first, or is released.
+  HOLDFAST_ASSERT(home_.schedule().size() == 0);  // What it keeps goes first, or is released.
   while (attached_ != nullptr) attached_->client->attach(nullptr);
 }
 
@@ -51,8 +48,6 @@ Status Watchdog::start(ClientBase& client) noexcept {
   if (inherited()) return Status::forked;
   if (running_.load()) return Status::already_held;
   if (!client.connection().configured()) return Status::not_connected;
-  connection_.dialer().set_pause_max(reconnect_kept_max);  // A hold of a short lease does not outlive a long pause.
-  resolver_.forget();
   Status status = random_.open();
   if (status == Status::ok) status = wake_.open();
   if (status != Status::ok) {
@@ -60,9 +55,12 @@ Status Watchdog::start(ClientBase& client) noexcept {
     return status;
   }
   wake_.drain();
-  connection_.configure_like(client.connection());
-  schedule_.set_request_timeout(connection_.config().request_timeout);
-  schedule_.set_witness(connection_.config().meter);
+  {
+    const Lock lock(*this);
+    if (branches_ == nullptr || !branches_->table().start(*branches_, client))
+      home_.connection().configure_like(client.connection());
+    home_.configured();
+  }
   stopping_ = false;
   process_ = ::getpid();
   if (const int error = start_thread(thread_, run, this); error != 0) {
@@ -83,19 +81,15 @@ void Watchdog::stop() noexcept {
   wake_.wake();
   (void)::pthread_join(thread_, nullptr);
   running_.store(false);
-  {
-    const Lock lock(*this);
-    connection_.set_now(read_clock());
-    connection_.close_transport();
-    take_replies();  // What was in flight is the schedule's, and no lock's.
-    connection_.dialer().abandon();
-  }
-  resolver_.forget();
+  const Lock lock(*this);
+  for (WatchdogLane* lane = &home_; lane != nullptr; lane = lane->next()) lane->stop(read_clock());
 }
 
 std::size_t Watchdog::size() noexcept {
   const Lock lock(*this);
-  return schedule_.size();
+  std::size_t size = 0;
+  for (WatchdogLane* lane = &home_; lane != nullptr; lane = lane->next()) size += lane->schedule().size();
+  return size;
 }
 
 // ---- What the clients' threads call ------------------------------------------------------------------------------
@@ -120,14 +114,13 @@ Status Watchdog::enter(Keeper& keeper, HoldRecord& record) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
   const ServerIdentity& server = record.client().server();
   const Lock lock(self);
-  RenewalSchedule::Place* const place = self.schedule_.enter(kept_hold(record.machine_, &record), read_clock());
+  WatchdogLane* const lane = self.lane_for(record.client(), &record);
+  if (lane == nullptr) return Status::too_many_requests;
+  RenewalSchedule::Place* const place = lane->schedule().enter(kept_hold(record.machine_, &record), read_clock());
   if (place == nullptr) return Status::too_many_requests;
   record.place_ = place;
   record.keeper_ = &self;
-  // Another server than ours says "not yours" of every hold.
-  self.reconnect_ = self.reconnect_ || (server.run_id_known && self.run_id_[0] != '\0' &&
-                                        std::memcmp(server.run_id, self.run_id_, run_id_size) != 0);
-  if (self.reconnect_ || self.schedule_.poll_timeout() < self.sleeping_until_) self.wake_.wake();
+  if (lane->compare(server) || lane->schedule().poll_timeout() < self.sleeping_until_) self.wake_.wake();
   return Status::ok;
 }
 
@@ -136,12 +129,13 @@ void Watchdog::sync(Keeper& keeper, HoldRecord& record) noexcept {
   const Lock lock(self);
   if (auto* const place = static_cast<RenewalSchedule::Place*>(record.place_); place != nullptr) {
     LockMachine& machine = record.machine_;
-    if (self.schedule_.lost(*place))
+    RenewalSchedule& schedule = self.lane_of(*place).schedule();
+    if (schedule.lost(*place))
       machine.disown(read_clock());
     else
       machine.confirm(place->hold.confirmed_at, place->hold.valid_until);
     if (machine.valid_until() != Instant())
-      self.schedule_.update(*place, kept_hold(machine, &record), read_clock());
+      schedule.update(*place, kept_hold(machine, &record), read_clock());
     else
       self.give_up_place(record);  // Lost is final, whatever is still on its way to us; its own thread tells.
   }
@@ -161,13 +155,36 @@ void Watchdog::leave(Keeper& keeper, HoldRecord& record) noexcept {
 void Watchdog::take_back(Keeper& keeper, ClientBase& client) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
   const Lock lock(self);
-  self.connection_.session().take_back_for(client.connection().session());
+  self.lane_for(client, nullptr)->connection().session().take_back_for(client.connection().session());
   self.wake_.wake();
 }
 
 void Watchdog::give_up_place(HoldRecord& record) noexcept {
-  if (record.place_ != nullptr) schedule_.leave(*static_cast<RenewalSchedule::Place*>(record.place_));
+  if (auto* const place = static_cast<RenewalSchedule::Place*>(record.place_); place != nullptr)
+    lane_of(*place).schedule().leave(*place);
   record.place_ = nullptr;
+}
+
+void Watchdog::keep_on(HoldRecord& record, WatchdogLane& from, WatchdogLane& to) noexcept {
+  auto& place = *static_cast<RenewalSchedule::Place*>(record.place_);
+  if (from.schedule().lost(place)) return;
+  const Instant now = later(from.connection().now(), to.connection().now());
+  RenewalSchedule::Place* const there = to.schedule().enter(place.hold, now);
+  if (there == nullptr) return;
+  to.schedule().put_off(*there, now);
+  from.schedule().leave(place);
+  record.place_ = there;
+}
+
+// Where a hold of this client goes, or what it has to take back. nullptr: there is no lane for it.
+WatchdogLane* Watchdog::lane_for(ClientBase& client, const HoldRecord* record) noexcept {
+  return branches_ == nullptr ? &home_ : branches_->table().lane_for(*branches_, client, record);
+}
+
+WatchdogLane& Watchdog::lane_of(const RenewalSchedule::Place& place) noexcept {
+  WatchdogLane* lane = &home_;
+  while (lane->next() != nullptr && !lane->schedule().has(place)) lane = lane->next();
+  return *lane;
 }
 
 // ---- What the schedule calls, under the lock ---------------------------------------------------------------------
@@ -190,78 +207,42 @@ void* Watchdog::run(void* self) noexcept {
 void Watchdog::loop() noexcept {
   ::pthread_mutex_lock(&mutex_);
   while (!stopping_) {
-    connection_.set_now(read_clock());
-    connect();
-    take_replies();
-    schedule_.handle_timeout(connection_.now());
+    if (branches_ == nullptr)
+      home_.work(read_clock());
+    else
+      branches_->table().work(*branches_);
     if (tell_one()) continue;
-    send_due();
-    const Instant until = earlier(schedule_.poll_timeout(), connection_timeout());
+    Instant until = Instant::max();
+    for (WatchdogLane* lane = &home_; lane != nullptr; lane = lane->next()) {
+      calls_.store(calls_.load() + lane->send_due());
+      until = earlier(until, lane->next_timeout());
+    }
     sleeping_until_ = until;
-    ::pthread_mutex_unlock(&mutex_);
-    const bool came = sleep_until(until);
-    ::pthread_mutex_lock(&mutex_);
-    if (came && connection_.dialling()) connection_.finish_dial();
+    if (branches_ == nullptr)
+      sleep();
+    else
+      branches_->table().sleep(*branches_, until);
     sleeping_until_ = Instant();
   }
   ::pthread_mutex_unlock(&mutex_);
 }
 
-// No step of it waits: neither a slow server nor a slow resolver keeps the news of a loss from its holder.
-void Watchdog::connect() noexcept {
-  resolver_.poll(connection_);
-  if (connection_.now() == Instant::max()) return;
-  if (needed()) connection_.dial();
-  if (!connection_.handle_ready(connection_.now())) return;
-  const ServerIdentity& server = connection_.session().identity();
-  std::memset(run_id_, 0, sizeof run_id_);
-  if (server.run_id_known) std::memcpy(run_id_, server.run_id, run_id_size);
-}
-
-// With nothing to keep and nothing to take back, a connection that was lost is not made anew.
-bool Watchdog::needed() const noexcept {
-  return connection_.socket() >= 0 || schedule_.size() != 0 || connection_.compensations_pending() != 0;
-}
-
-Instant Watchdog::connection_timeout() const noexcept {
-  return earlier(connection_.session().poll_timeout(), needed() ? connection_.dialer().poll_timeout() : Instant::max());
-}
-
-// What has arrived, and what the session has for the schedule. Arrived replies count before any deadline is judged. A failed
-// or ended connection is put away here, so that the next one finds nothing in flight.
-void Watchdog::take_replies() noexcept {
-  Session& session = connection_.session();
-  if (reconnect_) session.fail(Status::not_connected, "the client speaks to another server");
-  reconnect_ = false;
-  auto received = Connection::Received::bytes;
-  while (received == Connection::Received::bytes) {
-    received = connection_.look();
-    hand_over();
-  }
-  session.handle_timeout(connection_.now());
-  hand_over();
-  if (received != Connection::Received::closed && session.state() != SessionState::failed) return;
-  connection_.close_transport();
-  hand_over();
-}
-
-void Watchdog::hand_over() noexcept {
-  Reply reply;
-  while (connection_.session().poll_reply(reply, connection_.now()))
-    if (!schedule_.handle_reply(reply, connection_.now()))
-      connection_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
+bool Watchdog::tell_one() noexcept {
+  for (WatchdogLane* lane = &home_; lane != nullptr; lane = lane->next())
+    if (tell_one_of(*lane)) return true;
+  return false;
 }
 
 // True if somebody was told something: the lock was let go of meanwhile.
-bool Watchdog::tell_one() noexcept {
+bool Watchdog::tell_one_of(WatchdogLane& lane) noexcept {
   void* holder = nullptr;
-  const RenewalEvent event = schedule_.poll_event(holder);
+  const RenewalEvent event = lane.schedule().poll_event(holder);
   if (event == RenewalEvent::none) return false;
   auto& record = *static_cast<HoldRecord*>(holder);
   const bool lost = event == RenewalEvent::lost;
   if (lost) {
     record.keeping_.withdraw();
-    if (record.keeping_.first_loss()) NodeTask::tell_loss(record.machine_, connection_, false);
+    if (record.keeping_.first_loss()) NodeTask::tell_loss(record.machine_, lane.connection(), false);
   } else {
     record.keeping_.doubt();
   }
@@ -278,35 +259,19 @@ bool Watchdog::tell_one() noexcept {
   return true;
 }
 
-void Watchdog::send_due() noexcept {
-  Session& session = connection_.session();
-  while (session.ready()) {
-    const Session::Place place = session.open(false);
-    std::size_t size = 0;
-    if (place.request == nullptr || !schedule_.poll_request(place.space, *place.request, size, connection_.now()))
-      break;
-    place.request->tag.requester = &schedule_;
-    session.commit(*place.request, size, connection_.now());
-    calls_.store(calls_.load() + 1);
-    look_and_transmit();  // Its bytes make room for the next.
-  }
-  look_and_transmit();
-}
-
-// What has arrived is no answer to what leaves now.
-void Watchdog::look_and_transmit() noexcept {
-  if (connection_.session().wants_look()) take_replies();
-  connection_.transmit();
-}
-
-// Until then, until something arrives, or until wake(); no longer than sleep_max. True if it came on the connection.
-bool Watchdog::sleep_until(Instant until) noexcept {
-  if (connection_.now() == Instant::max()) {  // Without a clock everything is due, and nothing may spin.
+// Until then, until something arrives, or until wake(); no longer than sleep_max. The lock is let go of meanwhile.
+void Watchdog::sleep() noexcept {
+  Connection& connection = home_.connection();
+  ::pthread_mutex_unlock(&mutex_);
+  bool came = false;
+  if (connection.now() == Instant::max()) {  // Without a clock everything is due, and nothing may spin.
     (void)wait_for(wake_.descriptor(), POLLIN, sleep_max);
     wake_.drain();
-    return false;
+  } else {
+    came = poll_sockets(connection, wake_, sleeping_until_, home_.resolver(), POLLIN).own;
   }
-  return poll_sockets(connection_, wake_, until, resolver_.descriptor(), POLLIN).own;
+  ::pthread_mutex_lock(&mutex_);
+  if (came) home_.finish_dial();
 }
 
 }  // namespace holdfast

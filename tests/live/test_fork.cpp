@@ -10,7 +10,9 @@
 #include <string>
 #include <thread>
 
+#include "cluster_setup.hpp"
 #include "forked_child.hpp"
+#include "holdfast/cluster.hpp"
 #include "live_fixture.hpp"
 #include "live_nodes.hpp"
 #include "patience.hpp"
@@ -189,6 +191,50 @@ TEST_ON_SERVER(test_destructors_in_a_child_should_close_its_copies_of_the_socket
   });
   TEST_ASSERT_EQUAL(0, forked.join());
   TEST_ASSERT_EQUAL(Status::ok, mutex->release());
+}
+
+// The same of a watchdog with a connection to each of two masters.
+TEST_ON_CLUSTER(test_child_should_leave_its_parents_connections_to_several_masters_alone) {
+  constexpr Duration lease = 6s;
+  const int before = sockets_open();
+  auto places = std::make_unique<WatchdogPlaces<4>>();
+  auto watchdog = std::make_unique<Watchdog>(places->storage());
+  auto branches = std::make_unique<WatchdogBranchesOf<2, 4>>(*watchdog);
+  std::string names[2];
+  for (int number = 0; names[0].empty() || names[1].empty(); ++number) {
+    const std::string name = "n" + std::to_string(number);
+    if (const std::size_t master = cluster.master_of(name); master < 2) names[master] = name;
+  }
+  Cluster clusters[2];
+  std::unique_ptr<Client> clients[2];
+  std::unique_ptr<Mutex> locks[2];
+  for (std::size_t master = 0; master < 2; ++master) {
+    const std::string hosts = cluster.hosts();
+    clusters[master].configure({.hosts = ByteView(hosts), .name = ByteView(names[master])});
+    clients[master] = std::make_unique<Client>();
+    TEST_ASSERT_EQUAL(Status::ok, clients[master]->connect({.topology = &clusters[master]}));
+    if (master == 0)
+      TEST_ASSERT_EQUAL(Status::ok, watchdog->start(*clients[0]));
+    else
+      clients[master]->attach(watchdog.get());
+    locks[master] = std::make_unique<Mutex>(*clients[master], ByteView(names[master]), LockTiming{.lease = lease});
+    TEST_ASSERT_EQUAL(Status::ok, locks[master]->keep({.keep = Keep::always}));
+    TEST_ASSERT_EQUAL(Status::ok, locks[master]->try_acquire());
+  }
+  TEST_ASSERT_TRUE(comes([&] { return sockets_open() == before + 4; }));
+  Child forked([&](Child& child) {
+    WRONG_UNLESS(watchdog->start(*clients[0]) == Status::forked);
+    for (auto& lock : locks) lock.reset();
+    branches.reset();
+    watchdog.reset();
+    for (auto& client : clients) client.reset();
+    return sockets_open() - before;
+  });
+  TEST_ASSERT_EQUAL(0, forked.join());
+  const Instant begin = Client::now();
+  for (auto& lock : locks) TEST_ASSERT_TRUE(comes([&] { return lock->valid_until() > begin + lease; }));
+  TEST_ASSERT_EQUAL(std::size_t{2}, watchdog->size());
+  for (auto& lock : locks) TEST_ASSERT_EQUAL(Status::ok, lock->release());
 }
 
 TEST_ON_SERVER(test_destructors_in_a_child_should_leave_the_parents_hold) {

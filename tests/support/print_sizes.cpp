@@ -27,6 +27,7 @@ int main() {
       {"OwnerOf<1>", sizeof(OwnerOf<1>), 24 + 640},
       {"Owner", sizeof(Owner), 24 + 8 * 640},
       {"Watchdog", sizeof(Watchdog), 32 * 1024},
+      {"a watchdog's lane", sizeof(WatchdogLane), 32 * 1024},
       {"a watchdog's place", sizeof(RenewalSchedule::Place), 112},
       {"ScopedLock", sizeof(ScopedLock), 16},
       {"SmallClient", sizeof(SmallClient), 4 * 1024},

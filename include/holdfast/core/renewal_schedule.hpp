@@ -91,6 +91,10 @@ class RenewalSchedule {
   void set_request_timeout(Duration timeout) noexcept { request_timeout_ = timeout; }
   // Who is told of renewals; nullptr: nobody. REQUIRES: it outlives the schedule.
   void set_witness(Witness* witness) noexcept { witness_ = witness; }
+  // As Host's. REQUIRES: no call is in flight.
+  void set_together(bool (*together)(const KeptHold& one, const KeptHold& other) noexcept) noexcept {
+    host_.together = together;
+  }
   RenewalSchedule(const RenewalSchedule&) = delete;
   RenewalSchedule& operator=(const RenewalSchedule&) = delete;
 
@@ -98,6 +102,11 @@ class RenewalSchedule {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }             // Holds entered and not left.
   [[nodiscard]] std::size_t calls_in_flight() const noexcept { return busy_; }  // Whose replies are to come.
 
+  // It is one of this schedule's places.
+  [[nodiscard]] bool has(const Place& place) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(&place) - reinterpret_cast<std::uintptr_t>(storage_.places) <
+           storage_.count * sizeof(Place);
+  }
   // Final: nothing is renewed for it any more.
   [[nodiscard]] bool lost(const Place& place) const noexcept { return is(place, PlaceState::lost); }
 
