@@ -141,8 +141,9 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   // Of locks that may stay where they are used; nullptr: there is none. See lingering.hpp.
   [[nodiscard]] Lingerer* lingerer() const noexcept { return lingerer_; }
 
-  // For a watchdog, whose own connection goes where this one goes.
+  // For a watchdog, whose own connection goes where this one goes; or it is one of another client's Branches, at another server.
   [[nodiscard]] Connection& connection() noexcept { return *this; }
+  [[nodiscard]] bool branch() const noexcept { return branched_ && &brancher().home() != this; }
 
  private:
   friend class Acks;

@@ -155,7 +155,9 @@ void Watchdog::leave(Keeper& keeper, HoldRecord& record) noexcept {
 void Watchdog::take_back(Keeper& keeper, ClientBase& client) noexcept {
   auto& self = static_cast<Watchdog&>(keeper);
   const Lock lock(self);
-  self.lane_for(client, nullptr)->connection().session().take_back_for(client.connection().session());
+  WatchdogLane* const lane = self.lane_for(client, nullptr);
+  if (lane == nullptr) return;
+  lane->connection().session().take_back_for(client.connection().session());
   self.wake_.wake();
 }
 
@@ -178,7 +180,8 @@ void Watchdog::keep_on(HoldRecord& record, WatchdogLane& from, WatchdogLane& to)
 
 // Where a hold of this client goes, or what it has to take back. nullptr: there is no lane for it.
 WatchdogLane* Watchdog::lane_for(ClientBase& client, const HoldRecord* record) noexcept {
-  return branches_ == nullptr ? &home_ : branches_->table().lane_for(*branches_, client, record);
+  if (branches_ != nullptr) return branches_->table().lane_for(*branches_, client, record);
+  return client.branch() ? nullptr : &home_;
 }
 
 WatchdogLane& Watchdog::lane_of(const RenewalSchedule::Place& place) noexcept {

@@ -47,14 +47,6 @@ struct ClusterWorld {
   AsyncClient client;
 };
 
-// A name whose slot is that master's at the beginning; several of one `kind` are in several of its slots.
-std::string name_at(std::size_t master, const std::string& kind = "n") {
-  for (int number = 0;; ++number) {
-    std::string name = kind + std::to_string(number);
-    if (slot_of(ByteView(name)) * ClusterSetup::masters / ClusterSetup::slots == master) return name;
-  }
-}
-
 std::size_t connections_at(const RedisServer& server) {
   const std::string list = server.command("CLIENT LIST TYPE normal");
   std::size_t count = 0;

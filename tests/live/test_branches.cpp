@@ -14,7 +14,6 @@
 #include "hands.hpp"
 #include "heap_trap.hpp"
 #include "holdfast/holdfast.hpp"
-#include "holdfast/proto/slot.hpp"
 #include "live_fixture.hpp"
 #include "patience.hpp"
 
@@ -43,14 +42,6 @@ struct Tree {
   Client client;
   BranchesOf<3> branches{client};
 };
-
-// A name whose slot is that master's at the beginning; several of one `kind` are in several of its slots.
-std::string name_at(std::size_t master, const std::string& kind = "n") {
-  for (int number = 0;; ++number) {
-    std::string name = kind + std::to_string(number);
-    if (slot_of(ByteView(name)) * ClusterSetup::masters / ClusterSetup::slots == master) return name;
-  }
-}
 
 std::size_t connections_at(const RedisServer& server) {
   const std::string list = server.command("CLIENT LIST TYPE normal");
@@ -477,6 +468,63 @@ TEST_ON_CLUSTER(test_a_call_at_one_master_should_keep_the_holds_at_the_others) {
   TEST_ASSERT_EQUAL(Status::timed_out, status);
   for (const Mutex& held : kept) TEST_ASSERT_TRUE(held.held());
   for (Mutex& held : kept) TEST_ASSERT_EQUAL(Status::ok, held.release());
+}
+
+// A watchdog with a lane for each master keeps what such a client has anywhere, and goes after the slots by itself.
+TEST_ON_CLUSTER(test_a_watchdog_should_keep_the_holds_at_all_masters) {
+  Tree tree(cluster.hosts(), name_at(0, "home"));
+  WatchdogPlaces<8> places;
+  Watchdog watchdog(places.storage());
+  WatchdogBranchesOf<3, 8> lanes(watchdog);
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(tree.client));
+  const std::string names[] = {name_at(0), name_at(1), name_at(2)};
+  std::deque<Mutex> locks;
+  for (const std::string& name : names) {
+    Mutex& lock = locks.emplace_back(tree.client, ByteView(name), LockTiming{.lease = 3s});
+    TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
+    TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  }
+  const auto renewed = [&](Duration span) {
+    const Instant begin = holdfast::Client::now();
+    return comes([&] {
+      for (const Mutex& lock : locks)
+        if (lock.valid_until() < begin + span) return false;
+      return true;
+    });
+  };
+  TEST_ASSERT_TRUE(renewed(6s));
+  cluster.move_slot(names[0], 2);
+  cluster.move_slot(names[1], 0);
+  TEST_ASSERT_TRUE(renewed(6s));
+  TEST_ASSERT_EQUAL(3U, watchdog.size());
+  for (Mutex& lock : locks) {
+    TEST_ASSERT_EQUAL(Status::ok, lock.renew());
+    TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  }
+  TEST_ASSERT_EQUAL(0U, watchdog.size());
+  watchdog.stop();
+  tree.client.attach(nullptr);
+}
+
+TEST_ON_CLUSTER(test_a_watchdog_without_lanes_should_refuse_what_is_at_another_master) {
+  Tree tree(cluster.hosts(), name_at(0, "home"));
+  WatchdogPlaces<8> places;
+  Watchdog watchdog(places.storage());
+  TEST_ASSERT_EQUAL(Status::ok, watchdog.start(tree.client));
+  const std::string near_name = name_at(0);
+  const std::string far_name = name_at(1);
+  Mutex near_lock(tree.client, ByteView(near_name));
+  Mutex far_lock(tree.client, ByteView(far_name));
+  TEST_ASSERT_EQUAL(Status::ok, near_lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::too_many_requests, far_lock.try_acquire());
+  TEST_ASSERT_TRUE(comes([&] {
+    (void)tree.client.tend();
+    return cluster.servers[1]->command({"EXISTS", far_name}) == "0";
+  }));
+  TEST_ASSERT_TRUE(near_lock.held());
+  TEST_ASSERT_EQUAL(1U, watchdog.size());
+  TEST_ASSERT_EQUAL(Status::ok, near_lock.release());
+  tree.client.attach(nullptr);
 }
 
 TEST_ON_CLUSTER(test_a_fail_over_should_concern_the_names_of_its_master_alone) {

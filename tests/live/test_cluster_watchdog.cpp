@@ -58,14 +58,6 @@ struct Guard {
   WatchdogBranchesOf<3, 16> branches{watchdog};
 };
 
-// A name whose slot is that master's at the beginning; several of one `kind` are in several of its slots.
-std::string name_at(std::size_t master, const std::string& kind = "n") {
-  for (int number = 0;; ++number) {
-    std::string name = kind + std::to_string(number);
-    if (holdfast::slot_of(ByteView(name)) * ClusterSetup::masters / ClusterSetup::slots == master) return name;
-  }
-}
-
 // How often the masters have said so, as INFO counts it.
 long told(const ClusterSetup& cluster, const std::string& error) {
   long count = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/proto/slot.hpp"
 #include "patience.hpp"
 #include "redis_server.hpp"
 
@@ -197,6 +198,15 @@ class ClusterSetup {
   std::vector<std::string> ids_;
   std::vector<std::string> buses_;
 };
+
+// A name whose slot is that master's at the beginning; several of one `kind` are in several of its slots.
+inline std::string name_at(std::size_t master, const std::string& kind = "n") {
+  for (int number = 0;; ++number) {
+    std::string name = kind + std::to_string(number);
+    if (holdfast::slot_of(holdfast::ByteView(name)) * ClusterSetup::masters / ClusterSetup::slots == master)
+      return name;
+  }
+}
 
 // TEST_ON_CLUSTER(name) { ... `cluster` is a fresh ClusterSetup ... }
 #define TEST_ON_CLUSTER(name, ...) TEST_ON(ClusterSetup, cluster, name __VA_OPT__(, ) __VA_ARGS__)

@@ -18,7 +18,8 @@
 //   - tend() and each call that waits serve all of them. A call waits for its own server alone: one that stands still holds up its own
 //     names.
 //   - Over TLS each branch takes places as a client does (tls.hpp).
-//   - A Watchdog of such a client needs WatchdogBranches (watchdog.hpp).
+//   - A Watchdog of such a client has WatchdogBranchesOf (watchdog.hpp). Without, it keeps what is at the first server, and an acquire of
+//     what is elsewhere and is to be kept says too_many_requests.
 //   - The names of a MultiLock must have one slot; those of a LockSet need not.
 //   - error_text() and system_error_number() of the client are those of the server that the last call was for, connected() and server()
 //     those of the first. compensations_pending() and releases_dropped() are of all.
