@@ -493,7 +493,8 @@ TEST_ON_CLUSTER(test_what_a_client_cannot_take_back_should_be_taken_back_at_its_
       cluster.close_slot(slot, 1, 2);
       cluster.await_move(name, 2);
     }
-    TEST_ASSERT_EQUAL(before, cluster.servers[to]->calls("get"));
+    // One that has moved may have gone there over a new connection, where the move took long.
+    if (!moves) TEST_ASSERT_EQUAL(before, cluster.servers[to]->calls("get"));
     TEST_ASSERT_EQUAL("OK", cluster.servers[1]->command("CLIENT UNPAUSE"));
     TEST_ASSERT_TRUE(comes([&] { return cluster.servers[to]->calls("get") > before; }));
     if (!moves) TEST_ASSERT_EQUAL(moved, told(cluster, "MOVED"));  // It went there at once.
