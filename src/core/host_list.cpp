@@ -16,6 +16,18 @@ bool read_port(ByteView text, std::uint16_t& port) noexcept {
   return true;
 }
 
+// What is before the first `separator`; `rest` is what follows it, or has no data() where there is none.
+ByteView take_until(char separator, ByteView& rest) noexcept {
+  const ByteView whole = rest;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    if (whole[at] != separator) continue;
+    rest = {whole.data() + at + 1, whole.size() - at - 1};
+    return {whole.data(), at};
+  }
+  rest = {};
+  return whole;
+}
+
 }  // namespace
 
 bool is_host(ByteView text) noexcept {
@@ -47,21 +59,22 @@ std::size_t HostList::count() const noexcept {
 }
 
 bool HostList::at(std::size_t index, ByteView& host, std::uint16_t& port) const noexcept {
-  ByteView rest = text;
+  ByteView others = text;
+  ByteView rest = take_until(',', others);
   for (; index != 0; --index) {
-    const std::size_t comma = rest.find(",");
-    if (comma == SIZE_MAX) return false;
-    rest = rest.slice(comma + 1);
+    if (others.data() == nullptr) return false;
+    rest = take_until(',', others);
   }
-  rest = rest.slice(0, rest.find(","));
-  const bool bracketed = rest.begins_with("[");
-  const std::size_t end = rest.find(bracketed ? "]" : ":");
-  const ByteView name = rest.slice(bracketed ? 1 : 0, bracketed ? end - 1 : end);
-  if (bracketed && end == SIZE_MAX) return false;
-  rest = end == SIZE_MAX ? ByteView() : rest.slice(bracketed ? end + 1 : end);
+  const bool bracketed = !rest.empty() && rest[0] == '[';
+  if (bracketed) rest = {rest.data() + 1, rest.size() - 1};
+  const ByteView name = take_until(bracketed ? ']' : ':', rest);
+  // Of a bracket that nothing closes there is no rest.
+  if (bracketed && (rest.data() == nullptr || !take_until(':', rest).empty())) return false;
   std::uint16_t number = port_default;
-  if (!rest.empty() && (rest[0] != ':' || !read_port(rest.slice(1), number))) return false;
-  if (!is_host(name) || (name.find(":") != SIZE_MAX) != bracketed) return false;
+  if (rest.data() != nullptr && !read_port(rest, number)) return false;
+  ByteView colons = name;
+  (void)take_until(':', colons);
+  if (!is_host(name) || (colons.data() != nullptr) != bracketed) return false;
   host = name;
   port = number;
   return true;

@@ -19,7 +19,8 @@ class PlaceNumber {
     for (const char byte : text) add(byte);
     return *this;
   }
-  PlaceNumber& add(ByteView host, std::uint16_t port) noexcept {
+  // For several callers in a program: one of it is enough.
+  [[gnu::noinline]] PlaceNumber& add(ByteView host, std::uint16_t port) noexcept {
     return add(host).add('\0').add(static_cast<char>(port >> 8)).add(static_cast<char>(port & 0xff));
   }
   [[nodiscard]] std::uint64_t get() const noexcept { return hash_ != 0 ? hash_ : 1; }

@@ -37,7 +37,7 @@ HostList SlotSearch::hosts(const Topology& topology) noexcept {
 // Names of one slot are at one place, whatever they are.
 std::uint64_t SlotSearch::number(const Topology& topology) noexcept {
   const std::uint16_t slot = cluster_of(topology).slot();
-  const std::uint64_t sum = PlaceNumber().add("slot", slot).add('\3').get() + hosts(topology).sum();
+  const std::uint64_t sum = PlaceNumber().add({}, slot).add('\3').get() + hosts(topology).sum();
   return sum != 0 ? sum : 1;
 }
 
@@ -91,8 +91,9 @@ bool SlotSearch::read_moved(ByteView text, std::uint16_t& slot, ByteView& host, 
   text = text.slice(word.size());
   const std::size_t space = text.find(" ");
   std::uint64_t number = 0;
-  if (space == SIZE_MAX || !read_decimal(text.slice(0, space), cluster_slots - 1, number)) return false;
-  if (!read_named_host(text.slice(space + 1), host, port)) return false;
+  if (!read_decimal(text.slice(0, space), cluster_slots - 1, number)) return false;
+  if (!read_named_host(text.slice(space + 1), host, port))
+    return false;  // Without a space: the number, which is no host.
   slot = static_cast<std::uint16_t>(number);
   return true;
 }

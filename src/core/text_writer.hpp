@@ -31,7 +31,10 @@ class TextWriter {
   }
   TextWriter& add_address(ByteView host, std::uint16_t port) noexcept {
     const bool bracketed = host.find(":") != SIZE_MAX;
-    return add(bracketed ? "[" : "").add(host).add(bracketed ? "]:" : ":").add(std::uint64_t{port});
+    if (bracketed) add("[");
+    add(host);
+    if (bracketed) add("]");
+    return add(":").add(std::uint64_t{port});
   }
   // By its number in a quorum, and where it is: with sentinels or a cluster that is what they look for, and the server that is connected.
   TextWriter& add_node(std::size_t index, const Node& node) noexcept {

@@ -19,23 +19,22 @@ const char* read_cluster(ByteView authority, ClusterConfig& cluster, ClientConfi
   cluster.hosts.assign(authority);
   if (!name.empty() && !decode(name, cluster.name)) return "the name is too long or has a malformed percent escape";
   if (cluster.name.empty())
-    return "after the nodes stands a lock's name, whose slot the client serves, as in "
-           "redis-cluster://10.0.0.1,10.0.0.2/orders";
+    return "after the nodes stands a lock's name, whose slot the client serves, as in redis-cluster://10.0.0.1/orders";
   if (validate(cluster).found())
-    return "there must be 1 to 9 nodes, as host[:port] with commas between them; IPv6 addresses stand in brackets";
+    return "there must be 1 to 9 nodes, as host[:port] with commas between them; IPv6 stands in brackets";
   return nullptr;
 }
 
 // Fills in both. A name that the cluster has stays where the URL has none. Returns what is wrong, or nullptr; where something is,
 // or where it says the same already, `cluster` is untouched.
 const char* parse_cluster_url(ByteView url, Topology& topology, ClientConfig& config) noexcept {
-  if (skip(url, "rediss-cluster://") || skip(url, "valkeys-cluster://")) {
-    if (config.tls == nullptr) return "TLS needs a Tls in the configuration: see tls.hpp";
-  } else if (!skip(url, "redis-cluster://") && !skip(url, "valkey-cluster://")) {
+  const bool known_server = skip(url, "redis") || skip(url, "valkey");
+  const bool secure = skip(url, "s");
+  if (!known_server || !skip(url, "-cluster://"))
     return "there is a Cluster in the configuration, so a URL begins with redis-cluster:// or rediss-cluster://";
-  } else if (config.tls != nullptr) {
+  if (secure && config.tls == nullptr) return "TLS needs a Tls in the configuration: see tls.hpp";
+  if (!secure && config.tls != nullptr)
     return "there is a Tls in the configuration, so a URL begins with rediss-cluster://";
-  }
   auto& cluster = static_cast<Cluster&>(topology);
   ClusterConfig parsed;
   parsed.name = cluster.config().name;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What URLs of every form are read by. Static: so the compiler puts those that are used once where they are used.
+// What URLs of every form are read by. Those that are used once are static, so that the compiler puts them where they are used;
+// so are two that cost their callers more otherwise. Of the others a program that reads URLs of two forms has one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace holdfast {
 
-static inline int hex_value(char digit) noexcept {
+[[gnu::always_inline]] inline int hex_value(char digit) noexcept {
   if (digit >= '0' && digit <= '9') return digit - '0';
   const int letter = (digit | 0x20) - 'a';
   return letter >= 0 && letter < 6 ? letter + 10 : -1;
@@ -21,7 +22,7 @@ static inline int hex_value(char digit) noexcept {
 
 // Decodes %XX into `out`. Returns the size of the text that comes out, at most that of `text`; SIZE_MAX for a malformed
 // escape or a NUL byte.
-static inline std::size_t decode(ByteView text, char* out) noexcept {
+inline std::size_t decode(ByteView text, char* out) noexcept {
   std::size_t size = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
     int byte = static_cast<unsigned char>(text[at]);
@@ -40,7 +41,7 @@ static inline std::size_t decode(ByteView text, char* out) noexcept {
 }
 
 template <std::size_t size_max>
-static bool decode(ByteView text, BoundedText<size_max>& out) noexcept {
+inline bool decode(ByteView text, BoundedText<size_max>& out) noexcept {
   char decoded[url_size_max];
   const std::size_t size = decode(text, decoded);
   if (size > size_max) return false;
@@ -48,7 +49,7 @@ static bool decode(ByteView text, BoundedText<size_max>& out) noexcept {
   return true;
 }
 
-static inline bool contains(ByteView text, char wanted) noexcept {
+inline bool contains(ByteView text, char wanted) noexcept {
   return !text.empty() && std::memchr(text.data(), wanted, text.size()) != nullptr;
 }
 

@@ -37,6 +37,9 @@ inline constexpr std::uint16_t cluster_slots = 16384;
   return key;
 }
 
-[[nodiscard]] constexpr std::uint16_t slot_of(ByteView key) noexcept { return crc16(hash_tag_of(key)) % cluster_slots; }
+// Not inline: several callers in a program share it.
+[[nodiscard, gnu::noinline]] constexpr std::uint16_t slot_of(ByteView key) noexcept {
+  return crc16(hash_tag_of(key)) % cluster_slots;
+}
 
 }  // namespace holdfast
