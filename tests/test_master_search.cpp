@@ -969,9 +969,9 @@ TEST(test_an_attempt_should_be_told_by_who_answered_last_and_wait_where_anything
       {"ns", Status::timed_out, "auth_required: sentinel s1:26379"},
       {"ug", Status::protocol_error, "an unknown type byte: sentinel s2:26379"},
   };
-  for (const auto& [outcomes, status, words] : cases) {
-    TEST_MESSAGE(outcomes);
-    const std::string sequence = outcomes;
+  for (const auto& it : cases) {
+    const std::string sequence = it.outcomes;
+    TEST_MESSAGE(sequence);
     SearchDesk desk({.hosts = sequence.size() == 2 ? ByteView("s1,s2") : ByteView("s1,s2,s3"), .service = "m"});
     for (int attempt = 0; attempt < 2; ++attempt) {  // Each attempt is told by itself.
       for (std::size_t host = 0; host < sequence.size(); ++host) {
@@ -988,8 +988,8 @@ TEST(test_an_attempt_should_be_told_by_who_answered_last_and_wait_where_anything
         }
       }
       TEST_ASSERT_EQUAL("none", desk.dial());
-      TEST_ASSERT_EQUAL(status, desk.failure());
-      TEST_ASSERT_EQUAL(words, desk.text());
+      TEST_ASSERT_EQUAL(it.status, desk.failure());
+      TEST_ASSERT_EQUAL(it.words, desk.text());
       desk.now = desk.node->timeout();
     }
     for (std::size_t host = 0; host < sequence.size(); ++host) {  // Nothing of them is left in the next.
