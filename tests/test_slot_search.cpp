@@ -813,3 +813,12 @@ TEST(test_a_clusters_question_should_be_refused_or_fit) {
   }
   TEST_ASSERT_TRUE(refused > 0 && asked > 0);
 }
+
+TEST(test_a_subscriber_should_hear_the_channels_of_the_slot_where_the_server_has_such) {
+  SlotDesk desk;
+  desk.reach("7.0.0");
+  TEST_ASSERT_TRUE(desk.node->subscriber_settings().shards == &desk.cluster);
+  SlotDesk older;
+  older.reach("6.2.7");
+  TEST_ASSERT_TRUE(older.node->subscriber_settings().shards == nullptr);
+}
