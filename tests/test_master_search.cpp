@@ -197,8 +197,29 @@ TEST(test_hosts_should_be_read_one_by_one) {
 }
 
 TEST(test_hosts_that_cannot_be_should_be_refused) {
-  for (const char* hosts : {"", ",", "a,", ",a", "a,,b", "a:", "a:0", "a:65536", "a:b", "a b", "::1", "[::1", "[::1]x",
-                            "[]", "[a]", "a:1:2", "a/b", "a@b", "1,2,3,4,5,6,7,8,9,10"}) {
+  for (const char* hosts : {"",
+                            ",",
+                            "a,",
+                            ",a",
+                            "a,,b",
+                            "a:",
+                            "a:0",
+                            "a:65536",
+                            "a:b",
+                            "a b",
+                            "::1",
+                            "[::1",
+                            "[::1]x",
+                            "[]",
+                            "[a]",
+                            "a:1:2",
+                            "a/b",
+                            "a@b",
+                            "[::1]x80",
+                            "a{b",
+                            "a`b",
+                            "a[b",
+                            "1,2,3,4,5,6,7,8,9,10"}) {
     const SentinelConfig config = {.hosts = ByteView(hosts), .service = "m"};
     TEST_ASSERT_TRUE(validate(config).found());
     TEST_ASSERT_EQUAL("sentinels.hosts", std::string(validate(config).field));
