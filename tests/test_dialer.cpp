@@ -468,3 +468,314 @@ TEST(test_each_address_should_have_a_least_time_but_none_beyond_the_attempt) {
   TEST_ASSERT_EQUAL(DialAction::dial, single.poll_action(start, most));
   TEST_ASSERT_EQUAL(start + 50ms, single.poll_timeout());
 }
+
+// ---- What is told of it ------------------------------------------------------------------------------------------
+
+TEST(test_an_attempt_should_be_under_way_from_its_beginning_to_its_end) {
+  Desk desk(2);
+  TEST_ASSERT_FALSE(desk.dialer.connecting());
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_TRUE(desk.dialer.connecting());
+  desk.dialer.handle_dial_failed(Status::system_error, desk.now, most);
+  TEST_ASSERT_EQUAL(Status::system_error, desk.dialer.failure());  // Of the address before.
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.dialer.handle_dialled();
+  TEST_ASSERT_TRUE(desk.dialer.connecting());
+  desk.now = desk.now + 10s;
+  TEST_ASSERT_FALSE(desk.dialer.lasted(desk.now));  // It has not been ready yet.
+  desk.dialer.handle_ready(desk.now);
+  TEST_ASSERT_FALSE(desk.dialer.connecting());
+  TEST_ASSERT_FALSE(desk.dialer.lasted(desk.now + reconnect_delay_max - 1ns));
+  TEST_ASSERT_TRUE(desk.dialer.lasted(desk.now + reconnect_delay_max));
+}
+
+TEST(test_an_attempt_should_be_worth_waiting_for_until_one_has_failed_and_again_when_it_is_due) {
+  Desk desk;
+  desk.connect();
+  desk.close(true);
+  desk.connect();
+  desk.close(true);
+  TEST_ASSERT_TRUE(desk.dialer.poll_timeout() > desk.now);
+  TEST_ASSERT_TRUE(desk.dialer.poll_timeout() <= desk.now + reconnect_soon_max);
+  TEST_ASSERT_TRUE(desk.dialer.hopeful(desk.now));  // After a connection that was of use.
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_FALSE(desk.dialer.hopeful(desk.dialer.poll_timeout() - 1ns));
+  TEST_ASSERT_TRUE(desk.dialer.hopeful(desk.dialer.poll_timeout()));
+}
+
+TEST(test_the_first_failure_after_connections_that_were_of_use_should_have_the_shortest_pause) {
+  Desk desk;
+  for (int turn = 0; turn < 8; ++turn) {
+    desk.wait();
+    desk.connect();
+    desk.close(true);
+  }
+  TEST_ASSERT_EQUAL(desk.now + reconnect_soon_max, desk.dialer.poll_timeout());
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(desk.now + reconnect_delay_min, desk.dialer.poll_timeout());
+}
+
+TEST(test_each_pause_should_be_twice_the_one_before_up_to_the_longest) {
+  Desk desk;
+  Duration expected = reconnect_delay_min;
+  for (int failure = 0; failure < 12; ++failure) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+    TEST_ASSERT_EQUAL(desk.now + expected, desk.dialer.poll_timeout());
+    expected = expected * 2 < reconnect_delay_max ? expected * 2 : reconnect_delay_max;
+    desk.wait();
+  }
+  // Two connections that end soon, one after the other, are a first failure.
+  Desk other;
+  other.connect();
+  other.close(false);
+  other.connect();
+  other.close(false);
+  TEST_ASSERT_EQUAL(other.now + reconnect_delay_min, other.dialer.poll_timeout());
+  // So is the pause after the second one of two that were of use.
+  Desk used;
+  used.connect();
+  used.close(true);
+  used.connect();
+  used.close(true);
+  TEST_ASSERT_EQUAL(used.now + reconnect_delay_min, used.dialer.poll_timeout());
+}
+
+TEST(test_connections_of_use_should_be_made_anew_as_soon_as_a_short_pause_allows) {
+  TEST_ASSERT_TRUE(connections_within(60s, true, 1ms) >= 290);
+}
+
+TEST(test_the_longest_pause_should_be_the_drivers_also_behind_another_start) {
+  Desk desk;
+  desk.dialer.set_pause_max(reconnect_kept_max);
+  for (int start_again = 0; start_again < 2; ++start_again) {
+    for (int failure = 0; failure < 12; ++failure) {
+      TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+      desk.refuse();
+      TEST_ASSERT_TRUE(desk.dialer.poll_timeout() <= desk.now + reconnect_kept_max);
+      desk.wait();
+    }
+    desk.dialer.start(timeout, 1, false);
+  }
+}
+
+TEST(test_a_start_should_forget_all_that_was_before) {
+  Desk desk(0, true);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(2, desk.now, most);
+  for (int address = 0; address < 2; ++address) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+  }
+  TEST_ASSERT_TRUE(desk.dialer.asks_first());
+  TEST_ASSERT_FALSE(desk.dialer.due(desk.now));
+  desk.dialer.start(timeout, 3, true, 1);
+  TEST_ASSERT_TRUE(desk.dialer.due(desk.now));
+  TEST_ASSERT_TRUE(desk.dialer.named());
+  TEST_ASSERT_FALSE(desk.dialer.asks_first());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.dialer.failure());
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(1, int{desk.dialer.address()});
+  desk.dialer.start(timeout, 1, false);
+  TEST_ASSERT_FALSE(desk.dialer.named());
+}
+
+TEST(test_a_hurried_dialer_should_begin_with_short_pauses) {
+  Desk desk;
+  for (int failure = 0; failure < 6; ++failure) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+    if (failure < 5) desk.wait();
+  }
+  desk.dialer.hurry();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(desk.now + reconnect_delay_min, desk.dialer.poll_timeout());
+}
+
+TEST(test_an_abandoned_connection_should_be_forgotten_with_its_question) {
+  Desk desk(0, true);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.abandon();
+  TEST_ASSERT_EQUAL(DialState::waiting, desk.dialer.state());
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());  // The question of before is none any more.
+  desk.dialer.handle_resolved(1, desk.now, most);
+  desk.connect();
+  TEST_ASSERT_EQUAL(Status::ok, desk.dialer.failure());
+  desk.dialer.abandon();
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.dialer.failure());
+  TEST_ASSERT_EQUAL(DialState::waiting, desk.dialer.state());
+  desk.dialer.stop();
+  desk.dialer.abandon();
+  TEST_ASSERT_EQUAL(DialState::off, desk.dialer.state());
+}
+
+// ---- Questions for the name --------------------------------------------------------------------------------------
+
+TEST(test_an_attempt_should_begin_with_a_question_where_no_address_is_known_or_all_have_failed) {
+  Desk desk(0, true);
+  TEST_ASSERT_TRUE(desk.dialer.asks_first());
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(1, desk.now, most);
+  TEST_ASSERT_FALSE(desk.dialer.asks_first());
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_TRUE(desk.dialer.asks_first());
+  Desk literal;
+  TEST_ASSERT_EQUAL(DialAction::dial, literal.poll());
+  literal.refuse();
+  TEST_ASSERT_FALSE(literal.dialer.asks_first());
+}
+
+TEST(test_a_question_that_is_to_be_asked_should_be_due_at_once) {
+  Desk desk(1, true);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialState::resolving, desk.dialer.state());
+  TEST_ASSERT_EQUAL(Instant(), desk.dialer.poll_timeout());
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  TEST_ASSERT_EQUAL(desk.dialer.attempt_deadline(), desk.dialer.poll_timeout());
+  desk.dialer.handle_resolved(0, desk.now, most);
+  TEST_ASSERT_EQUAL(Status::connect_failed, desk.dialer.failure());  // Its addresses are known, and do not answer.
+}
+
+TEST(test_no_second_question_should_be_asked_or_waited_for_while_one_is_under_way) {
+  Desk desk(1, true);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.now = desk.dialer.poll_timeout();
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialState::waiting, desk.dialer.state());
+  TEST_ASSERT_EQUAL(Status::connect_failed, desk.dialer.failure());
+}
+
+TEST(test_addresses_that_work_again_should_be_dialled_without_a_question) {
+  Desk desk(1, true);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.now = desk.dialer.poll_timeout();
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  desk.wait();
+  desk.connect();
+  desk.dialer.handle_resolved(0, desk.now, most);
+  TEST_ASSERT_FALSE(desk.dialer.asks_first());
+  desk.now = desk.now + 10s;
+  desk.close(true);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+}
+
+// Only an answer, or a connection, makes that over.
+TEST(test_addresses_that_have_all_failed_should_be_asked_for_also_after_an_attempt_at_some_of_them) {
+  Desk desk(2, true);
+  for (int address = 0; address < 2; ++address) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+  }
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.now = desk.dialer.poll_timeout();
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.now = desk.dialer.attempt_deadline();
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialState::waiting, desk.dialer.state());
+  desk.dialer.handle_resolved(0, desk.now, most);
+  TEST_ASSERT_TRUE(desk.dialer.asks_first());
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+}
+
+// ---- From host to host -------------------------------------------------------------------------------------------
+
+TEST(test_another_host_should_be_another_place_with_its_own_first_address) {
+  Desk desk(0, true);
+  desk.dialer.go_to(false, desk.now, desk.now + 1s);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(2, desk.now, most);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  const int first = desk.dialer.place();
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(first + 1, int{desk.dialer.place()});
+  TEST_ASSERT_EQUAL(1, int{desk.dialer.address()});
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialState::elsewhere, desk.dialer.state());
+  TEST_ASSERT_TRUE(desk.dialer.asks_first());
+  desk.dialer.go_to(true, desk.now, desk.now + 1s);
+  TEST_ASSERT_FALSE(desk.dialer.asks_first());
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(0, int{desk.dialer.address()});
+  TEST_ASSERT_EQUAL(first + int{addresses_max}, int{desk.dialer.place()});
+}
+
+TEST(test_another_host_should_begin_with_its_first_address_whichever_the_last_one_has_failed_at) {
+  Desk desk(0, true);
+  desk.dialer.go_to(false, desk.now, desk.now + 1s);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(2, desk.now, most);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.now = desk.dialer.attempt_deadline();
+  desk.refuse();
+  TEST_ASSERT_EQUAL(DialState::elsewhere, desk.dialer.state());
+  desk.dialer.go_to(true, desk.now, desk.now + 1s);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  TEST_ASSERT_EQUAL(0, int{desk.dialer.address()});
+}
+
+TEST(test_a_name_that_cannot_be_asked_for_now_should_fail_as_one_that_is_not_found) {
+  Desk desk(0, true);
+  desk.dialer.go_to(false, desk.now, desk.now + 1s);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.now = desk.dialer.poll_timeout();
+  TEST_ASSERT_EQUAL(DialAction::none, desk.poll());
+  TEST_ASSERT_EQUAL(DialState::elsewhere, desk.dialer.state());
+  desk.dialer.go_to(true, desk.now, desk.now + 1s);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  TEST_ASSERT_EQUAL(Status::connect_failed, desk.dialer.failure());
+  desk.dialer.go_to(false, desk.now, desk.now + 1s);
+  TEST_ASSERT_EQUAL(DialState::elsewhere, desk.dialer.state());
+  TEST_ASSERT_EQUAL(Status::name_not_resolved, desk.dialer.failure());
+}
+
+TEST(test_all_addresses_of_a_host_should_have_their_turn_and_none_after_its_deadline) {
+  Desk desk(0, true);
+  desk.dialer.go_to(false, desk.now, desk.now + 1200ms);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(3, desk.now, most);
+  for (int address = 0; address < 3; ++address) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    TEST_ASSERT_EQUAL(address, int{desk.dialer.address()});
+    desk.dialer.handle_dialled();
+    // One that is silent in its handshake leaves time for the others, and the last has the rest.
+    TEST_ASSERT_EQUAL(start + (address + 1) * Duration(400ms), desk.dialer.handshake_deadline());
+    desk.now = desk.dialer.handshake_deadline() - (address == 2 ? 1ns : 0ns);
+    desk.close(false);
+    TEST_ASSERT_EQUAL(DialState::elsewhere, desk.dialer.state());
+    TEST_ASSERT_EQUAL(address < 2, desk.dialer.go_on_here(desk.now));
+  }
+  desk.dialer.go_to(false, desk.now, desk.now + 1s);
+  TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
+  desk.dialer.handle_resolved(2, desk.now, most);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.dialer.handle_dialled();
+  desk.now = desk.dialer.attempt_deadline();
+  desk.close(false);
+  TEST_ASSERT_FALSE(desk.dialer.go_on_here(desk.now));
+}
+
+TEST(test_a_handshake_with_the_only_host_should_have_all_of_the_time) {
+  Desk desk(2);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.dialer.handle_dialled();
+  TEST_ASSERT_EQUAL(start + timeout, desk.dialer.handshake_deadline());
+}

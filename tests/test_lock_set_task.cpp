@@ -3,6 +3,7 @@
 // The life of a set's call: what comes next, what is undone, and the one order of all sets.
 #include "unity_style.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct Desk {
     return static_cast<const Desk*>(self)->ends[place];
   }
   static Instant due_of(const void* self, std::size_t place) noexcept {
+    TEST_ASSERT_TRUE(place < static_cast<const Desk*>(self)->due.size());
     return static_cast<const Desk*>(self)->due[place];
   }
   static constexpr LockSetTask::Host host = {end_of, due_of};
@@ -488,4 +490,299 @@ TEST(test_each_call_of_a_set_should_begin_anew) {
     desk.task.handle(Status::ok);
   }
   desk.expect_over(Status::ok);
+}
+
+// ---- The wait for one --------------------------------------------------------------------------------------------
+
+TEST(test_all_that_is_due_should_be_renewed_before_the_wait_goes_on) {
+  Desk desk;
+  desk.acquire(20s);
+  desk.grant(0);
+  desk.grant(1);
+  desk.due[0] = desk.due[1] = desk.now + 3s;
+  desk.expect(Act::acquire, 2);
+  desk.now = desk.now + 3s;
+  desk.task.handle(Status::lock_busy);
+  for (const std::size_t place : {0U, 1U}) {
+    desk.expect(Act::renew, place);
+    desk.due[place] = desk.now + 3s;
+    desk.task.handle(Status::ok);
+  }
+  desk.expect(Act::acquire, 2);
+  TEST_ASSERT_TRUE(desk.task.wait() == 3s);
+  // What is due in the very moment is due.
+  desk.now = desk.now + 3s;
+  desk.due[0] = desk.now + 1ns;
+  desk.task.handle(Status::lock_busy);
+  desk.expect(Act::renew, 1);
+  desk.due[1] = desk.now + 3s;
+  desk.task.handle(Status::ok);
+  desk.expect(Act::acquire, 2);
+  TEST_ASSERT_TRUE(desk.task.wait() == 10ms);
+}
+
+TEST(test_the_wait_should_end_with_the_call_also_where_a_renewal_is_due_later) {
+  Desk desk;
+  desk.acquire(2s);
+  desk.grant(0);
+  desk.due[0] = desk.now + 3s;
+  desk.expect(Act::acquire, 1);
+  TEST_ASSERT_TRUE(desk.task.wait() == 2s);
+  desk.now = desk.now + 2s;
+  desk.task.handle(Status::lock_busy);
+  desk.undo(1);
+  desk.expect_over(Status::lock_busy);
+  TEST_ASSERT_EQUAL(std::size_t{1}, desk.task.blocker());
+}
+
+TEST(test_a_lock_that_gives_up_more_than_a_millisecond_early_should_end_the_call_and_not_its_renewals) {
+  Desk desk;
+  desk.wait_for_the_second();
+  desk.now = desk.now + 3s - 1ms - 1ns;
+  desk.task.handle(Status::lock_busy);
+  desk.undo(1);
+  desk.expect_over(Status::lock_busy);
+  TEST_ASSERT_EQUAL(std::size_t{1}, desk.task.blocker());
+  // A renewal that says the same ends nothing: the next attempt shows what it came to.
+  Desk other;
+  other.wait_for_the_second();
+  other.now = other.now + 3s;
+  other.task.handle(Status::lock_busy);
+  other.expect(Act::renew, 0);
+  other.now = other.now - 2s;  // As if it were early.
+  other.task.handle(Status::lock_busy);
+  other.due[0] = other.now + 3s;
+  other.expect(Act::acquire, 1);
+}
+
+TEST(test_a_failure_should_be_forgotten_by_the_next_acquire) {
+  Desk desk;
+  desk.acquire(0s);
+  desk.grant(0);
+  desk.expect(Act::acquire, 1);
+  desk.task.handle(Status::lock_busy);
+  desk.undo(1);
+  desk.expect_over(Status::lock_busy);
+  TEST_ASSERT_EQUAL(std::size_t{1}, desk.task.blocker());
+  desk.acquire(2s);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.status());
+  TEST_ASSERT_EQUAL(LockSetTask::no_place, desk.task.blocker());
+  for (const std::size_t place : {0U, 1U, 2U}) desk.grant(place);
+  desk.expect_over(Status::ok);
+  TEST_ASSERT_EQUAL(LockSetTask::no_place, desk.task.blocker());
+}
+
+TEST(test_the_first_that_is_lost_should_be_named_and_the_end_of_a_hold_is_no_part_of_it) {
+  Desk desk;
+  desk.acquire(20s);
+  desk.grant(0, 4s);
+  desk.grant(1, 2s);
+  desk.expect(Act::acquire, 2);
+  desk.ends[2] = desk.now + 10s;
+  desk.now = desk.now + 2s;
+  desk.task.handle(Status::ok);
+  desk.undo(3);
+  desk.expect_over(Status::lock_lost);
+  TEST_ASSERT_EQUAL(std::size_t{1}, desk.task.blocker());
+  Desk other;
+  other.acquire(20s);
+  other.grant(0, 2s);
+  other.grant(1, 2s);
+  other.expect(Act::acquire, 2);
+  other.ends[2] = other.now + 10s;
+  other.now = other.now + 2s - 1ns;
+  other.task.handle(Status::ok);
+  other.expect_over(Status::ok);
+}
+
+// ---- Of what is taken --------------------------------------------------------------------------------------------
+
+TEST(test_a_set_should_be_held_until_its_first_end_and_renewed_at_its_first_time) {
+  Desk desk;
+  desk.hold();
+  desk.ends = {start + 3s, start + 2s, start + 4s};
+  desk.due = {start + 900ms, start + 700ms, start + 800ms};
+  TEST_ASSERT_EQUAL(start + 2s, desk.task.valid_until());
+  TEST_ASSERT_EQUAL(start + 700ms, desk.task.renewal_due());
+  desk.ends[2] = Instant();
+  TEST_ASSERT_EQUAL(Instant(), desk.task.valid_until());
+  const LockSetTask none(Desk::host, &desk, 0);
+  TEST_ASSERT_EQUAL(Instant(), none.valid_until());
+  TEST_ASSERT_EQUAL(Instant::max(), none.renewal_due());
+}
+
+TEST(test_what_is_not_taken_should_be_renewed_by_nobody) {
+  Desk desk;
+  desk.due = {start + 3s, start + 2s, start + 1s};
+  TEST_ASSERT_EQUAL(Instant::max(), desk.task.renewal_due());
+  desk.acquire(20s);
+  desk.grant(0);
+  TEST_ASSERT_EQUAL(start + 3s, desk.task.renewal_due());
+}
+
+TEST(test_what_is_taken_should_be_given_back_one_by_one_the_last_first) {
+  Desk desk;
+  desk.hold();
+  for (const std::size_t expected : {2U, 1U, 0U}) {
+    std::size_t place = 9;
+    TEST_ASSERT_TRUE(desk.task.take_back(place));
+    TEST_ASSERT_EQUAL(expected, place);
+    TEST_ASSERT_EQUAL(expected, desk.task.taken());
+  }
+  std::size_t place = 9;
+  TEST_ASSERT_FALSE(desk.task.take_back(place));
+  TEST_ASSERT_EQUAL(std::size_t{9}, place);
+}
+
+// ---- Where they are ----------------------------------------------------------------------------------------------
+
+TEST(test_nodes_of_a_quorum_should_be_sorted_from_any_order) {
+  const KeptConfig nodes[] = {at("a"), at("a", 6380), at("b"), at("b", 6379, 1)};
+  std::vector<std::size_t> order = {0, 1, 2, 3};
+  do {
+    LockPlace place;
+    for (const std::size_t node : order) place.nodes[place.node_count++] = &nodes[node];
+    place.sort();
+    for (std::size_t node = 0; node < 4; ++node) TEST_ASSERT_TRUE(place.nodes[node] == &nodes[node]);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(test_places_of_all_kinds_should_be_in_one_order) {
+  Sentinels sentinels({.hosts = "s1", .service = "m"});
+  Sentinels others({.hosts = "s1", .service = "n"});
+  std::vector<KeptConfig> nodes = {at("a"), at("b"), at("a", 6380), at("a", 6379, 1), at("a"), at("a")};
+  nodes[4].topology = &sentinels;
+  nodes[5].topology = &others;
+  nodes.resize(8);
+  nodes[6].socket_path = "/run/a";
+  nodes[7].socket_path = "/run/b";
+  nodes.push_back(nodes.back());
+  nodes.back().database = 1;
+  std::vector<LockPlace> places;
+  for (const KeptConfig& node : nodes) places.push_back(place_of({&node}, "k"));
+  for (std::size_t node = 1; node < nodes.size(); ++node) places.push_back(place_of({&nodes[0], &nodes[node]}, "k"));
+  for (std::size_t node = 2; node < nodes.size(); ++node) places.push_back(place_of({&nodes[1], &nodes[node]}, "k"));
+  const auto before = [](const LockPlace& left, const LockPlace& right) { return compare(left, right) < 0; };
+  for (std::size_t left = 0; left < places.size(); ++left)
+    for (std::size_t right = 0; right < places.size(); ++right) {
+      TEST_ASSERT_EQUAL(left == right, compare(places[left], places[right]) == 0);
+      TEST_ASSERT_EQUAL(before(places[left], places[right]), compare(places[right], places[left]) > 0);
+      for (const LockPlace& third : places)
+        if (before(places[left], places[right]) && before(places[right], third))
+          TEST_ASSERT_TRUE(before(places[left], third));
+    }
+}
+
+// The same server: a set that takes locks of two databases takes those of its quorum together.
+TEST(test_all_addresses_should_come_before_the_databases) {
+  const KeptConfig a = at("a");
+  const KeptConfig a_database = at("a", 6379, 1);
+  const KeptConfig b = at("b");
+  const KeptConfig b_database = at("b", 6379, 1);
+  const KeptConfig c = at("c");
+  TEST_ASSERT_TRUE(compare(place_of({&a_database, &b}, "k"), place_of({&a, &c}, "k")) < 0);
+  TEST_ASSERT_TRUE(compare(place_of({&a, &b_database}, "k"), place_of({&a, &b}, "k")) > 0);
+  TEST_ASSERT_TRUE(compare(place_of({&a, &b_database}, "k"), place_of({&a_database, &b}, "k")) < 0);
+  TEST_ASSERT_TRUE(compare(place_of({&a_database}, "k"), place_of({&a, &b}, "k")) < 0);
+}
+
+TEST(test_locks_on_different_databases_or_with_different_names_should_be_had_together) {
+  const KeptConfig a = at("a");
+  const KeptConfig a_database = at("a", 6379, 1);
+  TEST_ASSERT_FALSE(excludes(place_of({&a}, "k"), place_of({&a_database}, "k")));
+  const ByteView names[] = {"j", "k", "l"};
+  const NameList list(names, 3);
+  const ByteView other_names[] = {"x", "y", "l"};
+  const NameList other_list(other_names, 3);
+  const ByteView foreign_names[] = {"x", "y", "z"};
+  const NameList foreign_list(foreign_names, 3);
+  LockPlace multi = place_of({&a}, "", multi_kind);
+  multi.key = list.key();
+  LockPlace other = multi;
+  other.key = other_list.key();
+  LockPlace foreign = multi;
+  foreign.key = foreign_list.key();
+  TEST_ASSERT_TRUE(excludes(multi, other) && excludes(other, multi));
+  TEST_ASSERT_FALSE(excludes(multi, foreign) || excludes(foreign, multi));
+  for (const char* const name : {"j", "k", "l"}) TEST_ASSERT_TRUE(excludes(multi, place_of({&a}, name)));
+  TEST_ASSERT_FALSE(excludes(multi, place_of({&a}, "m")));
+  TEST_ASSERT_TRUE(compare(multi, place_of({&a}, "k")) < 0);  // By its first name.
+}
+
+TEST(test_a_quorum_should_exclude_another_where_less_than_a_majority_is_left_to_it) {
+  const KeptConfig nodes[] = {at("a"), at("b"), at("c"), at("d"), at("e")};
+  const auto of = [&](const std::vector<std::size_t>& which) {
+    std::vector<const KeptConfig*> chosen;
+    for (const std::size_t node : which) chosen.push_back(&nodes[node]);
+    return place_of(chosen, "k");
+  };
+  TEST_ASSERT_TRUE(excludes(of({0, 1}), of({0, 1, 2, 3})));  // Three are a majority of four, and two are left.
+  TEST_ASSERT_FALSE(excludes(of({0}), of({0, 1, 2, 3})));
+  TEST_ASSERT_FALSE(excludes(of({0, 1}), of({0, 1, 2, 3, 4})));
+  TEST_ASSERT_TRUE(excludes(of({0, 1, 2}), of({0, 1, 2, 3, 4})));
+}
+
+TEST(test_a_set_of_any_locks_should_be_arranged_once_for_all_orders) {
+  const KeptConfig node = at("a");
+  std::string named = "vwxyz";
+  do {
+    NamedLocks locks;
+    for (const char name : named) {
+      static const char* const names[] = {"v", "w", "x", "y", "z"};
+      locks.add(place_of({&node}, names[name - 'v']));
+    }
+    TEST_ASSERT_EQUAL(Status::ok, locks.arrange());
+    TEST_ASSERT_EQUAL("vwxyz", locks.names());
+  } while (std::next_permutation(named.begin(), named.end()));
+}
+
+// ---- How it ends -------------------------------------------------------------------------------------------------
+
+TEST(test_a_set_that_was_had_after_a_wait_should_be_ok) {
+  Desk desk;
+  desk.wait_for_the_second();
+  desk.now = desk.now + 3s;
+  desk.task.handle(Status::lock_busy);
+  desk.expect(Act::renew, 0);
+  desk.due[0] = desk.now + 3s;
+  desk.task.handle(Status::ok);
+  for (const std::size_t place : {1U, 2U}) desk.grant(place);
+  desk.expect_over(Status::ok);
+}
+
+TEST(test_a_refusal_that_is_not_waited_out_should_end_the_wait_also_at_the_end_of_its_time) {
+  Desk desk;
+  desk.wait_for_the_second();
+  desk.now = desk.now + 3s;
+  desk.task.handle(Status::no_permission);
+  desk.undo(1);
+  desk.expect_over(Status::no_permission);
+}
+
+TEST(test_a_cancel_should_not_replace_the_failure_of_what_is_let_go_of_already) {
+  Desk desk;
+  desk.acquire(0s);
+  desk.grant(0);
+  desk.grant(1);
+  desk.expect(Act::acquire, 2);
+  desk.task.handle(Status::lock_busy);
+  desk.expect(Act::post_release, 1);
+  desk.task.cancel();
+  desk.task.handle(Status::ok);
+  desk.undo(1);
+  desk.expect_over(Status::lock_busy);
+}
+
+TEST(test_what_is_wrong_with_any_lock_should_be_told_also_of_the_only_one) {
+  const KeptConfig node = at("a");
+  for (const std::size_t wrong : {0U, 1U, 2U}) {
+    NamedLocks locks;
+    for (const char* const name : {"z", "y", "x"}) locks.add(place_of({&node}, name));
+    locks.configurations[wrong] = Status::already_held;
+    TEST_ASSERT_EQUAL(Status::already_held, locks.arrange());
+  }
+  NamedLocks one;
+  one.add(place_of({&node}, "x"));
+  one.configurations[0] = Status::already_held;
+  TEST_ASSERT_EQUAL(Status::already_held, one.arrange());
 }

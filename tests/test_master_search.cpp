@@ -3,6 +3,8 @@
 // How a node with Sentinels finds its master, without a socket: who is asked next, what answers mean, who is believed.
 #include "holdfast/core/master_search.hpp"
 
+#include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +40,15 @@ struct SearchDesk : HostDesk {
   }
   // The master has a password.
   void prove(const std::string& bytes) { answer("+OK\r\n" + bytes); }
+  // It accepts, and says nothing until its time is over.
+  void be_silent() {
+    node->handle_connected(now);
+    transmit();
+    now = node->timeout();
+    node->session().handle_timeout(now);
+    TEST_ASSERT_EQUAL(SessionState::failed, node->session().state());
+    close();
+  }
   // Brings it to a master that is ready.
   void reach_master() {
     (void)dial();
@@ -186,8 +197,29 @@ TEST(test_hosts_should_be_read_one_by_one) {
 }
 
 TEST(test_hosts_that_cannot_be_should_be_refused) {
-  for (const char* hosts : {"", ",", "a,", ",a", "a,,b", "a:", "a:0", "a:65536", "a:b", "a b", "::1", "[::1", "[::1]x",
-                            "[]", "[a]", "a:1:2", "a/b", "a@b", "1,2,3,4,5,6,7,8,9,10"}) {
+  for (const char* hosts : {"",
+                            ",",
+                            "a,",
+                            ",a",
+                            "a,,b",
+                            "a:",
+                            "a:0",
+                            "a:65536",
+                            "a:b",
+                            "a b",
+                            "::1",
+                            "[::1",
+                            "[::1]x",
+                            "[]",
+                            "[a]",
+                            "a:1:2",
+                            "a/b",
+                            "a@b",
+                            "[::1]x80",
+                            "a{b",
+                            "a`b",
+                            "a[b",
+                            "1,2,3,4,5,6,7,8,9,10"}) {
     const SentinelConfig config = {.hosts = ByteView(hosts), .service = "m"};
     TEST_ASSERT_TRUE(validate(config).found());
     TEST_ASSERT_EQUAL("sentinels.hosts", std::string(validate(config).field));
@@ -848,8 +880,8 @@ TEST(test_who_was_not_reached_should_not_be_given_the_words_of_another) {
 }
 
 TEST(test_a_master_that_is_silent_in_any_way_should_be_dialled_once_in_an_attempt) {
-  for (const Status status :
-       {Status::connect_failed, Status::system_error, Status::name_not_resolved, Status::timed_out}) {
+  for (const Status status : {Status::connect_failed, Status::system_error, Status::name_not_resolved,
+                              Status::timed_out, Status::transport_closed, Status::not_connected}) {
     SearchDesk desk({.hosts = "s1,s2,s3", .service = "m"});
     TEST_ASSERT_EQUAL("s1:26379", desk.dial());
     desk.name_master();
@@ -861,4 +893,398 @@ TEST(test_a_master_that_is_silent_in_any_way_should_be_dialled_once_in_an_attemp
     desk.name_master("10.0.0.8");
     TEST_ASSERT_EQUAL("10.0.0.8:6379", desk.dial());
   }
+}
+
+// ---- The time of an attempt --------------------------------------------------------------------------------------
+
+TEST(test_each_host_should_have_an_even_share_of_what_is_left_and_the_last_one_all_of_it) {
+  SearchDesk desk;  // Three sentinels, and the master that one of them names.
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  TEST_ASSERT_EQUAL(start + 500ms, desk.node->timeout());
+  desk.now = start + 500ms;
+  TEST_ASSERT_EQUAL("hang_up", desk.dial());
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  TEST_ASSERT_EQUAL(start + 1s, desk.node->timeout());
+  desk.now = start + 1s;
+  TEST_ASSERT_EQUAL("hang_up", desk.dial());
+  TEST_ASSERT_EQUAL("s3:26379", desk.dial());
+  TEST_ASSERT_EQUAL(start + 1500ms, desk.node->timeout());
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  TEST_ASSERT_EQUAL(start + 2s, desk.node->timeout());
+  desk.now = start + 2s;
+  TEST_ASSERT_EQUAL("hang_up", desk.dial());
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(DialState::waiting, desk.node->dialer().state());
+}
+
+TEST(test_a_master_should_share_the_time_with_the_sentinels_that_were_not_asked) {
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  TEST_ASSERT_EQUAL(start + Duration(2s) / 3, desk.node->timeout());
+  desk.now = start + 200ms;
+  desk.refuse();
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  TEST_ASSERT_EQUAL(start + 800ms, desk.node->timeout());
+}
+
+TEST(test_each_host_should_have_a_least_time_but_none_beyond_the_attempt) {
+  SearchDesk desk({.hosts = "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4", .service = "m"});
+  ClientConfig config = config_of("nowhere");
+  config.topology = &desk.sentinels;
+  config.connect_timeout = 250ms;
+  desk.node->configure(config, nullptr);
+  for (const Duration end : {Duration(100ms), Duration(200ms), Duration(250ms)}) {
+    TEST_ASSERT_TRUE(desk.dial().find("10.0.0.") == 0);
+    TEST_ASSERT_EQUAL(start + end, desk.node->timeout());
+    desk.now = start + end;
+    TEST_ASSERT_EQUAL("hang_up", desk.dial());
+  }
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(DialState::waiting, desk.node->dialer().state());
+}
+
+TEST(test_the_end_of_an_attempt_should_move_by_the_time_of_the_resolver_and_no_more) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+  desk.resolver_time = 700ms;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  TEST_ASSERT_EQUAL(start + 700ms + Duration(2s) / 3, desk.node->timeout());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  TEST_ASSERT_EQUAL(start + 1400ms + 1s, desk.node->timeout());
+  desk.name_master();  // A literal address, for which nobody is asked.
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  TEST_ASSERT_EQUAL(start + 1400ms + 2s, desk.node->timeout());
+}
+
+// ---- What is told of an attempt ----------------------------------------------------------------------------------
+
+// Of each sentinel: r(efuses the connection), t(imes out), s(ilent after it was connected), g(arbage), u(nknown service),
+// l(oading), n(o user), p(ermission lacks).
+TEST(test_an_attempt_should_be_told_by_who_answered_last_and_wait_where_anything_may_pass) {
+  const struct {
+    const char* outcomes;
+    Status status;
+    const char* words;
+  } cases[] = {
+      {"rr", Status::connect_failed, "connect_failed: sentinel s2:26379"},
+      {"tr", Status::connect_failed, "connect_failed: sentinel s2:26379"},
+      {"rt", Status::timed_out, "timed_out: sentinel s2:26379"},
+      {"ur", Status::connect_failed, "it does not know the service m: sentinel s1:26379"},
+      {"ru", Status::connect_failed, "it does not know the service m: sentinel s2:26379"},
+      {"uu", Status::unknown_service, "it does not know the service m: sentinel s2:26379"},
+      {"lr", Status::loading, "loading: sentinel s1:26379"},
+      {"rl", Status::loading, "LOADING Redis is loading: sentinel s2:26379"},
+      {"nl", Status::loading, "LOADING Redis is loading: sentinel s2:26379"},
+      {"ln", Status::loading, "NOAUTH Authentication required.: sentinel s2:26379"},
+      {"lu", Status::loading, "it does not know the service m: sentinel s2:26379"},
+      {"ul", Status::loading, "LOADING Redis is loading: sentinel s2:26379"},
+      {"nrr", Status::connect_failed, "auth_required: sentinel s1:26379"},
+      {"lnr", Status::loading, "auth_required: sentinel s2:26379"},
+      {"run", Status::connect_failed, "NOAUTH Authentication required.: sentinel s3:26379"},
+      {"trl", Status::loading, "LOADING Redis is loading: sentinel s3:26379"},
+      {"nn", Status::auth_required, "NOAUTH Authentication required.: sentinel s2:26379"},
+      {"pr", Status::connect_failed, "no_permission: sentinel s1:26379"},
+      {"ns", Status::timed_out, "auth_required: sentinel s1:26379"},
+      {"ug", Status::protocol_error, "an unknown type byte: sentinel s2:26379"},
+  };
+  for (const auto& it : cases) {
+    const std::string sequence = it.outcomes;
+    TEST_MESSAGE(sequence);
+    SearchDesk desk({.hosts = sequence.size() == 2 ? ByteView("s1,s2") : ByteView("s1,s2,s3"), .service = "m"});
+    for (int attempt = 0; attempt < 2; ++attempt) {  // Each attempt is told by itself.
+      for (std::size_t host = 0; host < sequence.size(); ++host) {
+        TEST_ASSERT_EQUAL("s" + std::to_string(host + 1) + ":26379", desk.dial());
+        switch (sequence[host]) {
+          case 'r': desk.refuse(); break;
+          case 't': desk.node->dialer().handle_dial_failed(Status::timed_out, desk.now, least); break;
+          case 's': desk.be_silent(); break;
+          case 'g': desk.answer("hello\r\n"); break;
+          case 'p': desk.answer("-NOPERM this user may not run 'sentinel'\r\n"); break;
+          case 'u': desk.answer("*-1\r\n"); break;
+          case 'l': desk.answer("-LOADING Redis is loading\r\n"); break;
+          default: desk.answer("-NOAUTH Authentication required.\r\n"); break;
+        }
+      }
+      TEST_ASSERT_EQUAL("none", desk.dial());
+      TEST_ASSERT_EQUAL(it.status, desk.failure());
+      TEST_ASSERT_EQUAL(it.words, desk.text());
+      desk.now = desk.node->timeout();
+    }
+    for (std::size_t host = 0; host < sequence.size(); ++host) {  // Nothing of them is left in the next.
+      TEST_ASSERT_EQUAL("s" + std::to_string(host + 1) + ":26379", desk.dial());
+      desk.refuse();
+    }
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_EQUAL(Status::connect_failed, desk.failure());
+    TEST_ASSERT_EQUAL("connect_failed: sentinel s" + std::to_string(sequence.size()) + ":26379", desk.text());
+  }
+}
+
+TEST(test_a_silent_master_should_be_told_also_where_another_sentinel_has_named_it_last) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+    desk.refuse();
+    TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+    desk.name_master();
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_EQUAL(Status::connect_failed, desk.failure());
+    TEST_ASSERT_EQUAL("connect_failed: 10.0.0.9:6379, named by sentinel s1:26379", desk.text());
+    desk.now = desk.node->timeout();
+  }
+}
+
+TEST(test_the_address_of_one_master_should_not_be_told_for_that_of_another) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master("10.0.0.8");
+  TEST_ASSERT_EQUAL("10.0.0.8:6379", desk.dial());
+  desk.prove(SearchDesk::identity("-1slave"));
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::read_only, desk.failure());
+  TEST_ASSERT_EQUAL("it is a replica: the server that was named by sentinel s1:26379", desk.text());
+}
+
+// ---- Whose turn it is --------------------------------------------------------------------------------------------
+
+TEST(test_a_sentinel_that_takes_all_the_time_should_be_the_last_one_of_the_next_attempt) {
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.node->handle_connected(desk.now);
+  desk.transmit();
+  desk.now = start + 2s;
+  desk.node->session().handle_timeout(desk.now);
+  desk.close();
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::timed_out, desk.failure());
+  desk.now = desk.node->timeout();
+  for (const char* host : {"s2:26379", "s3:26379", "s1:26379"}) {
+    TEST_ASSERT_EQUAL(host, desk.dial());
+    desk.refuse();
+  }
+  TEST_ASSERT_EQUAL("none", desk.dial());
+}
+
+TEST(test_a_sentinel_that_is_preferred_should_be_the_first_of_the_next_attempt) {
+  SearchDesk desk;
+  desk.reach_master();
+  TEST_ASSERT_EQUAL(0U, HostSearch::listed_of(*desk.node));
+  desk.close();
+  HostSearch::prefer(*desk.node, 2);
+  for (const char* host : {"s3:26379", "s1:26379", "s2:26379"}) {
+    TEST_ASSERT_EQUAL(host, desk.dial());
+    TEST_ASSERT_EQUAL(static_cast<std::size_t>(host[1] - '1'), HostSearch::listed_of(*desk.node));
+    desk.refuse();
+  }
+  TEST_ASSERT_EQUAL("none", desk.dial());
+}
+
+TEST(test_a_question_that_does_not_fit_should_be_refused_for_all_sentinels_at_once) {
+  SmallDesk desk;
+  auto& [sentinels, config, buffers, node] = desk;
+  node.configure(config, nullptr);
+  sentinels.configure({.hosts = "s1,s2",
+                       .service = ByteView(std::string(service_size_max, 's')),
+                       .user = "u",
+                       .password = ByteView(std::string(password_size_max, 'p'))});
+  TEST_ASSERT_EQUAL(DialAction::none, node.poll_dial(start, least));
+  TEST_ASSERT_EQUAL(Status::buffer_too_small, node.dialer().failure());
+  TEST_ASSERT_EQUAL("its host and credentials do not fit into the client's buffers: sentinel s1:26379",
+                    std::string(node.session().failure_text().string_view()));
+  TEST_ASSERT_TRUE(node.timeout() > start);
+}
+
+TEST(test_who_cannot_be_reached_should_be_told_without_the_words_of_the_attempt_before) {
+  for (const Status status :
+       {Status::connect_failed, Status::name_not_resolved, Status::system_error, Status::too_many_requests}) {
+    SearchDesk desk({.hosts = "s1", .service = "m"});
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    desk.answer("-NOAUTH Authentication required.\r\n");
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    desk.now = desk.node->timeout();
+    TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+    TEST_ASSERT_EQUAL("NOAUTH Authentication required.: sentinel s1:26379", desk.text());
+    desk.node->dialer().handle_dial_failed(status, desk.now, least);
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_EQUAL(std::string(to_string(status)) + ": sentinel s1:26379", desk.text());
+  }
+}
+
+TEST(test_words_should_be_over_once_an_attempt_goes_on_from_who_has_answered) {
+  for (const int addresses : {1, 2}) {
+    SearchDesk desk({.hosts = addresses == 1 ? ByteView("s1,s2") : ByteView("s1"), .service = "m"});
+    desk.addresses = static_cast<std::uint8_t>(addresses);
+    TEST_ASSERT_TRUE(desk.dial() != "none");
+    desk.answer("-NOAUTH Authentication required.\r\n");
+    TEST_ASSERT_TRUE(desk.text().find("NOAUTH") == 0);
+    TEST_ASSERT_TRUE(desk.dial() != "none");
+    TEST_ASSERT_EQUAL("", desk.text());
+  }
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master();
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.failure());  // It is no failure, but the end of a connection.
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  TEST_ASSERT_EQUAL("", desk.text());
+}
+
+// What one address, or one host, has answered is no judgement of what the next one says.
+TEST(test_each_answer_should_be_judged_by_itself) {
+  SearchDesk desk({.hosts = "s1", .service = "m"});
+  desk.addresses = 2;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.answer("*-1\r\n");
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.answer("hello\r\n");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("an unknown type byte: sentinel s1:26379", desk.text());
+  // A master behind a sentinel's answer,
+  desk.addresses = 1;
+  desk.now = desk.node->timeout();
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  desk.answer("hello\r\n");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("an unknown type byte: 10.0.0.9:6379, named by sentinel s1:26379", desk.text());
+  // and a sentinel behind a master that was believed.
+  desk.now = desk.node->timeout();
+  desk.reach_master();
+  desk.now = desk.now + 10s;
+  desk.close();
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.answer("hello\r\n");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("an unknown type byte: sentinel s1:26379", desk.text());
+}
+
+TEST(test_a_sentinels_words_should_not_be_replaced_by_those_of_the_silent_master_that_it_named) {
+  SearchDesk desk({.hosts = "s1", .service = "m"});
+  desk.addresses = 2;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.answer("-NOAUTH Authentication required.\r\n");
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master();
+  TEST_ASSERT_EQUAL("10.0.0.9:6379", desk.dial());
+  desk.be_silent();
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("auth_required: sentinel s1:26379", desk.text());
+}
+
+TEST(test_what_may_pass_should_be_told_of_an_attempt_that_has_not_asked_all) {
+  SearchDesk desk({.hosts = "s1,s2", .service = "m"});
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.now = start + 2s;
+  desk.answer("-LOADING Redis is loading\r\n");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::loading, desk.failure());
+}
+
+// ---- Where it goes -----------------------------------------------------------------------------------------------
+
+TEST(test_a_node_should_be_nowhere_before_it_has_asked) {
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL(":0", desk.where());
+  (void)desk.dial();
+  NodeDesk other;
+  other.node->configure_like(*desk.node);
+  TEST_ASSERT_EQUAL(0, int{other.node->config().port});
+  TEST_ASSERT_EQUAL(0U, other.node->dialer().address_count());  // That of a sentinel is none of a master.
+  TEST_ASSERT_TRUE(other.node->dialer().named());
+}
+
+TEST(test_a_resolver_should_read_each_name_to_its_end_and_no_further) {
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master("a-long-name.example.com");
+  TEST_ASSERT_EQUAL("a-long-name.example.com:6379", desk.dial());
+  TEST_ASSERT_EQUAL("a-long-name.example.com", std::string(desk.node->config().host.c_str()));
+  desk.refuse();
+  TEST_ASSERT_EQUAL("s2:26379", desk.dial());
+  TEST_ASSERT_EQUAL("s2", std::string(desk.node->config().host.c_str()));
+}
+
+TEST(test_a_literal_master_should_be_dialled_at_its_own_address) {
+  SearchDesk desk;
+  TEST_ASSERT_EQUAL("s1:26379", desk.dial());
+  desk.name_master("10.20.30.40");
+  TEST_ASSERT_EQUAL("10.20.30.40:6379", desk.dial());
+  const SocketAddress& address = *desk.node->address();
+  const std::string bytes(reinterpret_cast<const char*>(address.bytes), address.size);
+  TEST_ASSERT_TRUE(bytes.find("\x0a\x14\x1e\x28") != std::string::npos);
+}
+
+// Its storage is bytes, wherever they are.
+TEST(test_a_search_should_find_an_aligned_place_in_the_storage_of_the_texts) {
+  std::uintptr_t alignment = 0;
+  for (std::size_t shift = 0; shift < 8; ++shift) {
+    auto buffers = std::make_unique<NodeBuffers>();
+    Node::Storage storage = buffers->storage();
+    char* const begin = storage.texts.data + ((-reinterpret_cast<std::uintptr_t>(storage.texts.data)) & 7U) + 8 + shift;
+    std::memset(storage.texts.data, '#', storage.texts.size);
+    storage.texts = {begin, storage.texts.size - static_cast<std::size_t>(begin - storage.texts.data)};
+    Node node(storage);
+    Sentinels sentinels({.hosts = "10.0.0.1", .service = "m"});
+    ClientConfig config = config_of("nowhere");
+    config.topology = &sentinels;
+    node.configure(config, nullptr);
+    TEST_ASSERT_EQUAL(DialAction::dial, node.poll_dial(start, least));
+    TEST_ASSERT_TRUE(node.config().host.view() == ByteView("10.0.0.1"));
+    const auto host = reinterpret_cast<std::uintptr_t>(node.config().host.view().data());
+    if (shift == 0) alignment = host % alignof(HostSearch);
+    TEST_ASSERT_EQUAL(alignment, host % alignof(HostSearch));
+    for (std::size_t before = 1; before <= 8; ++before) TEST_ASSERT_EQUAL('#', *(begin - before));
+  }
+}
+
+TEST(test_a_refusal_of_another_kind_should_not_end_a_connection_that_has_lasted) {
+  SearchDesk desk;
+  desk.reach_master();
+  desk.now = desk.now + 10s;
+  Locked locked;
+  desk.submit(locked);
+  desk.receive("-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+  TEST_ASSERT_TRUE(desk.node->session().ready());
+}
+
+// The question is sent as a whole, or not at all: whatever the password is.
+TEST(test_a_question_should_be_refused_or_fit_with_the_clients_name_and_the_service) {
+  int refused = 0;
+  int asked = 0;
+  const std::string service(service_size_max, 's');
+  const std::string name(client_name_size_max, 'n');
+  for (std::size_t size = 1; size <= password_size_max; ++size) {
+    SmallDesk desk;
+    auto& [sentinels, config, buffers, node] = desk;
+    const std::string password(size, 'p');
+    config.client_name = ByteView(name);
+    TEST_ASSERT_FALSE(node.misfit(config).found());
+    sentinels.configure(
+        {.hosts = "10.0.0.1", .service = ByteView(service), .user = "u", .password = ByteView(password)});
+    node.configure(config, nullptr);
+    if (node.poll_dial(start, least) != DialAction::dial) {
+      TEST_ASSERT_EQUAL(Status::buffer_too_small, node.dialer().failure());
+      ++refused;
+      continue;
+    }
+    TEST_ASSERT_EQUAL(0, refused);  // A longer one does not fit where a shorter one did not.
+    ++asked;
+    node.handle_connected(start);
+    std::string sent;
+    std::size_t limit = SIZE_MAX;
+    while (transmit_piece(node.session(), start, sent, limit)) {}
+    TEST_ASSERT_TRUE(sent.find(command_of({"AUTH", "u", password.c_str()})) != std::string::npos);
+    TEST_ASSERT_TRUE(sent.find(name) != std::string::npos);
+    TEST_ASSERT_TRUE(sent.find(service) != std::string::npos);
+  }
+  TEST_ASSERT_TRUE(refused > 0 && asked > 0);
 }

@@ -29,7 +29,7 @@ const std::string busy = "$-1\r\n";
 
 // A driver of one call. Its lock announces its releases, and a refusal of it does not tell the remaining time.
 struct CallDesk : NodeDesk {
-  CallDesk() {
+  explicit CallDesk(const LockKind& kind = kind_of(MutexOptions{.announce = true})) : machine(kind) {
     TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key(ByteView("k")), {.lease = 10s}));
     connect();
     transmit();
@@ -80,7 +80,7 @@ struct CallDesk : NodeDesk {
   }
   bool asks_remaining() const { return sent.find("PTTL") != std::string::npos; }
 
-  LockMachine machine{kind_of(MutexOptions{.announce = true})};
+  LockMachine machine;
   NodeTask task{machine, *node, &machine};
   bool listening = false;
   bool woken = false;
@@ -316,6 +316,7 @@ struct TwoQuestions : Question {
     return node.ask(words, tag, now);
   }
   static bool take_it(Question& self, const RespValue& value) noexcept {
+    ++static_cast<TwoQuestions&>(self).taken;
     if (!value.is(RespKind::integer)) return false;
     static_cast<TwoQuestions&>(self).sum += value.integer();
     return true;
@@ -325,6 +326,7 @@ struct TwoQuestions : Question {
     return outcome == Status::ok && ++static_cast<TwoQuestions&>(self).answers < 2;
   }
   std::int64_t sum = 0;
+  int taken = 0;
   int answers = 0;
 };
 
@@ -364,7 +366,9 @@ TEST(test_an_answer_that_a_question_does_not_take_should_end_the_connection) {
   QuestionDesk desk;
   desk.ask();
   desk.answer("+PONG\r\n");
+  TEST_ASSERT_FALSE(desk.told_more);
   TEST_ASSERT_FALSE(desk.task.waiting());
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.node->session().failure());
   TEST_ASSERT_EQUAL(Status::protocol_error, desk.task.facts(desk.now).answer);
   TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
 }
@@ -375,7 +379,7 @@ TEST(test_a_refused_question_should_be_its_refusal_and_leave_the_connection) {
   desk.answer("-LOADING Redis is loading the dataset in memory\r\n");
   TEST_ASSERT_FALSE(desk.task.waiting());
   TEST_ASSERT_EQUAL(Status::loading, desk.task.facts(desk.now).answer);
-  TEST_ASSERT_EQUAL(0, desk.question.sum);
+  TEST_ASSERT_EQUAL(0, desk.question.taken);  // It is no answer to it.
   TEST_ASSERT_TRUE(desk.node->session().ready());
 }
 
@@ -501,6 +505,14 @@ TEST(test_a_compensation_of_this_hold_should_be_the_answer_to_its_release) {
     facts.released = true;
     TEST_ASSERT_EQUAL(TaskAct::sleep, desk.task.life().step(facts));
     TEST_ASSERT_EQUAL(TaskStage::compensation, desk.task.life().stage());
+    // Another answer of the hold is none to that.
+    const Reply other = {
+        .tag = {.requester = tag.requester, .generation = tag.generation, .operation = Operation::renew},
+        .outcome = Status::ok,
+        .nothing_ran = false,
+        .value = RespValue::make_integer(1)};
+    TEST_ASSERT_FALSE(desk.task.note(other));
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.task.life().step(facts));
     const Heard heard(std::string(it.answer));
     const Reply reply = {.tag = {.requester = tag.requester,
                                  .generation = tag.generation + (it.this_hold ? 0 : 2),
@@ -513,4 +525,334 @@ TEST(test_a_compensation_of_this_hold_should_be_the_answer_to_its_release) {
     TEST_ASSERT_EQUAL(it.this_hold ? TaskAct::over : TaskAct::sleep, act);
     if (it.this_hold) TEST_ASSERT_EQUAL(it.deleted ? Status::ok : Status::not_connected, desk.task.life().status());
   }
+}
+
+// ---- What is left of the hold in the way -------------------------------------------------------------------------
+
+TEST(test_what_a_refusal_tells_should_be_waited_out_without_another_question) {
+  CallDesk desk(reentrant_kind);
+  desk.acquire(100s);
+  desk.listening = true;
+  for (const bool woken : {false, true, false}) {
+    desk.sent.clear();
+    desk.woken = woken;
+    desk.ask();
+    desk.answer(":300\r\n");
+    TEST_ASSERT_FALSE(desk.told_more);
+    desk.plan();
+    TEST_ASSERT_TRUE(desk.sleeps() >= 300ms && desk.sleeps() < 400ms);
+    TEST_ASSERT_FALSE(desk.asks_remaining());
+    desk.now = desk.now + 1s;
+  }
+}
+
+TEST(test_only_a_number_in_answer_to_this_attempt_should_tell_what_is_left) {
+  for (const char* const answer : {"+OK\r\n", "-NOPERM no\r\n", "$3\r\n300\r\n"}) {
+    CallDesk desk;
+    desk.acquire(100s);
+    desk.listening = true;
+    desk.ask();
+    TEST_ASSERT_TRUE(desk.asks_remaining());
+    desk.answer(busy + answer);
+    TEST_ASSERT_FALSE(desk.told_more);
+    TEST_ASSERT_TRUE(desk.node->session().ready());
+    desk.plan();
+    TEST_ASSERT_TRUE(desk.sleeps() == 10s);
+  }
+  // The answer to the attempt before says nothing of who is in the way now.
+  CallDesk desk;
+  desk.acquire(100s);
+  desk.listening = true;
+  desk.ask();
+  desk.answer(busy);
+  desk.plan();
+  desk.now = desk.now + 10s;
+  desk.ask();
+  desk.answer(":300\r\n" + busy);
+  TEST_ASSERT_FALSE(desk.told_more);
+  desk.plan();
+  TEST_ASSERT_TRUE(desk.sleeps() == 10s);
+}
+
+TEST(test_an_attempt_that_has_nothing_to_send_should_ask_nothing_along) {
+  CallDesk desk;
+  desk.listening = true;
+  desk.task.submit(true, desk.now);
+  desk.transmit();
+  TEST_ASSERT_EQUAL("", desk.sent);
+  // A renewal is no attempt.
+  desk.acquire(0s);
+  desk.listening = false;
+  desk.ask();
+  desk.answer(granted);
+  TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
+  desk.sent.clear();
+  desk.listening = true;
+  desk.task.begin(Call::renew, desk.now + 500ms, settings);
+  desk.ask();
+  TEST_ASSERT_FALSE(desk.sent.empty());
+  TEST_ASSERT_FALSE(desk.asks_remaining());
+}
+
+TEST(test_each_question_should_begin_without_the_answer_of_the_last) {
+  CallDesk desk;
+  desk.task.begin(Call::question, desk.now + 500ms, settings);
+  desk.ask();
+  desk.answer(":1500\r\n");
+  TEST_ASSERT_EQUAL(TaskAct::over, desk.step());
+  TEST_ASSERT_TRUE(desk.task.remaining() == 1500ms);
+  desk.task.begin(Call::question, desk.now + 500ms, settings);
+  desk.ask();
+  desk.answer("-LOADING Redis is loading the dataset in memory\r\n");
+  TEST_ASSERT_EQUAL(Status::loading, desk.task.facts(desk.now).answer);
+  TEST_ASSERT_FALSE(desk.task.remaining() == 1500ms);
+}
+
+TEST(test_a_question_that_finds_no_room_should_not_be_waited_for) {
+  CallDesk desk;
+  desk.task.begin(Call::question, desk.now + 500ms, settings);
+  const Argument ping[] = {ByteView("PING")};
+  while (desk.node->ask(ping, {}, desk.now) == Status::ok) {}
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.task.ask(Token(), desk.now));
+  TEST_ASSERT_FALSE(desk.task.waiting());
+}
+
+// ---- Confirmed by replicas ---------------------------------------------------------------------------------------
+
+TEST(test_a_hold_should_be_confirmed_by_replicas_once_and_not_when_it_is_acquired_again) {
+  constexpr TaskSettings acked = {.request_timeout = 500ms, .max_poll = 10s, .acks_wait = 200ms};
+  CallDesk desk(reentrant_kind);
+  const auto acquire = [&] {
+    desk.task.begin_acquire(desk.now, desk.now, desk.now + 500ms, acked);
+    desk.ask();
+    TEST_ASSERT_TRUE(desk.task.waiting());
+    return desk.task.unconfirmed();
+  };
+  TEST_ASSERT_TRUE(acquire());
+  desk.answer(granted);
+  desk.task.life().abandon(Status::ok);
+  TEST_ASSERT_FALSE(desk.task.unconfirmed());
+  TEST_ASSERT_FALSE(acquire());
+}
+
+// ---- Whose reply it is -------------------------------------------------------------------------------------------
+
+TEST(test_what_was_taken_back_should_be_answered_to_who_had_it) {
+  NodeDesk desk;
+  desk.connect();
+  LockMachine machine{mutex_kind};
+  int owner = 0;
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+  TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), desk.now, desk.now + 500ms));
+  desk.node->submit(machine, &owner, desk.now);
+  desk.receive(granted);
+  for (const Reply& reply : desk.heard) machine.handle_reply(reply, desk.now);
+  desk.heard.clear();
+  desk.now = machine.valid_until();
+  machine.handle_timeout(desk.now);
+  TEST_ASSERT_TRUE(machine.wants_compensation());
+  TEST_ASSERT_TRUE(NodeTask::pay(machine, *desk.node, &owner));
+  TEST_ASSERT_FALSE(machine.wants_compensation());
+  TEST_ASSERT_EQUAL(1U, desk.node->session().compensations_pending());
+  desk.sent.clear();
+  desk.receive(":1\r\n");
+  TEST_ASSERT_TRUE(desk.sent.find(std::string(32, 't')) != std::string::npos);
+  TEST_ASSERT_EQUAL(1U, desk.heard.size());
+  TEST_ASSERT_TRUE(desk.heard[0].tag.requester == &owner);
+  TEST_ASSERT_TRUE(desk.heard[0].tag.operation == Operation::compensate);
+  TEST_ASSERT_EQUAL(0U, desk.node->session().compensations_pending());
+}
+
+TEST(test_a_witness_should_not_be_told_of_answers_but_to_renewals_and_releases) {
+  WitnessedDesk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, desk.now, desk.now + 500ms));
+  desk.answer(":1\r\n");
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Token(ByteView(std::string(32, 'u'))), desk.now, desk.now + 1s));
+  desk.answer(busy);
+  TEST_ASSERT_EQUAL(Status::lock_busy, desk.machine.status());
+  TEST_ASSERT_EQUAL(std::string(), desk.recorder.take());
+}
+
+// ---- What is seen of machine and node ----------------------------------------------------------------------------
+
+TEST(test_a_call_should_see_whether_a_connection_is_there_or_comes_and_why_not) {
+  CallDesk desk;
+  TEST_ASSERT_TRUE(desk.task.facts(desk.now).link == Link::ready);
+  desk.now = desk.now + 10s;
+  desk.close();
+  TaskFacts facts = desk.task.facts(desk.now);
+  TEST_ASSERT_TRUE(facts.link == Link::coming);
+  TEST_ASSERT_EQUAL(Status::transport_closed, facts.link_failure);
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.node->dialer().handle_dial_failed(Status::connect_failed, desk.now, least);
+  facts = desk.task.facts(desk.now);
+  TEST_ASSERT_TRUE(facts.link == Link::absent);
+  TEST_ASSERT_EQUAL(Status::connect_failed, facts.link_failure);
+}
+
+TEST(test_a_call_should_see_the_hold_and_whose_it_is) {
+  WitnessedDesk desk;
+  const NodeTask task(desk.machine, *desk.node, &desk.machine);
+  TaskFacts facts = task.facts(desk.now);
+  TEST_ASSERT_TRUE(facts.witness == &desk.recorder);
+  TEST_ASSERT_EQUAL(ByteView("k"), facts.subject);
+  TEST_ASSERT_TRUE(facts.held);
+  TEST_ASSERT_FALSE(facts.released);
+  TEST_ASSERT_EQUAL(desk.machine.valid_until(), facts.valid_until);
+  TEST_ASSERT_FALSE(facts.waiting || facts.unconfirmed);
+  facts = task.facts(desk.machine.valid_until());
+  TEST_ASSERT_FALSE(facts.held);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, desk.now, desk.now + 500ms));
+  TEST_ASSERT_TRUE(task.facts(desk.now).released);
+  TEST_ASSERT_FALSE(task.facts(desk.now).waiting);  // Nobody asks by this call.
+}
+
+TEST(test_a_call_should_see_what_replicas_have_confirmed) {
+  constexpr TaskSettings acked = {.request_timeout = 500ms, .max_poll = 10s, .acks_wait = 200ms};
+  CallDesk desk;
+  desk.task.begin_acquire(desk.now, desk.now, desk.now + 500ms, acked);
+  desk.ask();
+  TEST_ASSERT_TRUE(desk.task.facts(desk.now).waiting);
+  TEST_ASSERT_TRUE(desk.task.facts(desk.now).unconfirmed);
+  desk.answer(granted);
+  TEST_ASSERT_FALSE(desk.task.facts(desk.now).waiting);
+  TEST_ASSERT_EQUAL(TaskAct::confirm, desk.step());
+  TEST_ASSERT_EQUAL(TaskStage::confirm, desk.task.life().stage());
+  AckLane lane;
+  lane.enter(desk.task);
+  TEST_ASSERT_TRUE(desk.task.facts(desk.now).waiting);
+  lane.forget();  // Its connection is gone.
+  TEST_ASSERT_FALSE(desk.task.facts(desk.now).waiting);
+  TEST_ASSERT_TRUE(desk.task.outcome() != Status::ok);
+  TEST_ASSERT_EQUAL(desk.task.outcome(), desk.task.facts(desk.now).answer);
+  TEST_ASSERT_FALSE(desk.task.facts(desk.now).unconfirmed);
+}
+
+TEST(test_only_an_acquire_of_what_is_not_held_should_need_a_token) {
+  CountedDesk counted;
+  counted.begin(Call::acquire);
+  TEST_ASSERT_TRUE(counted.task.wants_token(counted.now));
+  counted.task.life().abandon(Status::ok);
+  (void)counted.call(Call::acquire, "+OK\r\n");
+  counted.begin(Call::acquire);
+  TEST_ASSERT_FALSE(counted.task.wants_token(counted.now));  // It is acquired once more.
+  TEST_ASSERT_TRUE(counted.task.wants_token(counted.machine.valid_until()));
+  counted.task.life().abandon(Status::ok);
+  counted.begin(Call::renew);
+  TEST_ASSERT_FALSE(counted.task.wants_token(counted.now));
+  TEST_ASSERT_FALSE(counted.task.wants_token(counted.machine.valid_until()));
+  WitnessedDesk plain;
+  NodeTask task(plain.machine, *plain.node, &plain.machine);
+  task.begin_acquire(plain.now, plain.now, plain.now + 500ms, settings);
+  TEST_ASSERT_TRUE(task.wants_token(plain.now));
+}
+
+TEST(test_a_call_should_go_on_at_the_node_that_it_is_sent_to) {
+  CallDesk desk;
+  CallDesk other;
+  desk.task.go_to(*other.node);
+  desk.acquire(0s);
+  TEST_ASSERT_EQUAL(Status::ok, desk.task.ask(Token(ByteView(std::string(32, 't'))), desk.now));
+  desk.task.submit(false, desk.now);
+  desk.transmit();
+  other.transmit();
+  TEST_ASSERT_EQUAL("", desk.sent);
+  TEST_ASSERT_TRUE(other.sent.find(std::string(32, 't')) != std::string::npos);
+}
+
+TEST(test_an_acquire_should_have_the_timing_that_it_was_begun_with) {
+  CallDesk desk;
+  const LockTiming timing = {.lease = 33s};
+  desk.task.begin_acquire(desk.now, desk.now, desk.now + 500ms, settings, &timing);
+  desk.ask();
+  TEST_ASSERT_TRUE(desk.sent.find("33000") != std::string::npos);
+}
+
+TEST(test_a_call_that_nobody_will_wake_should_poll) {
+  CallDesk desk;
+  desk.acquire(100s);
+  desk.listening = true;
+  desk.ask();
+  desk.answer(busy + ":-1\r\n");
+  desk.plan();
+  TEST_ASSERT_TRUE(desk.sleeps() == 10s);
+  desk.task.plan_to_poll(desk.now, least);
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_TRUE(desk.task.life().poll_timeout(false, 0) - desk.now < 10s);
+}
+
+TEST(test_a_call_should_say_whether_what_is_to_be_taken_back_has_found_a_place) {
+  CallDesk desk;
+  TEST_ASSERT_TRUE(desk.task.pay());
+}
+
+TEST(test_a_reply_should_be_the_machines_where_there_is_no_witness) {
+  NodeDesk desk;
+  desk.connect();
+  LockMachine machine{mutex_kind};
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("k"), {.lease = 10s}));
+  TEST_ASSERT_EQUAL(Status::ok, machine.acquire(Token(ByteView(std::string(32, 't'))), desk.now, desk.now + 500ms));
+  desk.node->submit(machine, &machine, desk.now);
+  desk.receive(granted);
+  TEST_ASSERT_EQUAL(1U, desk.heard.size());
+  NodeTask::take(machine, *desk.node, desk.heard[0], desk.now);
+  TEST_ASSERT_TRUE(machine.held(desk.now));
+}
+
+// Each question has a number of its own, also beside those that attempts ask along.
+TEST(test_the_answer_to_an_attempts_question_should_not_be_that_of_a_call) {
+  for (int attempts = 1; attempts <= 6; ++attempts) {
+    CallDesk desk;
+    desk.listening = true;
+    std::string late;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      desk.acquire(0s);
+      desk.ask();
+      desk.answer(late + busy);
+      late = ":300\r\n";  // It comes after the call that had asked is over.
+      desk.task.life().abandon(Status::lock_busy);
+    }
+    desk.task.begin(Call::question, desk.now + 500ms, settings);
+    desk.listening = false;
+    desk.ask();
+    desk.answer(late);
+    TEST_ASSERT_TRUE(desk.task.waiting());
+    desk.answer(":77\r\n");
+    TEST_ASSERT_FALSE(desk.task.waiting());
+    TEST_ASSERT_TRUE(desk.task.remaining() == 77ms);
+  }
+}
+
+TEST(test_a_woken_try_that_did_not_meet_a_lock_should_not_ask_what_is_left) {
+  CallDesk desk;
+  desk.acquire(100s);
+  desk.listening = true;
+  desk.ask();
+  desk.answer(busy + ":-1\r\n");
+  desk.plan();
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  desk.woken = true;
+  desk.now = desk.now + 1s;
+  desk.ask();
+  desk.sent.clear();
+  desk.answer("-LOADING Redis is loading the dataset in memory\r\n");
+  TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+  desk.task.plan(desk.now, 1, least);
+  desk.transmit();
+  TEST_ASSERT_FALSE(desk.asks_remaining());
+}
+
+TEST(test_a_step_that_finds_the_hold_lost_should_not_be_told_as_a_release_that_did) {
+  Recorder recorder;
+  CountedDesk desk;
+  desk.node->use_meter(&recorder);
+  (void)desk.call(Call::acquire, "+OK\r\n");
+  (void)recorder.take();
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(desk.now, desk.now + 500ms));
+  desk.node->submit(desk.machine, &desk.machine, desk.now);
+  desk.receive(":0\r\n");
+  for (const Reply& reply : desk.heard) NodeTask::take(desk.machine, *desk.node, reply, desk.now);
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.machine.status());
+  TEST_ASSERT_EQUAL(std::string(), recorder.take());
 }

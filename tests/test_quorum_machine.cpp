@@ -373,6 +373,7 @@ TEST(test_a_grant_that_comes_after_the_denial_should_be_released) {
   TEST_ASSERT_EQUAL(0, council.take());
   TEST_ASSERT_EQUAL(4, council.given_up);
   council.grant(2, start + 2ms);  // Its reply was faster than the giving up.
+  TEST_ASSERT_EQUAL(Status::outcome_unknown, council->vote(2).status);
   TEST_ASSERT_FALSE(council.node(2).held(start + 2ms));
   TEST_ASSERT_EQUAL(4, council.take());
   TEST_ASSERT_EQUAL(Operation::release == council.asked[2].request.tag.operation, true);
@@ -2286,4 +2287,557 @@ TEST(test_a_node_that_has_not_answered_the_attempt_before_should_refuse_the_next
   TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token('b'), start + 2ms, all_of(3)));
   TEST_ASSERT_EQUAL(Status::already_held, council->vote(2).status);
   TEST_ASSERT_EQUAL(0b011, council.take());
+}
+
+// ---- Who is asked, and who is not --------------------------------------------------------------------------------
+
+namespace {
+
+// Each node's connection leads to a server of its own.
+struct Met : Council {
+  using Council::Council;
+  void meet_all() {
+    for (std::size_t node = 0; node < count; ++node) machine->meet(node, static_cast<std::uint32_t>(node + 1), false);
+  }
+};
+
+}  // namespace
+
+TEST(test_a_lock_whose_loss_is_still_to_be_told_should_not_be_configured) {
+  Council council(3);
+  council.hold(start);
+  council->settle(start + validity);
+  TEST_ASSERT_EQUAL("lost", council.events());
+  (void)council.take();
+  for (std::size_t node = 0; node < 3; ++node) TEST_ASSERT_EQUAL(LockState::lost, council.node(node).state());
+  for (std::size_t node = 0; node < 3; ++node) council.node(node).forget();
+  TEST_ASSERT_EQUAL(Status::already_held, council->configure(Key("other"), {.lease = lease}));
+  TEST_ASSERT_EQUAL(ByteView("name"), council->key().bytes());
+}
+
+// A node that was not asked, and has said nothing, cannot make a majority that has had the hold.
+TEST(test_release_should_be_lost_once_those_that_were_asked_cannot_be_a_majority_any_more) {
+  for (const std::size_t absent : {0U, 2U}) {
+    Council council(3);
+    council.acquire(start, 'a', static_cast<NodeSet>(7 & ~node_bit(absent)));
+    for (std::size_t node = 0; node < 3; ++node)
+      if (node != absent) council.grant(node, start);
+    TEST_ASSERT_EQUAL("granted", council.events());
+    council.release(start + 1s);
+    TEST_ASSERT_EQUAL(Status::not_connected, council->vote(absent).status);  // It was not asked now, either.
+    council.say(1, false, start + 1s);
+    TEST_ASSERT_EQUAL("released", council.events());
+    TEST_ASSERT_EQUAL(Status::lock_lost, council->status());
+  }
+}
+
+TEST(test_a_hold_whose_names_have_not_moved_should_be_released_like_any_whatever_was_before) {
+  Met council(3);
+  council.meet_all();
+  council.hold(start);
+  council->meet(0, 9, false);  // The first hold strays.
+  council.release(start + 1s);
+  council->end_release(Status::timed_out);
+  for (std::size_t node = 0; node < 3; ++node)
+    if (council.asked[node].open) council.say(node, true, start + 1s);
+  (void)council.take();
+  council.acquire(start + 2s, 'b');
+  council.grant(0, start + 2s);
+  council.grant(1, start + 2s);
+  council.busy(2, start + 2s);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  council.release(start + 3s);
+  council.say(1, true, start + 3s);  // The third one never had it.
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::ok, council->status());
+}
+
+// Whom the round before could ask anew says nothing of who may be asked now.
+TEST(test_who_loses_the_fence_of_a_new_hold_should_not_be_asked_anew_before_its_first_renewal) {
+  for (const std::size_t lost : {0U, 2U}) {
+    Council council(3, quorum_fenced_mutex_kind);
+    council.hold(start);
+    TEST_ASSERT_EQUAL(7, council.renew(start + 1s, 7));
+    for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 1s);
+    TEST_ASSERT_EQUAL("renewed", council.events());
+    council.release(start + 2s);
+    for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 2s);
+    TEST_ASSERT_EQUAL("released", council.events());
+    council.acquire(start + 3s, 'b');
+    for (std::size_t node = 0; node < 3; ++node) council.grant(node, start + 3s);
+    TEST_ASSERT_EQUAL(QuorumState::fencing, council->state());
+    (void)council.take();
+    const int before = council.compensations[lost];
+    council.say(lost, false, start + 3s);
+    for (std::size_t node = 0; node < 3; ++node)
+      if (node != lost && council.asked[node].open) council.say(node, true, start + 3s);
+    TEST_ASSERT_EQUAL("granted", council.events());
+    (void)council.take();
+    council->settle(start + 3s);
+    TEST_ASSERT_EQUAL(0, council.take());
+    TEST_ASSERT_FALSE(council->vote(lost).repairing);
+    TEST_ASSERT_EQUAL(before + 1, council.compensations[lost]);
+  }
+}
+
+// The one that it was asked of last is no server of this hold.
+TEST(test_a_server_that_was_asked_for_the_hold_before_at_another_node_should_be_renewed_where_it_is) {
+  Met council(3);
+  council.meet_all();
+  council.hold(start);
+  council.release(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 1s);
+  council->meet(0, 7, false);
+  council->meet(1, 1, false);
+  council.acquire(start + 2s, 'b', 0b110);
+  council.grant(1, start + 2s);
+  council.grant(2, start + 2s);
+  TEST_ASSERT_EQUAL(0b110, council.renew(start + 3s));
+}
+
+TEST(test_what_is_owed_should_not_go_to_a_server_that_has_come_since_also_behind_another_attempt) {
+  Met council(3);
+  council.meet_all();
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s));
+  council.node(0).refuse_request(Status::too_many_requests, start + 1s);
+  council->settle(start + 1s);
+  ReplyTag tag;
+  Compensation compensation;
+  TEST_ASSERT_FALSE(council->poll_compensation(0, false, tag, compensation));
+  TEST_ASSERT_EQUAL(1, council->owed());
+  council->end_release(Status::timed_out);
+  (void)council.take();
+  for (const std::size_t node : {1U, 2U}) council.say(node, true, start + 1s);
+  council->meet(0, 9, false);
+  TEST_ASSERT_EQUAL(Status::ok, council->acquire(Council::token('b'), start + 2s, 7));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, council->vote(0).status);
+  council->retry_owed();
+  TEST_ASSERT_FALSE(council->poll_compensation(0, true, tag, compensation));
+  TEST_ASSERT_EQUAL(0, council->owed());
+}
+
+TEST(test_only_what_is_to_be_taken_back_from_who_is_there_should_be_owed) {
+  Met council(3);
+  council.meet_all();
+  council.hold(start);
+  ReplyTag tag;
+  Compensation compensation;
+  for (std::size_t node = 0; node < 3; ++node)
+    TEST_ASSERT_FALSE(council->poll_compensation(node, false, tag, compensation));
+  TEST_ASSERT_EQUAL(0, council->owed());  // There is nothing.
+  TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s));
+  for (const std::size_t node : {1U, 2U}) council.node(node).refuse_request(Status::too_many_requests, start + 1s);
+  council->settle(start + 1s);
+  council->meet(2, 9, false);
+  for (const std::size_t node : {1U, 2U}) TEST_ASSERT_FALSE(council->poll_compensation(node, false, tag, compensation));
+  TEST_ASSERT_EQUAL(0b010, council->owed());
+  TEST_ASSERT_EQUAL(0b010, council->release_owed());
+}
+
+TEST(test_a_node_that_was_asked_anew_should_be_asked_once_and_stay_so_in_the_next_round) {
+  for (const std::size_t lost : {0U, 2U}) {
+    Council council(3);
+    council.hold(start);
+    (void)council.renew(start + 1s, 7);
+    for (std::size_t node = 0; node < 3; ++node) council.say(node, node != lost, start + 1s);
+    TEST_ASSERT_EQUAL(node_bit(lost), council.take());
+    TEST_ASSERT_TRUE(council->vote(lost).repairing);
+    TEST_ASSERT_EQUAL(static_cast<NodeSet>(7 & ~node_bit(lost)), council.renew(start + 1s + 100ms, 7));
+    TEST_ASSERT_TRUE(council->vote(lost).repairing);
+    council.grant(lost, start + 1s + 200ms);
+    TEST_ASSERT_EQUAL(0, council.take());  // It confirms nothing of this round.
+    TEST_ASSERT_TRUE(council->vote(lost).repaired);
+    TEST_ASSERT_EQUAL(Status::ok, council->vote(lost).status);
+  }
+}
+
+TEST(test_a_repair_that_is_refused_should_not_be_asked_for_again_before_the_next_round) {
+  for (const std::size_t lost : {0U, 2U}) {
+    Council council(3);
+    council.hold(start);
+    (void)council.renew(start + 1s, 7);
+    for (std::size_t node = 0; node < 3; ++node) council.say(node, node != lost, start + 1s);
+    TEST_ASSERT_EQUAL(node_bit(lost), council.take());
+    council.busy(lost, start + 1s);
+    council->settle(start + 1s);
+    TEST_ASSERT_EQUAL(0, council.take());
+    TEST_ASSERT_EQUAL(7, council.renew(start + 2s, 7));
+  }
+}
+
+TEST(test_an_excluded_node_should_not_be_asked_anew_whoever_its_server_is) {
+  Met council(3);
+  council.meet_all();
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, node != 2, start + 1s);
+  TEST_ASSERT_EQUAL(0, council.take());
+  council->meet(2, 9, true);  // A replica of another node's server, say.
+  TEST_ASSERT_EQUAL(0b011, council.renew(start + 2s, 7));
+}
+
+TEST(test_a_server_that_was_asked_anew_should_be_the_one_that_is_released) {
+  Met council(3);
+  council.meet_all();
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, node != 2, start + 1s);
+  (void)council.take();
+  council->meet(2, 9, false);
+  TEST_ASSERT_EQUAL(7, council.renew(start + 2s, 7));
+  TEST_ASSERT_EQUAL(9U, council->vote(2).keeper);
+  for (std::size_t node = 0; node < 2; ++node) council.say(node, true, start + 2s);
+  council.grant(2, start + 2s);
+  TEST_ASSERT_EQUAL(Status::ok, council->release(start + 3s));
+  TEST_ASSERT_EQUAL(7, council.take());
+}
+
+// Its own end is as late as a renewed one's, and it counts for one from then on: no further than the hold.
+TEST(test_a_repaired_vote_should_grow_with_the_hold_as_far_as_it_was_promised) {
+  for (const std::size_t lost : {0U, 2U}) {
+    Met council(3);
+    council.meet_all();
+    council.hold(start);
+    (void)council.renew(start + 500ms);
+    for (std::size_t node = 0; node < 3; ++node) council.say(node, node != lost, start + 500ms);
+    (void)council.take();
+    TEST_ASSERT_EQUAL(7, council.renew(start + 1s, 7));
+    council.grant(lost, start + 1s);
+    TEST_ASSERT_EQUAL(start + 500ms + validity, council->vote(lost).counts_until);
+    for (std::size_t node = 0; node < 3; ++node)
+      if (node != lost) council.say(node, true, start + 1s);
+    TEST_ASSERT_EQUAL(start + 1s + validity, council->vote(lost).counts_until);
+    (void)council.renew(start + 2s);
+    const std::size_t other = lost == 0 ? 2 : 0;
+    council.say(other, true, start + 2s);
+    council.say(1, false, start + 2s);
+    TEST_ASSERT_EQUAL(start + 1s + validity, council->valid_until());
+    TEST_ASSERT_TRUE(council->vote(lost).repaired);
+    // One that is excluded counts for nothing, whatever it was promised.
+    council->meet(lost, 9, true);
+    council->settle(start + 2s);
+    TEST_ASSERT_EQUAL(Instant(), council->vote(lost).counts_until);
+  }
+}
+
+TEST(test_a_round_that_has_failed_should_ask_nobody_anew) {
+  for (const std::size_t late : {0U, 2U}) {
+    Council council(3);
+    council.hold(start);
+    (void)council.renew(start + 1s, 7);
+    for (std::size_t node = 0; node < 3; ++node)
+      if (node != late) council.fail(node, Status::timed_out, start + 2s);
+    TEST_ASSERT_EQUAL("doubted at_risk", council.events());
+    council.say(late, false, start + 2s);
+    TEST_ASSERT_EQUAL(0, council.take());
+    TEST_ASSERT_FALSE(council->vote(late).repairing);
+    TEST_ASSERT_EQUAL(1, council.compensations[late]);
+  }
+}
+
+TEST(test_a_doubt_should_not_be_put_off_by_looking_at_it) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.fail(node, Status::timed_out, start + 2s);
+  TEST_ASSERT_EQUAL(QuorumState::at_risk, council->state());
+  TEST_ASSERT_EQUAL(Instant(), council->risky_from());
+  const Instant due = council->renewal_due();
+  TEST_ASSERT_TRUE(due > start + 2s);
+  council->settle(start + 2s + 10ms);
+  TEST_ASSERT_EQUAL(due, council->renewal_due());
+}
+
+TEST(test_a_node_should_be_missing_by_its_own_word_alone) {
+  Met council(5);
+  council.meet_all();
+  council.hold(start);
+  council->meet(1, 9, false);
+  TEST_ASSERT_EQUAL(31, council.renew(start + 1s, 31));
+  // The first one's answer is looked at with all the others.
+  council.asked[0].open = false;
+  council.node(0).handle_reply({.tag = council.asked[0].request.tag,
+                                .outcome = Status::ok,
+                                .nothing_ran = false,
+                                .value = RespValue::make_integer(0)},
+                               start + 1s);
+  council->settle(start + 1s);
+  for (const std::size_t node : {2U, 3U, 4U}) council.say(node, true, start + 1s);
+  TEST_ASSERT_EQUAL(1, council.take());            // Asked anew.
+  TEST_ASSERT_EQUAL(2U, council->vote(1).keeper);  // Its new server has confirmed nothing.
+}
+
+// ---- What a hold is asked for ------------------------------------------------------------------------------------
+
+TEST(test_a_fence_should_be_the_largest_of_those_that_have_granted_this_hold) {
+  for (const std::size_t absent : {0U, 2U}) {
+    Council council(3, quorum_fenced_mutex_kind);
+    council.acquire(start);
+    for (std::size_t node = 0; node < 3; ++node) council.grant(node, start, node == absent ? 50 : 7);
+    (void)council.take();
+    for (std::size_t node = 0; node < 3; ++node)
+      if (council.asked[node].open) council.say(node, true, start);
+    TEST_ASSERT_EQUAL("granted", council.events());
+    council.release(start + 1s);
+    for (std::size_t node = 0; node < 3; ++node)
+      if (council.asked[node].open) council.say(node, true, start + 1s);
+    TEST_ASSERT_EQUAL("released", council.events());
+    council.acquire(start + 2s, 'b', static_cast<NodeSet>(7 & ~node_bit(absent)));
+    for (std::size_t node = 0; node < 3; ++node)
+      if (node != absent) council.grant(node, start + 2s, 9 + node);
+    (void)council.take();
+    TEST_ASSERT_EQUAL(std::uint64_t{absent == 0 ? 11U : 10U}, council->fence());
+  }
+}
+
+TEST(test_a_late_grant_of_a_fenced_hold_should_be_folded_in_without_a_word) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.acquire(start);
+  council.grant(0, start);
+  council.grant(1, start);
+  (void)council.take();
+  council.say(0, true, start);
+  council.say(1, true, start);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  council.grant(2, start + 100ms);
+  TEST_ASSERT_EQUAL(0, council.take());
+  TEST_ASSERT_EQUAL(Status::ok, council->vote(2).status);
+  TEST_ASSERT_EQUAL(std::uint64_t{7}, council.node(2).fence());
+}
+
+TEST(test_a_confirmed_round_should_give_the_hold_all_of_the_timing_that_it_asked_for) {
+  Council council(3, mutex_kind, {.lease = lease, .drift = 100ms});
+  council.hold(start);
+  const QuorumTiming longer = {.lease = 2 * lease, .drift = 500ms, .kept = true};
+  const LockTiming raised = council->timing().lock().raised_by(longer.lock());
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 1s, start + 2s, 0, &longer));
+  (void)council.take();
+  council.say(0, true, start + 1s);
+  TEST_ASSERT_TRUE(council->timing().drift == Duration(100ms));
+  council.say(1, true, start + 1s);
+  TEST_ASSERT_EQUAL(2 * lease, council->timing().lease);
+  TEST_ASSERT_TRUE(council->timing().drift == raised.drift);
+  TEST_ASSERT_TRUE(council->timing().drift != Duration(100ms));
+  TEST_ASSERT_EQUAL(raised.kept, council->timing().kept);
+}
+
+TEST(test_a_grant_should_be_no_more_where_one_that_made_it_is_excluded_by_then) {
+  Council council(3);
+  council.acquire(start);
+  council.grant(0, start);
+  council->meet(0, 1, true);
+  council.grant(1, start);
+  TEST_ASSERT_EQUAL("denied", council.events());
+  TEST_ASSERT_EQUAL(Status::timed_out, council->status());
+}
+
+TEST(test_each_answer_should_be_told_of_its_node_until_the_next) {
+  Council council(3);
+  council.acquire(start);
+  council.grant(0, start);
+  TEST_ASSERT_EQUAL(Status::ok, council->vote(0).status);
+  council.grant(1, start);
+  council.grant(2, start);
+  (void)council.renew(start + 1s);
+  council.fail(0, Status::loading, start + 1s);
+  TEST_ASSERT_EQUAL(Status::loading, council->vote(0).status);
+  council.say(1, true, start + 1s);
+  council.say(2, true, start + 1s);
+  (void)council.renew(start + 2s);
+  council.say(0, true, start + 2s);
+  TEST_ASSERT_EQUAL(Status::ok, council->vote(0).status);
+}
+
+TEST(test_a_release_of_nodes_whose_servers_have_gone_should_say_that_they_were_not_there) {
+  Met council(3);
+  council.meet_all();
+  council.hold(start);
+  for (std::size_t node = 0; node < 3; ++node) council->meet(node, static_cast<std::uint32_t>(node + 11), false);
+  council.release(start + 1s);
+  TEST_ASSERT_EQUAL("", council.events());
+  council->settle(start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::not_connected, council->status());
+}
+
+// ---- What is forgotten -------------------------------------------------------------------------------------------
+
+TEST(test_a_lost_mutex_should_be_forgotten_once) {
+  Council council(3);
+  council.hold(start);
+  council->settle(start + validity);
+  TEST_ASSERT_EQUAL(Status::ok, council->forget_loss(start + validity));
+  TEST_ASSERT_EQUAL(Status::not_held, council->forget_loss(start + validity));
+}
+
+TEST(test_nothing_of_a_forgotten_hold_should_be_left_to_tell) {
+  {
+    Council council(3);
+    council.hold(start);
+    TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s));
+    for (std::size_t node = 0; node < 3; ++node)
+      council.node(node).refuse_request(Status::too_many_requests, start + 1s);
+    council->settle(start + 1s);
+    ReplyTag tag;
+    Compensation compensation;
+    for (std::size_t node = 0; node < 3; ++node)
+      TEST_ASSERT_FALSE(council->poll_compensation(node, false, tag, compensation));
+    TEST_ASSERT_EQUAL(7, council->owed());
+    council->forget();
+    TEST_ASSERT_EQUAL(0, council->owed());
+    TEST_ASSERT_EQUAL(Status::not_held, council->status());
+  }
+  {
+    Council council(3);
+    council.acquire(start);
+    council->cancel(start);
+    council->forget();
+    TEST_ASSERT_EQUAL(0, council->poll_give_up());
+    TEST_ASSERT_EQUAL(Status::not_held, council->status());
+    TEST_ASSERT_FALSE(council->has_output());
+  }
+  {
+    Council council(3);
+    council.acquire(start);
+    council.answer(1, RespValue::make_integer(77), start);  // No answer to a SET.
+    council->forget();
+    TEST_ASSERT_EQUAL(0, council->poll_protocol_doubt());
+    TEST_ASSERT_FALSE(council->has_output());
+  }
+  {
+    Council council(3);
+    council.hold(start);
+    council->forget();
+    for (std::size_t node = 0; node < 3; ++node) TEST_ASSERT_EQUAL(LockState::idle, council.node(node).state());
+    council.acquire(start + 1s, 'b');
+    for (std::size_t node = 0; node < 3; ++node) TEST_ASSERT_EQUAL(Instant(), council->vote(node).counts_until);
+  }
+}
+
+TEST(test_a_quorum_should_be_asked_by_its_own_votes_alone) {
+  Council council(2);
+  QuorumMachine smaller(mutex_kind, council.places.data(), 1);
+  TEST_ASSERT_EQUAL(Status::ok, smaller.configure(Key("other"), {.lease = lease}));
+  TEST_ASSERT_EQUAL(ByteView("other"), smaller.key().bytes());
+  TEST_ASSERT_EQUAL(ByteView("name"), council.node(1).key().bytes());
+}
+
+TEST(test_who_comes_back_or_comes_for_the_first_time_should_not_have_strayed) {
+  Met council(3);
+  council.meet_all();
+  council.acquire(start, 'a', 0b110);
+  council.grant(1, start);
+  council.grant(2, start);
+  TEST_ASSERT_EQUAL("granted", council.events());
+  council->meet(0, 5, false);  // Nobody was asked there.
+  council->meet(1, 2, false);
+  council.release(start + 1s);
+  council.say(1, true, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::ok, council->status());
+}
+
+TEST(test_a_vote_that_was_repaired_and_then_excluded_should_count_no_more) {
+  Met council(5);
+  council.meet_all();
+  council.hold(start);
+  (void)council.renew(start + 500ms);
+  for (std::size_t node = 0; node < 5; ++node) council.say(node, node != 4, start + 500ms);
+  (void)council.take();
+  (void)council.renew(start + 1s, 31);
+  council.grant(4, start + 1s);
+  TEST_ASSERT_TRUE(council->vote(4).repaired);
+  council->meet(4, 9, true);
+  for (std::size_t node = 0; node < 4; ++node) council.say(node, true, start + 1s);
+  TEST_ASSERT_TRUE(council->held(start + 1s));
+  TEST_ASSERT_EQUAL(Instant(), council->vote(4).counts_until);
+}
+
+TEST(test_any_node_that_says_not_yours_and_may_not_vote_should_be_taken_back_at_once) {
+  for (std::size_t lost = 0; lost < 3; ++lost) {
+    Council council(3);
+    council.hold(start);
+    (void)council.renew(start + 1s, static_cast<NodeSet>(7 & ~node_bit(lost)));
+    council.say(lost, false, start + 1s);
+    TEST_ASSERT_EQUAL(0, council.take());
+    TEST_ASSERT_EQUAL(1, council.compensations[lost]);
+  }
+}
+
+TEST(test_a_node_that_waits_for_the_end_of_its_round_should_be_no_news_until_then) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s, 7);
+  council.say(2, false, start + 1s);
+  TEST_ASSERT_EQUAL("at_risk", council.events());
+  TEST_ASSERT_EQUAL(0, council.take());
+  council->settle(start + 1s);
+  TEST_ASSERT_EQUAL(0, council->poll_nodes());
+  TEST_ASSERT_FALSE(council->has_output());
+}
+
+TEST(test_what_is_owed_should_be_named_when_it_may_find_a_place) {
+  Council council(3);
+  council.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, council->release(start + 1s));
+  for (const std::size_t node : {0U, 2U}) council.node(node).refuse_request(Status::too_many_requests, start + 1s);
+  council->settle(start + 1s);
+  ReplyTag tag;
+  Compensation compensation;
+  for (const std::size_t node : {0U, 2U}) TEST_ASSERT_FALSE(council->poll_compensation(node, false, tag, compensation));
+  (void)council.take();
+  TEST_ASSERT_EQUAL(0, council->poll_nodes());
+  council->retry_owed();
+  TEST_ASSERT_EQUAL(0b101, council->poll_nodes());
+}
+
+TEST(test_all_that_have_granted_should_be_named_when_the_fence_is_to_be_written) {
+  Council council(3, quorum_fenced_mutex_kind);
+  council.acquire(start);
+  council.grant(0, start);
+  TEST_ASSERT_EQUAL(0, council.take());
+  council.grant(1, start);
+  TEST_ASSERT_EQUAL(0b011, council.take());
+}
+
+TEST(test_there_should_be_output_until_each_thing_was_told) {
+  {
+    Council council(3);
+    council.acquire(start);
+    council->cancel(start);
+    (void)council->poll_nodes();
+    TEST_ASSERT_TRUE(council->has_output());
+    TEST_ASSERT_EQUAL("denied", council.events());
+    TEST_ASSERT_TRUE(council->has_output());
+    TEST_ASSERT_EQUAL(7, council->poll_give_up());
+    TEST_ASSERT_FALSE(council->has_output());
+  }
+  {
+    Council council(3);
+    council.acquire(start);
+    council.answer(1, RespValue::make_integer(77), start);
+    (void)council->poll_nodes();
+    TEST_ASSERT_TRUE(council->has_output());
+    TEST_ASSERT_EQUAL(0b010, council->poll_protocol_doubt());
+    TEST_ASSERT_FALSE(council->has_output());
+  }
+  {
+    Council council(3);
+    council.acquire(start);
+    council.fail(2, Status::read_only, start, true);
+    (void)council->poll_nodes();
+    TEST_ASSERT_TRUE(council->has_output());
+    TEST_ASSERT_EQUAL(0b100, council->poll_demoted());
+    TEST_ASSERT_FALSE(council->has_output());
+  }
+  {
+    Council council(3);
+    council.hold(start);
+    council->settle(start + validity);
+    (void)council.take();
+    TEST_ASSERT_TRUE(council->has_output());
+    TEST_ASSERT_EQUAL("lost", council.events());
+    TEST_ASSERT_FALSE(council->has_output());
+  }
 }

@@ -3,6 +3,7 @@
 // How a node with a Cluster finds the server of its slot, without a socket: who is asked, whom it follows, what it tells of MOVED.
 #include "holdfast/core/slot_search.hpp"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -165,6 +166,10 @@ TEST(test_nodes_that_name_each_other_should_be_followed_so_often_and_no_more) {
   }
   TEST_ASSERT_EQUAL(int{redirections_max}, followed);
   TEST_ASSERT_TRUE(desk.node->timeout() > desk.now);
+  // Nobody has said that it serves the slot, which may be otherwise soon.
+  TEST_ASSERT_EQUAL(Status::cluster_down, desk.failure());
+  TEST_ASSERT_TRUE(worth_waiting(desk.failure()));
+  TEST_ASSERT_EQUAL("the nodes name one another: 10.0.0.8:1, named by node 10.0.0.1:6379", desk.text());
 }
 
 TEST(test_a_server_that_is_no_member_should_not_be_believed) {
@@ -609,4 +614,211 @@ TEST(test_a_clusters_question_that_does_not_fit_into_the_send_buffer_should_be_r
   TEST_ASSERT_EQUAL(DialAction::none, node.poll_dial(start, least));
   TEST_ASSERT_EQUAL(Status::buffer_too_small, node.dialer().failure());
   TEST_ASSERT_TRUE(std::string(node.session().failure_text().string_view()).find("do not fit") != std::string::npos);
+}
+
+// Who waits for a channel of the slot finds out by time then.
+TEST(test_a_script_should_be_sent_as_it_is_where_there_is_no_room_for_more) {
+  SlotDesk desk;
+  desk.reach();
+  const std::size_t room = desk.node->session().request_size();
+  const std::string verb = "$8\r\nSPUBLISH\r\n";
+  for (const std::size_t arguments : {3U, 9U}) {  // With ten, the number of arguments is a digit longer.
+    int told = 0;
+    int untold = 0;
+    for (std::size_t length = room - 200; length < room; ++length) {
+      const std::string text(length, 'x');
+      std::vector<Argument> words = {"EVAL", ByteView(text), "0"};
+      std::string rest = "\r\n$4\r\nEVAL\r\n$" + std::to_string(length) + "\r\n" + text + "\r\n$1\r\n0\r\n";
+      for (; words.size() < arguments; rest += "$1\r\na\r\n") words.emplace_back("a");
+      const std::string plain = "*" + std::to_string(arguments) + rest;
+      const std::string more = "*" + std::to_string(arguments + 1) + rest + verb;
+      int asker = 0;
+      desk.sent.clear();
+      const Status status = desk.node->ask({words.data(), words.size()}, {.requester = &asker}, desk.now);
+      TEST_ASSERT_EQUAL(plain.size() <= room ? Status::ok : Status::too_many_requests, status);
+      if (status != Status::ok) continue;
+      desk.receive(":1\r\n");
+      TEST_ASSERT_TRUE(desk.sent == more || desk.sent == plain);
+      // There may be a byte to spare.
+      if (more.size() < room) TEST_ASSERT_TRUE(desk.sent == more);
+      if (more.size() > room) TEST_ASSERT_TRUE(desk.sent == plain);
+      ++(desk.sent == more ? told : untold);
+    }
+    TEST_ASSERT_TRUE(told > 10 && untold > 10);
+  }
+}
+
+TEST(test_the_time_of_an_attempt_should_be_shared_by_the_server_of_before_and_the_nodes_of_the_list) {
+  SlotDesk desk;
+  desk.reach();
+  desk.now = desk.now + 10s;
+  desk.close();
+  const Instant begun = desk.now;
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  TEST_ASSERT_EQUAL(begun + 500ms, desk.node->timeout());  // It, and three of the list.
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  TEST_ASSERT_EQUAL(begun + 500ms, desk.node->timeout());  // The three, and whom they name.
+}
+
+TEST(test_the_server_of_before_should_be_told_as_one_that_nobody_named) {
+  SlotDesk desk("10.0.0.1");
+  desk.reach();
+  desk.now = desk.now + 10s;
+  desk.close();
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.now = desk.now + 1s;
+  TEST_ASSERT_EQUAL("hang_up", desk.dial());
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.9:6380"));
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("connect_failed: 10.0.0.9:6380", desk.text());
+}
+
+TEST(test_redirections_should_be_counted_anew_in_each_attempt) {
+  SlotDesk desk("10.0.0.1");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+    desk.answer(desk.moved("10.0.0.8:1"));
+    int followed = 0;
+    for (std::string host = desk.dial(); host != "none"; host = desk.dial(), ++followed)
+      desk.answer(desk.moved(followed % 2 == 0 ? "10.0.0.9:1" : "10.0.0.8:1"));
+    TEST_ASSERT_EQUAL(int{redirections_max}, followed);
+    TEST_ASSERT_EQUAL(DialState::waiting, desk.node->dialer().state());
+    desk.now = desk.node->timeout();
+  }
+}
+
+TEST(test_a_lock_should_be_in_the_slot_of_its_first_name) {
+  TEST_ASSERT_EQUAL(slot_of("foo"), SlotSearch::slot_of_lock(mutex_kind, Key("foo")));
+  const ByteView names[] = {"foo"};
+  const NameList list(names, 1);
+  TEST_ASSERT_EQUAL(slot_of("foo"), SlotSearch::slot_of_lock(multi_kind, list.key()));
+}
+
+TEST(test_any_lock_of_one_name_should_be_served_where_any_slot_is) {
+  Cluster cluster({.hosts = "a", .name = "k"});
+  LockMachine machine(mutex_kind);
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("elsewhere"), {.lease = 10s}));
+  TEST_ASSERT_FALSE(SlotSearch::serves(cluster, machine));
+  LockMachine several(multi_kind);
+  const ByteView names[] = {"{j}:1", "{j}:2"};
+  const NameList list(names, 2);
+  TEST_ASSERT_EQUAL(Status::ok, several.configure(list.key(), {.lease = 10s}));
+  TEST_ASSERT_FALSE(SlotSearch::serves(cluster, several));
+  cluster.take_any_slot();
+  TEST_ASSERT_TRUE(SlotSearch::serves(cluster, machine));
+  TEST_ASSERT_TRUE(SlotSearch::serves(cluster, several));
+}
+
+TEST(test_only_a_server_that_was_believed_should_be_the_first_of_the_next_attempt) {
+  SlotDesk desk("10.0.0.1");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+    desk.answer(desk.moved("10.0.0.9:6380"));
+    TEST_ASSERT_EQUAL(Status::not_connected, desk.failure());  // It is no failure, but the end of a connection.
+    TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+    desk.answer(HostDesk::identity("-1clusterslave"));
+    TEST_ASSERT_EQUAL("none", desk.dial());
+    TEST_ASSERT_EQUAL("it is a replica: 10.0.0.9:6380, named by node 10.0.0.1:6379", desk.text());
+    desk.now = desk.node->timeout();
+  }
+  desk.reach();
+  TEST_ASSERT_TRUE(desk.node->ready());
+}
+
+TEST(test_a_slot_on_its_way_should_be_no_failure) {
+  SlotDesk desk;
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer("-ASK 7629 10.0.0.9:1\r\n");
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.failure());
+}
+
+// It may be back.
+TEST(test_a_node_of_the_list_that_was_away_should_be_dialled_where_another_names_it) {
+  SlotDesk desk("10.0.0.1,10.0.0.2");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.1:6379"));
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.prove();
+}
+
+TEST(test_a_silent_server_should_not_be_told_by_the_address_of_one_that_was_not_dialled) {
+  SlotDesk desk("10.0.0.1,10.0.0.2");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  for (int hop = 1; hop <= int{redirections_max}; ++hop) {
+    desk.answer(desk.moved("10.0.1." + std::to_string(hop) + ":1"));
+    TEST_ASSERT_EQUAL("10.0.1." + std::to_string(hop) + ":1", desk.dial());
+  }
+  desk.answer("-LOADING Redis is loading\r\n");
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+  desk.answer("-NOAUTH Authentication required.\r\n");
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::loading, desk.failure());
+  TEST_ASSERT_EQUAL("NOAUTH Authentication required.: node 10.0.0.2:6379", desk.text());
+  desk.now = desk.node->timeout();
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  for (int hop = 1; hop <= int{redirections_max}; ++hop) {
+    desk.answer(desk.moved("10.0.1." + std::to_string(hop) + ":1"));
+    TEST_ASSERT_EQUAL("10.0.1." + std::to_string(hop) + ":1", desk.dial());
+  }
+  desk.refuse();
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.77:1"));  // One redirection too many.
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL("the nodes name one another: 10.0.0.77:1, named by node 10.0.0.2:6379", desk.text());
+}
+
+TEST(test_a_copy_should_know_no_address_of_its_slots_server) {
+  SlotDesk desk;
+  (void)desk.dial();
+  NodeDesk other;
+  other.node->configure_like(*desk.node);
+  TEST_ASSERT_EQUAL(0U, other.node->dialer().address_count());
+  TEST_ASSERT_TRUE(other.node->dialer().named());
+}
+
+// The question is sent as a whole, or not at all: whatever the name is.
+TEST(test_a_clusters_question_should_be_refused_or_fit) {
+  int refused = 0;
+  int asked = 0;
+  const std::string user(user_size_max, 'u');
+  const std::string password(password_size_max, 'p');
+  for (std::size_t size = 1; size <= key_size_max; ++size) {
+    const std::string name(size, 'k');
+    Cluster cluster({.hosts = "10.0.0.1", .name = ByteView(name)});
+    ClientConfig config = config_of("nowhere");
+    config.topology = &cluster;
+    config.user = ByteView(user);
+    config.password = ByteView(password);
+    using Buffers = SessionBuffersOf<client_elements_max, client_reply_size_max, 1280>;
+    const auto buffers = std::make_unique<NodeBuffersOf<Buffers, config_texts_size_max, addresses_max>>();
+    Node node{buffers->storage()};
+    node.configure(config, nullptr);
+    if (node.poll_dial(start, least) != DialAction::dial) {
+      TEST_ASSERT_EQUAL(Status::buffer_too_small, node.dialer().failure());
+      ++refused;
+      continue;
+    }
+    TEST_ASSERT_EQUAL(0, refused);  // A longer one does not fit where a shorter one did not.
+    ++asked;
+    node.handle_connected(start);
+    std::string sent;
+    std::size_t limit = SIZE_MAX;
+    while (transmit_piece(node.session(), start, sent, limit)) {}
+    TEST_ASSERT_TRUE(sent.find(command_of({"AUTH", user.c_str(), password.c_str()})) != std::string::npos);
+    TEST_ASSERT_TRUE(sent.find("$1\r\n1\r\n" + bulk(name)) != std::string::npos);
+  }
+  TEST_ASSERT_TRUE(refused > 0 && asked > 0);
+}
+
+TEST(test_a_subscriber_should_hear_the_channels_of_the_slot_where_the_server_has_such) {
+  SlotDesk desk;
+  desk.reach("7.0.0");
+  TEST_ASSERT_TRUE(desk.node->subscriber_settings().shards == &desk.cluster);
+  SlotDesk older;
+  older.reach("6.2.7");
+  TEST_ASSERT_TRUE(older.node->subscriber_settings().shards == nullptr);
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "council.hpp"
 #include "holdfast/cluster.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/voter_roll.hpp"
@@ -33,8 +34,10 @@ struct Server {
   int uptime = old;
   std::string standing = "-1master";
   char replication = 'f';
+  bool tells = true;  // Who it is.
 
   [[nodiscard]] std::string handshake() const {
+    if (!tells) return ":7\r\n-NOPERM this user has no permissions to run the 'info' command\r\n";
     return ":7\r\n*6\r\n" + bulk(std::string(40, id)) + bulk(std::to_string(uptime)) + bulk("7.0.15") + bulk("") +
            bulk(replication == 'f' ? std::string(40, static_cast<char>(id - 'a' + '0'))
                                    : std::string(40, replication)) +
@@ -50,10 +53,13 @@ struct Quorum {
     Session& session = node.session();
     ClientConfig config;
   };
+  explicit Quorum(std::size_t size_max = capacity) : roll{voters, size_max} {}
+
   std::deque<Node> nodes{capacity};
   VoterRoll::Voter voters[capacity];
-  VoterRoll roll{voters, capacity};
+  VoterRoll roll;
   Instant now = start;
+  NodeSet met = 0;  // What the last introduction has named.
   char text[400];
 
   // The addresses are ports.
@@ -89,7 +95,7 @@ struct Quorum {
     session.handle_received(bytes.size(), now);
     poll(session);
     TEST_ASSERT_TRUE(session.ready());
-    (void)roll.introduce(index, now);
+    met = roll.introduce(index, now);
     transmit(session);
   }
   void down(std::size_t index) {
@@ -564,17 +570,274 @@ TEST(test_a_node_that_does_not_tell_its_run_id_should_have_no_vote_and_be_named)
   Quorum quorum;
   quorum.connect({1, 2, 3});
   quorum.all_up("ab");
-  Session& session = quorum.nodes[2].session;
-  session.handle_connected(quorum.now, quorum.now + 1s);
-  session.handle_transmitted(session.poll_transmit(quorum.now).size());
-  const std::string bytes = ":7\r\n-NOPERM this user has no permissions to run the 'info' command\r\n";
-  const MutableBytes space = session.receive_space();
-  std::memcpy(space.data, bytes.data(), bytes.size());
-  session.handle_received(bytes.size(), quorum.now);
-  Reply reply;
-  while (session.poll_reply(reply, quorum.now)) {}
-  TEST_ASSERT_TRUE(session.ready());
-  (void)quorum.roll.introduce(2, quorum.now);
+  quorum.up(2, {.tells = false});
   TEST_ASSERT_EQUAL(0b011, quorum.voting());
   TEST_ASSERT_EQUAL("node 3 (127.0.0.1:3) does not tell its run id (ACL: +info)", quorum.error());
+}
+
+// ---- Witnesses ---------------------------------------------------------------------------------------------------
+
+TEST(test_what_a_node_says_of_locks_should_count_where_it_is_a_server_of_its_own) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3, 4, 5});
+  quorum.up(0, {.id = 'a'});
+  quorum.up(1, {.id = 'b', .uptime = 3});  // It has no vote yet, and says what it knows.
+  quorum.up(2, {.id = 'a'});
+  quorum.up(3, {.id = 'd', .standing = "-1slave"});
+  quorum.up(4, {.tells = false});
+  const Status expected[] = {Status::ok, Status::ok, Status::same_machine, Status::read_only, Status::no_quorum};
+  for (std::size_t index = 0; index < 5; ++index)
+    TEST_ASSERT_EQUAL(expected[index], quorum.roll.witness(index, quorum.now));
+  TEST_ASSERT_EQUAL(0b00001, quorum.voting());
+  // Where restarts are no matter, a replica and one that does not say who it is are servers like others.
+  quorum.connect({1, 2, 3, 4, 5}, {.max_lease = max_lease, .restart_guard = false});
+  quorum.up(3, {.id = 'd', .standing = "-1slave"});
+  quorum.up(4, {.tells = false});
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.witness(3, quorum.now));
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.witness(4, quorum.now));
+}
+
+// ---- Introductions -----------------------------------------------------------------------------------------------
+
+TEST(test_an_introduction_should_name_the_nodes_whose_votes_it_changes) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3, 4});
+  quorum.up(0, {.id = 'a'});
+  TEST_ASSERT_EQUAL(0b0001, quorum.met);
+  quorum.up(1, {.id = 'b'});
+  TEST_ASSERT_EQUAL(0b0010, quorum.met);
+  quorum.up(2, {.id = 'a'});
+  TEST_ASSERT_EQUAL(0b0100, quorum.met);
+  quorum.up(3, {.id = 'b'});
+  TEST_ASSERT_EQUAL(0b1000, quorum.met);
+  TEST_ASSERT_EQUAL(0b0011, quorum.voting());
+  quorum.again(0, {.id = 'd'});
+  TEST_ASSERT_EQUAL(0b0101, quorum.met);
+  TEST_ASSERT_EQUAL(0b0110, quorum.voting());  // The new one has taken another's place.
+  TEST_ASSERT_TRUE(quorum.roll.excluded(3));
+}
+
+TEST(test_of_several_nodes_with_one_server_the_first_that_was_met_should_have_the_vote_and_keep_it) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.up(1, {.id = 'a'});
+  quorum.up(0, {.id = 'a'});
+  quorum.up(2, {.id = 'a'});
+  TEST_ASSERT_EQUAL(0b010, quorum.voting());
+  TEST_ASSERT_EQUAL(
+      "node 1 (127.0.0.1:1) is the same machine as node 2 (127.0.0.1:2); "
+      "node 3 (127.0.0.1:3) is the same machine as node 2 (127.0.0.1:2)",
+      quorum.error());
+  TEST_ASSERT_EQUAL(Status::same_machine, quorum.roll.status(2, quorum.now));
+  quorum.again(1, {.id = 'a'});  // It comes back, and nothing has changed.
+  TEST_ASSERT_EQUAL(0b010, quorum.met);
+  TEST_ASSERT_EQUAL(0b010, quorum.voting());
+  quorum.down(1);  // While it is away, too.
+  TEST_ASSERT_EQUAL(0, quorum.voting());
+  TEST_ASSERT_EQUAL(Status::same_machine, quorum.roll.verdict(quorum.now));
+  quorum.again(0, {.id = 'a'});  // Who is met anew then is the first.
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+  quorum.up(1, {.id = 'a'});
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+}
+
+TEST(test_a_node_that_is_asked_anew_who_it_is_should_be_nobody_until_then) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("ab");
+  quorum.up(2, {.id = 'a'});
+  quorum.roll.forget(2);
+  TEST_ASSERT_FALSE(quorum.roll.excluded(2));
+  TEST_ASSERT_FALSE(quorum.roll.introduced(2));
+  TEST_ASSERT_EQUAL(Status::not_connected, quorum.roll.status(2, quorum.now));
+  TEST_ASSERT_EQUAL("node 3 (127.0.0.1:3) not_connected", quorum.error());
+  TEST_ASSERT_EQUAL(0b011, quorum.voting());
+}
+
+TEST(test_only_who_is_there_and_may_not_vote_should_be_asked_again_who_it_is) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.wait(7s);
+  quorum.up(0, {.id = 'a', .uptime = 3});
+  quorum.up(1, {.id = 'b', .standing = "-1slave"});
+  quorum.up(2, {.tells = false});
+  TEST_ASSERT_EQUAL(Instant::max(), quorum.roll.introduction_due(0));  // Its time comes by itself.
+  TEST_ASSERT_EQUAL(start + 12s, quorum.roll.introduction_due(1));
+  TEST_ASSERT_EQUAL(start + 12s, quorum.roll.introduction_due(2));
+  quorum.down(1);
+  TEST_ASSERT_EQUAL(Instant::max(), quorum.roll.introduction_due(1));
+}
+
+TEST(test_seconds_should_be_told_up_to_the_vote_and_be_none_from_then_on) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.up(0, {.id = 'a', .uptime = 3});
+  const Duration left = longest + 1s - 3s;
+  TEST_ASSERT_EQUAL(static_cast<std::uint64_t>(left.count() / 1'000'000'000 + 1),
+                    quorum.roll.seconds_until_vote(0, quorum.now));
+  quorum.wait(left - 1s);
+  TEST_ASSERT_EQUAL(std::uint64_t{2}, quorum.roll.seconds_until_vote(0, quorum.now));
+  quorum.wait(1s);
+  TEST_ASSERT_EQUAL(std::uint64_t{1}, quorum.roll.seconds_until_vote(0, quorum.now));
+  TEST_ASSERT_EQUAL(0, quorum.voting());
+  quorum.wait(1ns);
+  TEST_ASSERT_EQUAL(std::uint64_t{0}, quorum.roll.seconds_until_vote(0, quorum.now));
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+}
+
+// ---- What is not kept --------------------------------------------------------------------------------------------
+
+TEST(test_a_quorum_that_is_connected_anew_should_have_met_nobody) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("aab");
+  TEST_ASSERT_EQUAL(Status::same_machine, quorum.roll.verdict(quorum.now));
+  quorum.connect({1, 2, 3});
+  for (std::size_t index = 0; index < 3; ++index) {
+    TEST_ASSERT_FALSE(quorum.roll.introduced(index));
+    TEST_ASSERT_FALSE(quorum.roll.excluded(index));
+    TEST_ASSERT_EQUAL(Status::not_connected, quorum.roll.status(index, quorum.now));
+  }
+  TEST_ASSERT_EQUAL(Status::no_quorum, quorum.roll.verdict(quorum.now));
+}
+
+// What was known of a place goes to the next connect, and not to the one after it.
+TEST(test_a_place_that_was_left_out_once_should_be_a_strangers) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3, 4, 5});
+  quorum.all_up("abcde");
+  quorum.connect({1, 2, 3, 4});
+  quorum.all_up("abcd");
+  quorum.connect({1, 2, 3, 4});
+  quorum.all_up("abcd");
+  quorum.connect({5, 2, 3, 4});
+  quorum.all_up("ebcd");
+  TEST_ASSERT_EQUAL(0b1110, quorum.voting());
+}
+
+// ---- What came of it ---------------------------------------------------------------------------------------------
+
+TEST(test_what_nodes_have_said_should_be_told_of_those_that_are_there_but_for_what_is_let_go_of) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3, 4});
+  quorum.all_up("abc");
+  holdfast::testing::Council council(4);
+  council.votes[0].status = Status::out_of_memory;
+  council.votes[1].status = Status::outcome_unknown;
+  council.votes[2].status = Status::ok;
+  council.votes[3].status = Status::lock_busy;
+  quorum.roll.note(*council.machine);
+  TEST_ASSERT_EQUAL(Status::out_of_memory, quorum.roll.status(0, quorum.now));
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.status(1, quorum.now));
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.status(2, quorum.now));
+  TEST_ASSERT_EQUAL(Status::not_connected, quorum.roll.status(3, quorum.now));
+  TEST_ASSERT_EQUAL("node 1 (127.0.0.1:1) out_of_memory; node 4 (127.0.0.1:4) not_connected", quorum.error());
+  quorum.again(0, {.id = 'a'});  // On another connection that is over.
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.status(0, quorum.now));
+}
+
+TEST(test_why_somebody_is_no_voter_should_be_said) {
+  Cluster cluster;
+  cluster.configure({.hosts = "10.0.0.1", .name = "k"});
+  ClientConfig config;
+  config.topology = &cluster;
+  TEST_ASSERT_TRUE(std::string(validate_voter(config).reason).find("cluster") != std::string::npos);
+  config = ClientConfig();
+  config.acks = 1;
+  TEST_ASSERT_TRUE(std::string(validate_voter(config).reason).find("replicas") != std::string::npos);
+  config.acks = 0;
+  config.connect_timeout = 0s;
+  TEST_ASSERT_EQUAL(std::string("connect_timeout"), std::string(validate_voter(config).field));
+}
+
+TEST(test_a_quorum_of_one_node_should_be_connected_and_told_by_it) {
+  Quorum quorum;
+  quorum.connect(std::vector<std::uint16_t>{1});
+  TEST_ASSERT_FALSE(quorum.roll.connected());
+  quorum.up(0, {.id = 'a'});
+  TEST_ASSERT_TRUE(quorum.roll.connected());
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.verdict(quorum.now));
+}
+
+TEST(test_the_first_node_should_be_told_like_the_others) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.up(1, {.id = 'a'});
+  quorum.up(2, {.id = 'c'});
+  quorum.up(0, {.id = 'a'});
+  TEST_ASSERT_EQUAL(Status::same_machine, quorum.roll.verdict(quorum.now));
+  quorum.again(0, {.id = 'b'});
+  quorum.wait(2 * longest);
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  quorum.roll.demote(0b001, quorum.now);
+  TEST_ASSERT_EQUAL(0b110, quorum.voting());
+}
+
+TEST(test_who_is_away_should_not_be_told_to_be_a_replica_by_what_it_said_before) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  quorum.down(1);
+  quorum.roll.demote(0b010, quorum.now);
+  quorum.up(1, {.id = 'b'});
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+}
+
+TEST(test_a_server_that_nobody_knows_should_be_another_one_each_time) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3});
+  quorum.up(2, {.tells = false});
+  TEST_ASSERT_TRUE(quorum.roll.moved(2));
+  quorum.again(2, {.tells = false});
+  TEST_ASSERT_TRUE(quorum.roll.moved(2));
+  TEST_ASSERT_EQUAL(0U, quorum.roll.server(2));
+}
+
+TEST(test_a_connect_should_begin_with_nobody_and_without_a_word_of_the_last_lock) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3}, {.max_lease = 1s});
+  quorum.all_up("abc");
+  TEST_ASSERT_EQUAL(Status::invalid_argument, quorum.roll.permit(10s));
+  quorum.roll.begin(3, {.max_lease = 1s}, quorum.now);  // Before the connections of before are closed.
+  for (std::size_t index = 0; index < 3; ++index) TEST_ASSERT_FALSE(quorum.roll.introduced(index));
+  TEST_ASSERT_EQUAL(
+      "node 1 (127.0.0.1:1) not_connected; node 2 (127.0.0.1:2) not_connected; node 3 (127.0.0.1:3) not_connected",
+      quorum.error());
+}
+
+// What stands behind the roll's voters is somebody else's.
+TEST(test_a_roll_should_look_at_its_own_voters_alone) {
+  Quorum quorum(3);
+  Quorum other;
+  other.connect({1, 2, 3, 4});
+  other.all_up("zyxw");
+  quorum.connect({1, 2, 3});
+  quorum.all_up("abc");
+  VoterRoll::Voter& next = quorum.voters[3];
+  next = other.voters[0];  // At the first one's address, another server; and it is there.
+  next.before = next.place;
+  TEST_ASSERT_EQUAL(0b111, quorum.voting());
+  TEST_ASSERT_TRUE(quorum.roll.connected());
+  quorum.roll.demote(0b1000, quorum.now);
+  TEST_ASSERT_FALSE(next.place.guard.replica());
+  quorum.connect({1, 2, 4});
+  TEST_ASSERT_TRUE(next.introduced);
+  quorum.up(0, {.id = 'a'});
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+  quorum.up(1, {.id = 'z'});  // Nobody here has met it.
+  TEST_ASSERT_FALSE(quorum.roll.excluded(1));
+  next.before = other.voters[2].place;
+  quorum.up(2, {.id = 'x'});  // Nor this one, which comes to a new address.
+  TEST_ASSERT_EQUAL(0b001, quorum.voting());
+}
+
+TEST(test_a_lock_of_fewer_nodes_should_tell_nothing_of_the_others) {
+  Quorum quorum;
+  quorum.connect({1, 2, 3, 4});
+  quorum.all_up("abcd");
+  holdfast::testing::Council council(4);
+  council.votes[3].status = Status::lock_busy;
+  const QuorumMachine smaller(mutex_kind, council.places.data(), 3);
+  quorum.roll.note(smaller);
+  TEST_ASSERT_EQUAL(Status::ok, quorum.roll.status(3, quorum.now));
 }

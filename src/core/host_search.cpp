@@ -94,10 +94,12 @@ void HostSearch::steer(Instant now, std::uint16_t random) noexcept {
   } else if (stage_ == Stage::named) {
     node_->session().clear_failure_text();
     if (hops_ != 0 && host_number() != silent_) return go_to_server(now, end);
-    judged_ = false;
     stage_ = Stage::server;
+    judged_ = true;
+    if (hops_ == 0) note_failure(Status::cluster_down);  // They name one another, and none of them serves.
   } else {
-    note_failure();
+    if (is_unreached(dialer.failure())) node_->session().clear_failure_text();  // The words are another's.
+    note_failure(dialer.failure());
     judged_ = false;
     if (dialer.go_on_here(now)) return node_->session().clear_failure_text();
     if (stage_ == Stage::server && is_silence(dialer.failure())) silent_ = host_number();
@@ -114,14 +116,11 @@ Instant HostSearch::begin(Instant now) noexcept {
   left_ = count;
   hops_ = redirections_max;
   if (listed_ < count) next_ = listed_;  // Where the server of before was asked, it is still known.
-  if (next_ >= count) next_ = 0;
-  if (return_) listed_ = nobody;
+  listed_ = nobody;
   return now + node_->config().connect_timeout;
 }
 
-void HostSearch::note_failure() noexcept {
-  const Status status = node_->dialer().failure();
-  if (is_unreached(status)) node_->session().clear_failure_text();  // The words are another's.
+void HostSearch::note_failure(Status status) noexcept {
   const bool telling = failure_ == Status::ok || !is_silence(status) || is_silence(failure_);
   if (telling) fail(status);
   // Of these, too, who answered tells more.
@@ -166,7 +165,6 @@ void HostSearch::ask_next(Instant now, Instant end, std::uint16_t random) noexce
   const std::size_t question = plan().question_size(*this) + node_->config().client_name.view().size() + beside;
   if (question > node_->session().request_size()) {
     fail(Status::buffer_too_small);
-    failed_judged_ = true;
     left_ = 0;  // It is so for all of them.
     return give_up(now, random);
   }
@@ -216,7 +214,7 @@ void HostSearch::give_up(Instant now, std::uint16_t random) noexcept {
   text.add(words).add(more).add(": ");
   const bool named = failed_listed_ != nobody;
   if (failed_at_ == Stage::server) {
-    if (stage_ == Stage::server && (last || (is_silence(failure_) && host_number() == silent_)))
+    if (last || (is_silence(failure_) && host_number() == silent_))
       text.add_address(node_->config().host.view(), node_->config().port).add(named ? ", named by " : "");
     else
       text.add(named ? "the server that was named by " : "the server of before");

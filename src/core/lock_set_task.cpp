@@ -164,7 +164,7 @@ LockSetTask::Act LockSetTask::step(Instant now) noexcept {
   }
   // A lock that had time left and gave up by itself would do so again at once. An acquire's last attempt is one that leaves no
   // time for another.
-  if (stage_ == Stage::keep && next_ == 0 && status_ != Status::ok && now + timeout_min < until_) fail(status_);
+  if (stage_ == Stage::keep && status_ != Status::ok && now + timeout_min < until_) fail(status_);
   if (stage_ == Stage::keep) {
     status_ = Status::ok;
     while (next_ < taken_ && host_->renewal_due(set_, next_) > now) ++next_;

@@ -69,7 +69,7 @@ bool VoterRoll::connected() const noexcept {
   std::size_t ready = 0;
   for (std::size_t index = 0; index < count_; ++index)
     if (voters_[index].node->session().ready()) ++ready;
-  return count_ != 0 && ready >= majority();
+  return ready >= majority();
 }
 
 Status VoterRoll::status(std::size_t index, Instant now) const noexcept {
@@ -85,7 +85,7 @@ std::uint64_t VoterRoll::seconds_until_vote(std::size_t index, Instant now) cons
   const Voter& voter = voters_[index];
   if (judge(voter, now) == RestartGuard::Verdict::votes) return 0;
   const Instant from = voter.place.guard.votes_from(promise_);
-  if (from == Instant::max() || from < now) return from < now ? 1 : UINT64_MAX;
+  if (from == Instant::max()) return UINT64_MAX;
   return static_cast<std::uint64_t>((from - now).count() / 1'000'000'000 + 1);
 }
 
@@ -145,9 +145,8 @@ ByteView VoterRoll::write_text(MutableBytes space, Instant now) const noexcept {
 void VoterRoll::begin(std::size_t size, const QuorumConfig& config, Instant now) noexcept {
   for (std::size_t index = 0; index < capacity_; ++index) {
     Voter& voter = voters_[index];
-    const bool was = index < count_;
-    strangers_ = strangers_ || (was && (voter.place.guard.known() || voter.place.guard.stranger()));
-    voter.before = was ? voter.place : Place();
+    strangers_ = strangers_ || voter.place.guard.known() || voter.place.guard.stranger();
+    voter.before = voter.place;  // Of no node where there was none.
     // Of so much fewer nodes a majority may have none that a majority of before had.
     if (majority() + majority_of(size) <= count_) voter.before = Place();
     voter.place = Place();
@@ -155,7 +154,6 @@ void VoterRoll::begin(std::size_t size, const QuorumConfig& config, Instant now)
     voter.twin = 0;
     voter.status = Status::not_connected;
   }
-  promised_ = false;
   begun_at_ = now;
   refused_lease_ = Duration::zero();
   count_ = size;
@@ -173,8 +171,7 @@ void VoterRoll::enter(std::size_t index, const ClientConfig& config) noexcept {
 // Of two that are one the first has the vote, and keeps it while its own connection is away.
 NodeSet VoterRoll::introduce(std::size_t index, Instant now) noexcept {
   Voter& voter = voters_[index];
-  if (!promised_) promise_.change(config_.max_lease, begun_at_);
-  promised_ = true;
+  promise_.change(config_.max_lease, begun_at_);  // By the first one: the others change nothing any more.
   voter.introduced = true;
   voter.introduced_at = now;
   voter.status = Status::ok;

@@ -536,9 +536,26 @@ def runners_of(build, worlds, seconds, out):
     return runners
 
 
-def link(runner, build, mutated_objects, archive, out):
+def without_inlining(entry, out):
+    """A runner's object whose calls of inline functions are calls: in one that was optimised the changed ones would be missing."""
+    object_file = os.path.join(out, entry["output"].replace("/", "_"))
+    words = [it for it in shlex.split(entry["command"]) if not it.startswith("-W") and it not in ("-MD", "-g")]
+    for option in ("-MF", "-MQ"):
+        if option in words:
+            at = words.index(option)
+            del words[at : at + 2]
+    words[words.index("-o") + 1] = object_file
+    run([*words, "-w", "-g0", "-fno-inline"], cwd=entry["directory"])
+    return object_file
+
+
+def link(runner, build, mutated_objects, archive, by_output, out):
     line = run(["ninja", "-C", build, "--quiet", "-t", "commands", runner.target]).strip().split("\n")[-1]
     words = shlex.split(line)
+    if not runner.is_simulator:
+        for index, word in enumerate(words):
+            if word in by_output and re.search(r" -O[123s]\b", by_output[word]["command"]):
+                words[index] = without_inlining(by_output[word], out)
     runner.program = os.path.join(out, os.path.basename(runner.target))
     words[words.index("-o") + 1] = runner.program
     # Of an inline function the linker takes the first that it sees.
@@ -748,7 +765,7 @@ def main():
         os.unlink(archive)
     run(["ar", "cr", archive, question, *others])
     for runner in runners:
-        link(runner, build, mutated_objects, archive, out)
+        link(runner, build, mutated_objects, archive, {it["output"]: it for it in commands}, out)
     runners = check_unmutated(runners, arguments.seconds, out)
     say("without mutants all pass: " + ", ".join(f"{it.name} {it.seconds:.2f} s" for it in runners))
 

@@ -58,10 +58,14 @@ struct Council {
   NodeSet take() {
     check();
     NodeSet nodes = 0;
+    const NodeSet named = machine->poll_nodes();
     for (std::size_t index = 0; index < count; ++index) {
       ReplyTag tag;
       Compensation compensation;
-      if (machine->poll_compensation(index, true, tag, compensation)) ++compensations[index];
+      // A driver looks at no other node.
+      const bool pays = machine->poll_compensation(index, true, tag, compensation);
+      if (pays) ++compensations[index];
+      if (pays || node(index).wants_request()) TEST_ASSERT_TRUE((named & node_bit(index)) != 0);
       if (!node(index).wants_request()) continue;
       static char space[8192];
       std::size_t size = 0;

@@ -11,8 +11,9 @@
 //
 // Each host of the list is asked once per attempt, at each of its addresses in turn while it does not answer. A server that was
 // silent or not there is not dialled again in the same attempt, and no attempt goes to more than redirections_max hosts that were
-// named. What a wait would end at is told only where all ended so. When all have failed, the dialer pauses, longer and longer and
-// at random, as after any attempt. The host that led to the server is the first of the list in the next attempt.
+// named: who names another one then is told as cluster_down. What a wait would end at is told only where all ended so. When all
+// have failed, the dialer pauses, longer and longer and at random, as after any attempt. The host that led to the server is the
+// first of the list in the next attempt.
 //
 // Not thread-safe: one owner. No heap.
 #pragma once
@@ -112,7 +113,7 @@ class HostSearch : public Interview {
   void steer(Instant now, std::uint16_t random) noexcept;
   // The end of the attempt.
   [[nodiscard]] Instant begin(Instant now) noexcept;
-  void note_failure() noexcept;
+  void note_failure(Status status) noexcept;
   void fail(Status status) noexcept;
   void go_to_server(Instant now, Instant end) noexcept;
   void ask_next(Instant now, Instant end, std::uint16_t random) noexcept;

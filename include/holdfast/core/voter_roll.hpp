@@ -123,7 +123,6 @@ class VoterRoll {
   LeasePromise promise_;
   Duration refused_lease_ = Duration::zero();  // Of the last lock, where that was too long.
   Instant begun_at_;                           // This configuration.
-  bool promised_ = false;                      // Somebody has been introduced under this configuration.
   bool strangers_ = false;                     // Who stands at a new address may have taken somebody's place.
 };
 
