@@ -129,12 +129,13 @@ void Branches::go_by(Place& place, ByteView name) noexcept {
 void Branches::configure(Brancher& brancher, const ClientConfig& config) noexcept {
   auto& self = static_cast<Branches&>(brancher);
   self.config_ = config;
-  self.clustered_ = config.topology != nullptr && config.topology->has_slots();
+  const Topology* const topology = config.topology;
+  self.clustered_ = topology != nullptr && topology->has_slots();
   self.routes_.forget();
   for (std::size_t index = 0; index < self.count_; ++index)
     self.places_[index].client.random_source_.share(self.home().random_source_);
-  if (self.clustered_) {
-    self.cluster_.configure(static_cast<const Cluster&>(*config.topology).config());
+  if (topology != nullptr && self.clustered_) {
+    self.cluster_.configure(static_cast<const Cluster*>(topology)->config());
     self.cluster_.take_any_slot();
     self.config_.topology = &self.cluster_;
   }
