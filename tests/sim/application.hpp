@@ -34,6 +34,7 @@
 #include "holdfast/reentrant_lock.hpp"
 #include "holdfast/watchdog.hpp"
 #include "plan.hpp"
+#include "shifts.hpp"
 #include "trace.hpp"
 
 namespace holdfast::sim {
@@ -330,6 +331,7 @@ class Application {
     CancelWatch cancels;
     Lingering* lingering = nullptr;
     std::unique_ptr<SimOwner> owners[2];
+    Guide guide;  // To its server, where that changes.
   };
   // A thread that cancels, and is stopped in the middle of it.
   struct Canceller {

@@ -70,6 +70,7 @@ std::string_view text_of(const Token& token) noexcept { return {token.bytes().da
 
 Checkers::Checkers(World& world)
     : world_(world),
+      one_place_(world.plan().one_place()),
       grants_(1),
       numbers_(world.nodes().size()),
       views_(world.nodes().size() * world.plan().names.size()),
@@ -99,7 +100,13 @@ Checkers::Checkers(World& world)
     if (world.plan().fair) keys_[names_[index].queue].push_back({index, Role::queue});
   }
   for (Node& node : world.nodes())
-    node.redis.observe([this, &node](const ModelRedis::Effect& effect) { observe(node, effect); });
+    node.redis.observe([this, &node](const ModelRedis::Effect& effect) {
+      if (effect.request.empty() || effect.request.back() != "SPUBLISH") return observe(node, effect);
+      // A client of a cluster tells each script by which command it is to announce.
+      ModelRedis::Effect told = effect;
+      told.request = effect.request.first(effect.request.size() - 1);
+      observe(node, told);
+    });
 }
 
 Checkers::View& Checkers::view(const Node& node, std::size_t name) { return views_[domain_of(node.index, name)]; }
@@ -108,8 +115,9 @@ const Checkers::View& Checkers::view(const Node& node, std::size_t name) const {
 }
 
 std::uint32_t Checkers::find(std::size_t node, std::size_t name, std::string_view token) const {
-  const auto found = numbers_[node].find(token);
-  if (found == numbers_[node].end()) return 0;
+  const auto& numbers = numbers_[place_of(node)];
+  const auto found = numbers.find(token);
+  if (found == numbers.end()) return 0;
   const std::uint32_t first = found->second;
   if (grants_[first].together == 0) return first;
   for (std::uint32_t number = first; number < grants_.size() && grants_[number].together == first; ++number)
@@ -662,8 +670,9 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   std::uint32_t again = 0;
   bool mended = false;
   const bool several = is_multi_acquire(effect);
-  const auto known = numbers_[node.index].find(token);
-  std::uint32_t before = known == numbers_[node.index].end() ? 0 : known->second;
+  auto& numbers = numbers_[place_of(node.index)];
+  const auto known = numbers.find(token);
+  std::uint32_t before = known == numbers.end() ? 0 : known->second;
   // One token for all names of a lock, which one request takes.
   const bool together = several && before != 0 && before == together_ && find(node.index, name, token) == 0;
   if (together) before = 0;
@@ -686,7 +695,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
     return;
   }
   for (const Application::Slot& slot : world_.processes()[from_->process].slots())
-    if (!slot.of_quorum && slot.node == node.index && !slot.denied.empty() &&
+    if (!slot.of_quorum && place_of(slot.node) == place_of(node.index) && !slot.denied.empty() &&
         slot.denied.bytes() == ByteView(token.data(), token.size()))
       world_.fail("ledger", "client " + std::to_string(from_->process) + " was told busy by a reply to something else");
   const auto number = static_cast<std::uint32_t>(grants_.size());
@@ -724,7 +733,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   }
   if (several) grant.together = together_;
   grants_.push_back(grant);
-  if (!together) numbers_[node.index].insert_or_assign(std::string(token), number);
+  if (!together) numbers.insert_or_assign(std::string(token), number);
   if (several) names_asked_ = names_of(effect);
   ++figures_.grants;
   if (world_.plan().of_semaphore(name)) return;
@@ -828,6 +837,7 @@ void Checkers::lose_data(const Node& node) {
 }
 
 void Checkers::data_changed(Node& node) {
+  if (one_place_) return;  // Somebody else's hand is not in these worlds, and most nodes have nothing of a name.
   for (std::size_t name = 0; name < names_.size(); ++name) read(node, name);
   if (trace_holds()) note_keys(node);
 }
@@ -1370,7 +1380,7 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
   if (pending != 0) return;
   // A call that was refused before it asked has used up no token: the next one of another handle may have been granted by it.
   for (const Application::Slot& other : process.application->slots()) {
-    if (&other == &slot || other.node != slot.node || other.depth == 0 || !other.exists()) continue;
+    if (&other == &slot || place_of(other.node) != place_of(slot.node) || other.depth == 0 || !other.exists()) continue;
     if (other.token().bytes() == slot.unclear.bytes()) slot.unclear = Token();
   }
   if (slot.unclear.empty()) return;
@@ -1397,7 +1407,7 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   if (status == Status::lock_busy) ++figures_.busy;
   if (status == Status::timed_out || status == Status::transport_closed) ++figures_.unclear;
   // A try every two milliseconds, each of a few commands, and what compensates them.
-  const std::uint64_t nodes = !slot.of_quorum ? 1 : world_.nodes().size();
+  const std::uint64_t nodes = !slot.of_quorum && !one_place_ ? 1 : world_.nodes().size();
   const auto length = static_cast<std::uint64_t>(world_.now() - since);
   std::uint64_t most = (length / (2 * millisecond) * 5 + 60) * nodes;
   if (slot.on_loop()) most *= 1 + process.plan->slots.size();  // All that its thread does at the same time.

@@ -121,9 +121,11 @@ class Checkers {
   void check_gone(Process& process, Application::Slot& slot, std::size_t pending);
   // The number of the hold's grant, of a quorum's on one of its nodes; 0: the server knows of none.
   [[nodiscard]] std::uint32_t number_of(const Application::Slot& slot) const;
+  // A node that has its locks for itself. Those of sentinels and of a cluster are on one node or another, and as if on the first.
+  [[nodiscard]] std::size_t place_of(std::size_t node) const noexcept { return one_place_ ? 0 : node; }
   // What excludes each other.
   [[nodiscard]] std::size_t domain_of(std::size_t node, std::size_t name) const noexcept {
-    return node * names_.size() + name;
+    return place_of(node) * names_.size() + name;
   }
   [[nodiscard]] std::size_t quorum_domain_of(std::size_t name) const noexcept { return views_.size() + name; }
   // A resource of the checkers' own.
@@ -316,6 +318,7 @@ class Checkers {
   [[nodiscard]] std::string who(std::uint32_t number) const;
 
   World& world_;
+  bool one_place_;
   Figures figures_;
   Link* from_ = nullptr;
   std::vector<Grant> grants_;  // By number; the first is none.

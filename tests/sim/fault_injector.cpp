@@ -33,7 +33,7 @@ std::string lane_of(const Process& process) { return "client " + std::to_string(
 
 FaultInjector::FaultInjector(World& world) : world_(world) {
   for (int index = 0; index < fault_count; ++index)
-    if (!is_switch(static_cast<Fault>(index)))
+    if (!is_switch(static_cast<Fault>(index)) && !is_shift(static_cast<Fault>(index)))
       weights_[static_cast<std::size_t>(index)] = world.plan().weights[static_cast<std::size_t>(index)];
   for (const std::uint32_t weight : weights_) total_ += weight;
 }

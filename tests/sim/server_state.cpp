@@ -250,6 +250,7 @@ void ServerState::execute(Connection& connection, std::span<const std::string_vi
                 " HELP.");
     return;
   }
+  if (command == nullptr && gate && gate(connection.id, words, connection.output)) return;
   if (command == nullptr) {
     std::string arguments;
     for (std::size_t index = 1; index < words.size() && arguments.size() < 128; ++index) {
