@@ -448,9 +448,17 @@ bool AsyncRecord::take_along(AsyncBranch& to) {
   return true;
 }
 
-// Its waiter there hears no more, and its renewals go on here.
 void AsyncRecord::go_to(AsyncBranch& to) {
-  if (to.number() == branch_ || machine_.waiting() || task_.waiting() || !take_along(to)) return;
+  if (to.number() != branch_ && !machine_.waiting() && !task_.waiting() && take_along(to)) change_to(to);
+}
+
+// Every connection has ended, and what is to be taken back of it is there. A release that was posted is known by that alone.
+void AsyncRecord::go_home(AsyncBranch& home) {
+  if (home.number() != branch_) change_to(home);
+}
+
+// Its waiter there hears no more, and its renewals go on here.
+void AsyncRecord::change_to(AsyncBranch& to) {
   const bool kept = place_ != nullptr;
   const bool recallable = waiter_ != nullptr && linger_ != nullptr && machine_.count() != 0;
   stop_listening(false);
