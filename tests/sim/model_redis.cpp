@@ -114,6 +114,15 @@ void ModelRedis::set_now(WallMicros now) {
   if (state_->settings.active_expiry) state_->expire_all();
 }
 
+void ModelRedis::expire(WallMicros now) {
+  state_->now = now;
+  const Faults before = state_->faults;
+  state_->faults.loading = state_->faults.replica = false;
+  state_->expire_all();
+  state_->faults.loading = before.loading;
+  state_->faults.replica = before.replica;
+}
+
 WallMicros ModelRedis::now() const { return state_->now; }
 
 std::optional<WallMicros> ModelRedis::next_expiry() const {

@@ -132,6 +132,8 @@ class ModelRedis {
 
   // B. Time. It may step in both directions. Keys expire.
   void set_now(WallMicros now);
+  // The same, and keys that are past their time go, whatever hinders the server at that: loading, or being a replica.
+  void expire(WallMicros now);
   [[nodiscard]] WallMicros now() const;
   // When the next key expires: the first instant at which it is gone. nullopt if none does.
   [[nodiscard]] std::optional<WallMicros> next_expiry() const;

@@ -126,8 +126,9 @@ void Shifts::shift(Fault fault) {
   }
 }
 
+// What is past its time stays nowhere: where data are copied it would be left behind.
 void Shifts::look_at_clocks() {
-  for (Node& node : world_.nodes()) node.redis.set_now(world_.wall(node));
+  for (Node& node : world_.nodes()) node.redis.expire(world_.wall(node));
 }
 
 bool Shifts::moves(std::size_t node) const {
@@ -252,8 +253,6 @@ void Shifts::promote() {
   }
   carry_roles();
   world_.promote_server(after);
-  after.redis.set_now(world_.wall(after) + 1);  // What has expired meanwhile goes now: a replica keeps it.
-  after.redis.set_now(world_.wall(after));
   tell_sentinels(ended_ ? 0 : random_.magnitude(millisecond, 5 * second));
 }
 

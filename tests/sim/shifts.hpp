@@ -68,7 +68,6 @@ class Shifts {
   void tell_sentinel(std::size_t sentinel);
   void spread_old_news();
   void carry_roles();
-  // Of what it shows, and of what it does with the keys of the past.
   void look_at_clocks();
   [[nodiscard]] SimTime length();
   [[nodiscard]] bool moves(std::size_t node) const;

@@ -98,8 +98,15 @@ World::World(const Plan& plan, const WorldOptions& options)
 
 World::~World() {
   the_world = this;  // Another one may have been there meanwhile.
-  for (Process& process : processes_)
-    if (process.application != nullptr && process.plan->loop) leave(process);
+  for (Process& process : processes_) {
+    if (process.application == nullptr || !process.plan->loop) continue;
+    leave(process);
+    // Where an assertion has failed a program finds no end, and what it has lies on its loop's stack: it is left as it is.
+    static auto& abandoned = *new std::vector<Application*>;
+    if (!std::all_of(process.threads.begin(), process.threads.end(),
+                     [this](std::size_t id) { return thread_done(id); }))
+      abandoned.push_back(process.application.release());
+  }
   for (Process& process : processes_) process.application.reset();
   threads_.clear();
   the_world = nullptr;
