@@ -369,6 +369,7 @@ void Application::connect(std::size_t index) {
   connection.timeouts_at_first = connection.timeouts;
   connection.client = new (client_places_[index].bytes) Client;
   connection.lingering = new (client_places_[index].lingering) Lingering(*connection.client);
+  if (plan.hears) connection.ears = new (client_places_[index].ears) SentinelWatch(*connection.client);
   reconnect(index);
   for (int owner = 0; owner < 2; ++owner)
     connection.owners[owner] = std::make_unique<SimOwner>(*connection.client, slots_.size());
@@ -379,6 +380,7 @@ void Application::connect(std::size_t index) {
   auto& place = watchdog_places_[connection.node];
   watchdog =
       new (place.bytes) Watchdog(crowd_places_ != nullptr ? crowd_places_->places.storage() : place.places.storage());
+  if (plan.hears) watchdog_ears_.push_back(new (place.ears) SentinelWatch(*watchdog));
   if (watchdog->start(*connection.client) != Status::ok) world_.fail("start", "the watchdog did not start");
 }
 
@@ -473,6 +475,8 @@ void Application::settle_in(Slot& slot) const {
 }
 
 void Application::tear_down() {
+  for (SentinelWatch* const ears : watchdog_ears_) ears->~SentinelWatch();
+  watchdog_ears_.clear();
   for (Watchdog*& watchdog : watchdogs_) {
     if (watchdog != nullptr) watchdog->~Watchdog();
     watchdog = nullptr;
@@ -483,6 +487,8 @@ void Application::tear_down() {
   quorum_ = nullptr;
   for (Connection& connection : connections_) {
     if (connection.client == nullptr) continue;
+    if (connection.ears != nullptr) connection.ears->~SentinelWatch();
+    connection.ears = nullptr;
     connection.lingering->~Lingering();
     connection.client->~Client();
     connection.client = nullptr;

@@ -577,6 +577,7 @@ void draw_set_up(Plan& plan, WorldKind kind) {
   }
   plan.quorum_names = plan.quorum_end = plan.crowd_names = plan.names.size();
   for (ClientPlan& client : plan.clients) {
+    client.hears = !cluster && random.coin();
     if (cluster && !client.loop)
       for (ConnectionPlan& connection : client.connections) connection.node = random.index(plan.tags);
     for (SlotPlan& slot : client.slots) {

@@ -132,6 +132,7 @@ struct ClientPlan {
   std::uint32_t quorum_anew = 0;  // How often it connects its quorum anew, in a million: in another order, say.
   bool posts = false;             // It takes many locks, and lets go of all of them at once.
   bool loop = false;              // It runs on an Asio loop, and does many things at the same time.
+  bool hears = false;             // Of fail-overs, from sentinels.
   std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.
   bool wide_sets = false;         // They have sides of read/write locks, too, and it takes one at the end.
   std::size_t threads = 1;

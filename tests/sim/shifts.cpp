@@ -72,8 +72,8 @@ Guide Shifts::make_guide(std::size_t tag) const {
 bool Shifts::answer(std::size_t node, ModelRedis::ConnectionId /*from*/, std::span<const std::string_view> words,
                     std::string& reply) {
   if (world_.plan().is_sentinel(node)) return answer_as_sentinel(node, words, reply);
-  if (!in_cluster() || answer_as_canary(node, words, reply)) return false;
-  return cluster_->answer(node, words, reply);
+  if (!in_cluster() || asking_ || sin_of(world_) == Sin::moved_ignored) return false;
+  return answer_as_canary(node, words, reply) || cluster_->answer(node, words, reply);
 }
 
 bool Shifts::answer_as_sentinel(std::size_t node, std::span<const std::string_view> words, std::string& reply) {
@@ -95,8 +95,35 @@ bool Shifts::answer_as_sentinel(std::size_t node, std::span<const std::string_vi
   return true;
 }
 
-// A wrong server, or a client that goes where it should not, is one that is served there.
-bool Shifts::answer_as_canary(std::size_t, std::span<const std::string_view>, std::string&) { return false; }
+// A client that goes where it should not is one that is served there.
+bool Shifts::answer_as_canary(std::size_t node, std::span<const std::string_view> words, std::string& reply) {
+  if (sin_of(world_) != Sin::ask_followed) return false;
+  std::string own;
+  if (!cluster_->answer(node, words, own) || !own.starts_with("-ASK ")) return false;
+  const std::size_t index =
+      static_cast<std::size_t>(std::find_if(cluster_->slots().begin(), cluster_->slots().end(),
+                                            [&](const ClusterModel::Slot& slot) {
+                                              return own.starts_with("-ASK " + std::to_string(slot.number));
+                                            }) -
+                               cluster_->slots().begin());
+  Node& target = world_.node(*cluster_->slots()[index].target);
+  std::string request = "*" + std::to_string(words.size()) + "\r\n";
+  for (const std::string_view word : words)
+    request += "$" + std::to_string(word.size()) + "\r\n" + std::string(word) + "\r\n";
+  // Between its question and what follows of the answer.
+  if (random_.coin()) end_move(index, true);
+  asking_ = true;
+  const ModelRedis::ConnectionId connection = target.redis.accept();
+  if (world_.plan().password) {
+    (void)target.redis.receive(connection, "*2\r\n$4\r\nAUTH\r\n$5\r\nright\r\n");
+    (void)target.redis.take_output(connection);
+  }
+  (void)target.redis.receive(connection, request);
+  reply += target.redis.take_output(connection);
+  target.redis.receive_end(connection);
+  asking_ = false;
+  return true;
+}
 
 // ---- What happens ------------------------------------------------------------------------------------------------
 
@@ -113,7 +140,14 @@ void Shifts::next() {
   while (drawn >= weights_[index]) drawn -= weights_[index++];
   look_at_clocks();
   shift(static_cast<Fault>(static_cast<std::size_t>(first_shift) + index));
+  keep_as_canary();
   world_.after(random_.magnitude(microsecond, world_.plan().shift_interval), [this] { next(); });
+}
+
+// What a replica has that will not be told what comes now.
+void Shifts::keep_as_canary() {
+  if (sin_of(world_) == Sin::failover_loses && !in_cluster() && !demoted_)
+    old_data_ = world_.node(master_).redis.copy_data();
 }
 
 void Shifts::shift(Fault fault) {
@@ -247,12 +281,14 @@ void Shifts::promote() {
   demoted_ = false;
   world_.trace().add(world_.now(), "is master", master_, before);
   Node& after = world_.node(master_);
+  const Sin sin = sin_of(world_);
   if (master_ != before) {
-    after.redis.load_data(world_.node(before).redis.copy_data());
-    world_.node(before).redis.load_data(Databases(database_count));
+    after.redis.load_data(sin == Sin::failover_loses ? old_data_ : world_.node(before).redis.copy_data());
+    if (sin != Sin::replica_believed) world_.node(before).redis.load_data(Databases(database_count));
   }
   carry_roles();
   world_.promote_server(after);
+  keep_as_canary();
   tell_sentinels(ended_ ? 0 : random_.magnitude(millisecond, 5 * second));
 }
 
@@ -306,7 +342,7 @@ void Shifts::carry_roles() {
     if (world_.plan().is_sentinel(node.index)) continue;
     const bool target = in_cluster() && moves(node.index);
     const bool master = in_cluster() ? cluster_->serves_any(node.index) || target : node.index == master_ && !demoted_;
-    node.redis.faults().replica = !master;
+    node.redis.faults().replica = !master && sin_of(world_) != Sin::replica_believed;
   }
 }
 

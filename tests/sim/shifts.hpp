@@ -56,6 +56,7 @@ class Shifts {
   [[nodiscard]] bool answer_as_sentinel(std::size_t node, std::span<const std::string_view> words, std::string& reply);
   [[nodiscard]] bool answer_as_canary(std::size_t node, std::span<const std::string_view> words, std::string& reply);
   void next();
+  void keep_as_canary();
   void shift(Fault fault);
   void move_slot();
   void step_move(std::size_t slot);
@@ -84,6 +85,9 @@ class Shifts {
   bool demoted_ = false;    // where nobody is.
   static constexpr std::size_t nobody = SIZE_MAX;
   std::vector<std::size_t> named_;  // By each.
+  // For canaries.
+  bool asking_ = false;
+  Databases old_data_;
 };
 
 }  // namespace holdfast::sim
