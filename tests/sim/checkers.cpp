@@ -114,6 +114,13 @@ const Checkers::View& Checkers::view(const Node& node, std::size_t name) const {
   return views_[domain_of(node.index, name)];
 }
 
+const Entry* Checkers::find_key(std::size_t node, std::string_view key, int database) const {
+  if (!one_place_) return world_.node(node).redis.find(key, database);
+  for (const Node& each : world_.nodes())
+    if (const Entry* const entry = each.redis.find(key, database); entry != nullptr) return entry;
+  return nullptr;
+}
+
 std::uint32_t Checkers::find(std::size_t node, std::size_t name, std::string_view token) const {
   const auto& numbers = numbers_[place_of(node)];
   const auto found = numbers.find(token);
@@ -347,7 +354,7 @@ void Checkers::observe_deleted(const Node& node, std::size_t name) {
     for (const std::uint32_t number : view.all()) {
       Grant& grant = grants_[number];
       const bool believes = !grant.broken && believed(number);
-      if (believes || node.redis.find(own_time_key(name, grant.token), names_[name].database) != nullptr)
+      if (believes || find_key(node.index, own_time_key(name, grant.token), names_[name].database) != nullptr)
         world_.fail("ownership", "deleted while it is held by " + who(number));
       grant.deleted = true;
     }
@@ -525,7 +532,7 @@ void Checkers::check_taken_for_dead(const Node& node, const Waiter& waiter) {
     if (link.process == process.index && !link.sound(world_.now())) return;
   }
   for (const Application::Slot& slot : process.application->slots())
-    if (slot.waiting && slot.queues() && slot.node == node.index && slot.exists() &&
+    if (slot.waiting && slot.queues() && place_of(slot.node) == place_of(node.index) && slot.exists() &&
         text_of(slot.token()) == waiter.token)
       world_.fail("queue", "it waits, and was taken for dead: " + waiter.token);
 }
@@ -548,7 +555,8 @@ void Checkers::check_left(const Process& process, const Application::Slot& slot)
   Waiter* const waiter = find_waiter(view, text_of(slot.unclear));
   if (waiter == nullptr || waiter->process != process.index || waiter->life != process.life) return;
   waiter->has_left = weight(Fault::stale_failover) == 0;
-  if (waiter->stands && waiter->has_left && lives(world_.node(slot.node), slot.name, *waiter))
+  const std::string beat = beat_of(names_[slot.name].lock, waiter->token);
+  if (waiter->stands && waiter->has_left && find_key(slot.node, beat, names_[slot.name].database) != nullptr)
     world_.fail("queue", "it has left, and stands there still: " + waiter->token);
 }
 
@@ -1096,8 +1104,7 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
   }
   std::int64_t expiry_ms = expiry_of(slot.name, view, number);
   if (slot.reads()) {
-    const Entry* const own =
-        world_.node(slot.node).redis.find(own_time_key(slot.name, grant.token), names_[slot.name].database);
+    const Entry* const own = find_key(slot.node, own_time_key(slot.name, grant.token), names_[slot.name].database);
     if (own == nullptr) {
       world_.fail("validity", "believed to be held, and without a time of its own: " + who(number));
       return;

@@ -25,6 +25,9 @@
 // max hold         nor when it is older than its max_hold
 // woken            who waits for an announced release, or for its turn, asks soon after it came, where nothing was wrong for a
 //                  while
+// topology         no sentinel is told anything of a lock
+// Behind sentinels and in a cluster a name is one lock on all nodes together, wherever its keys are just then.
+//
 // A lock of a quorum has a domain of its own, and is judged by all nodes together:
 //
 // exclusion        as above; excused where one of the two was granted on a node on which, later, somebody else touched
@@ -250,6 +253,8 @@ class Checkers {
 
   [[nodiscard]] View& view(const Node& node, std::size_t name);
   [[nodiscard]] const View& view(const Node& node, std::size_t name) const;
+  // Where it is: on this node, or on any of those that have their locks together.
+  [[nodiscard]] const Entry* find_key(std::size_t node, std::string_view key, int database) const;
   void observe(Node& node, const ModelRedis::Effect& effect);
   void observe_lock(Node& node, std::size_t name, const ModelRedis::Effect& effect);
   void observe_resource(View& view, const ModelRedis::Effect& effect);

@@ -342,7 +342,7 @@ void draw_posters(Plan& plan, WorldKind kind) {
 // leaves the worlds of the older seeds in seeds.txt what they were.
 void draw_read_write(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x4ebe);
-  if (of_quorums_alone(kind) || of_shifts(kind) || !random.chance(200'000)) return;
+  if (of_quorums_alone(kind) || !random.chance(200'000)) return;
   plan.read_write = true;
   const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
   for (ClientPlan& client : plan.clients) {
@@ -392,7 +392,7 @@ void draw_semaphores(Plan& plan, WorldKind kind) {
 // name. Drawn apart, and by a number that leaves the worlds of the older seeds in seeds.txt what they were.
 void draw_fair(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x12b12);
-  if (of_quorums_alone(kind) || of_shifts(kind) || !random.chance(200'000)) return;
+  if (of_quorums_alone(kind) || kind == WorldKind::clusters || !random.chance(200'000)) return;
   const bool alone = random.coin();
   const bool one_name = random.coin();
   const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
@@ -584,6 +584,7 @@ void draw_set_up(Plan& plan, WorldKind kind) {
       const std::size_t tag = client.connections[slot.connection].node;
       const std::size_t of_tag = cluster ? (plan.names.size() - tag + plan.tags - 1) / plan.tags : 0;
       slot.name = !cluster || client.loop ? random.index(plan.names.size()) : tag + plan.tags * random.index(of_tag);
+      if (slot.kind == KindOfLock::write) slot.name = client.slots[slot.other_side].name;  // Which comes before it.
     }
   }
   const bool quiet = random.chance(200'000);
