@@ -803,8 +803,9 @@ void Checkers::after_receive(Node& node, std::size_t commands) {
     if (view.present && view.emptied) view.foreign = true;  // What is left are fields of others.
     view.emptied = false;
     view.leaving = false;
-    // A server that refuses may do so in the middle of a script.
-    if (view.joining && !world_.plan().enabled(Fault::out_of_memory) && !world_.plan().enabled(Fault::no_permission))
+    // A server that refuses may do so in the middle of a script, as one does whose slot is being moved.
+    if (view.joining && !world_.plan().enabled(Fault::out_of_memory) && !world_.plan().enabled(Fault::no_permission) &&
+        !world_.plan().enabled(Fault::slot_move) && !world_.plan().enabled(Fault::move_called_off))
       world_.fail("ownership", "extended by one that does not hold it: the lock of " + who(view.grant));
     view.joining = false;
     const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
