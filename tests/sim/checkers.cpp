@@ -717,6 +717,8 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   grant.given = gift;
   grant.mended = mended;
   grant.broken = again != 0 && grants_[again].broken;
+  // What was taken back on another server, which had the name meanwhile, is run behind that where its own server has it again.
+  if (one_place_ && from_->client_closed) grant.broken = true;
   if (again != 0) grant.fence = grants_[again].fence;
   if (gift && waiter == nullptr) {
     world_.fail("queue", "the lock was given to one who did not stand in the queue: " + grant.token);
