@@ -120,7 +120,7 @@ bool Shifts::answer_as_canary(std::size_t node, std::span<const std::string_view
     (void)target.redis.receive(connection, "*2\r\n$4\r\nAUTH\r\n$5\r\nright\r\n");
     (void)target.redis.take_output(connection);
   }
-  (void)target.redis.receive(connection, request);
+  (void)target.redis.receive(connection, request, world_.wall(target));
   reply += target.redis.take_output(connection);
   target.redis.receive_end(connection);
   asking_ = false;
