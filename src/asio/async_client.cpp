@@ -106,8 +106,7 @@ void AsyncClientCore::bring_home() {
   clustered_ = false;
   cluster_->stop();
   for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) {
-    lock->go_to(home_);
-    HOLDFAST_ASSERT(lock->branch_ == 0);
+    lock->go_home(home_);
   }
   cluster_->each([](AsyncBranch& branch) { branch.close(); });
 }

@@ -116,7 +116,7 @@ void AsyncCluster::reroute(AsyncBranch& from) {
     const std::uint16_t number = slot_of(name);
     if (&core_.branch(routes_.at(number)) == &from) (void)go_after(from, number, name);
     AsyncBranch& to = core_.branch(routes_.at(number));
-    if (&to == &from || !to.node().wanted()) continue;
+    if (&to == &from || !to.node().wanted() || !to.node().session().may_compensate()) continue;
     to.node().session().take_over(session, *slot);
     core_.turn_again();  // It may leave in this turn.
   }

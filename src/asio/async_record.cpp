@@ -438,12 +438,20 @@ inline ListenSet AsyncRecord::confirmed() const noexcept {
   return waiter_ != nullptr && node().subscriber().confirmed(*waiter_) ? 1 : 0;
 }
 
-// Its waiter there hears no more, and its renewals go on here. Not while replicas of the server of before are asked: they speak of
-// what that has granted.
+// Not while replicas of the server of before are asked: they speak of what that has granted. And what is to be taken back of it must not
+// come behind what it asks for there.
 void AsyncRecord::go_to(AsyncBranch& to) {
   if (to.number() == branch_ || machine_.waiting() || task_.waiting() || task_.pending()) return;
-  // What is to be taken back of it must not come behind what it asks for there.
-  if (!to.node().session().take_along(node().session(), this)) return;
+  if (to.node().session().take_along(node().session(), this)) change_to(to);
+}
+
+// Every connection has ended, and what is to be taken back of it is there. A release that was posted is known by that alone.
+void AsyncRecord::go_home(AsyncBranch& home) {
+  if (home.number() != branch_) change_to(home);
+}
+
+// Its waiter there hears no more, and its renewals go on here.
+void AsyncRecord::change_to(AsyncBranch& to) {
   const bool kept = place_ != nullptr;
   const bool recallable = waiter_ != nullptr && linger_ != nullptr && machine_.count() != 0;
   stop_listening(false);

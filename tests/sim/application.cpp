@@ -158,6 +158,8 @@ Application::Application(World& world, Process& process)
     workers_[index].application = this;
     workers_[index].index = index;
   }
+  for (std::size_t index = 0; index < connections_.size(); ++index)
+    connections_[index].guide = world.shifts().make_guide(process.plan->connections[index].node);
   for (std::size_t index = 0; index < slots_.size(); ++index) {
     Slot& slot = slots_[index];
     slot.plan = &process.plan->slots[index];
@@ -248,6 +250,7 @@ ClientConfig Application::config_of(std::size_t index, std::size_t node) const {
   ClientConfig config;
   config.host = view_of(host);
   config.port = static_cast<std::uint16_t>(port_base + node);
+  config.topology = connection.guide.get();
   const bool kept = sin_of(world_) == Sin::settings_kept;
   const Timeouts timeouts = kept ? timeouts_of_connection(index) : connection.timeouts;
   config.database = kept ? 0 : connection.database;
@@ -366,6 +369,7 @@ void Application::connect(std::size_t index) {
   connection.timeouts_at_first = connection.timeouts;
   connection.client = new (client_places_[index].bytes) Client;
   connection.lingering = new (client_places_[index].lingering) Lingering(*connection.client);
+  if (plan.hears) connection.ears = new (client_places_[index].ears) SentinelWatch(*connection.client);
   reconnect(index);
   for (int owner = 0; owner < 2; ++owner)
     connection.owners[owner] = std::make_unique<SimOwner>(*connection.client, slots_.size());
@@ -376,6 +380,7 @@ void Application::connect(std::size_t index) {
   auto& place = watchdog_places_[connection.node];
   watchdog =
       new (place.bytes) Watchdog(crowd_places_ != nullptr ? crowd_places_->places.storage() : place.places.storage());
+  if (plan.hears) watchdog_ears_.push_back(new (place.ears) SentinelWatch(*watchdog));
   if (watchdog->start(*connection.client) != Status::ok) world_.fail("start", "the watchdog did not start");
 }
 
@@ -421,7 +426,7 @@ void Application::connect_anew(const Worker& worker) {
     connection.timeouts.request = random.magnitude(most.request / 4, most.request);
     connection.timeouts.stall = random.magnitude(most.stall / 4, most.stall);
   }
-  if (random.chance(300'000)) return go_elsewhere(index);
+  if (random.chance(300'000) && !world_.plan().one_place()) return go_elsewhere(index);
   reconnect(index);
 }
 
@@ -470,6 +475,8 @@ void Application::settle_in(Slot& slot) const {
 }
 
 void Application::tear_down() {
+  for (SentinelWatch* const ears : watchdog_ears_) ears->~SentinelWatch();
+  watchdog_ears_.clear();
   for (Watchdog*& watchdog : watchdogs_) {
     if (watchdog != nullptr) watchdog->~Watchdog();
     watchdog = nullptr;
@@ -480,6 +487,8 @@ void Application::tear_down() {
   quorum_ = nullptr;
   for (Connection& connection : connections_) {
     if (connection.client == nullptr) continue;
+    if (connection.ears != nullptr) connection.ears->~SentinelWatch();
+    connection.ears = nullptr;
     connection.lingering->~Lingering();
     connection.client->~Client();
     connection.client = nullptr;
@@ -1015,7 +1024,7 @@ void Application::write(Slot& slot) {
   if (!slot.held()) return;
   if (process_.random.coin()) pause(process_.plan->hold);
   if (fence == 0) return;
-  if (process_.random.coin() || slot.redlock != nullptr)
+  if (process_.random.coin() || slot.redlock != nullptr || world_.plan().one_place())
     return world_.checkers().resource_written(process_, slot, number, fence);
   // A resource that is kept on the lock's own node. What is written says who wrote it.
   const Started started = start();

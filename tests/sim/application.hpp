@@ -32,8 +32,10 @@
 #include "holdfast/read_write_lock.hpp"
 #include "holdfast/redlock.hpp"
 #include "holdfast/reentrant_lock.hpp"
+#include "holdfast/sentinel_watch.hpp"
 #include "holdfast/watchdog.hpp"
 #include "plan.hpp"
+#include "shifts.hpp"
 #include "trace.hpp"
 
 namespace holdfast::sim {
@@ -306,10 +308,12 @@ class Application {
   struct alignas(Client) ClientPlace {
     unsigned char bytes[sizeof(Client)];
     alignas(Lingering) unsigned char lingering[sizeof(Lingering)];
+    alignas(SentinelWatch) unsigned char ears[sizeof(SentinelWatch)];
   };
   struct alignas(Watchdog) WatchdogPlace {
     unsigned char bytes[sizeof(Watchdog)];
     WatchdogPlaces<16> places;
+    alignas(SentinelWatch) unsigned char ears[sizeof(SentinelWatch)];
   };
   // A crowd's.
   struct CrowdPlaces {
@@ -329,7 +333,9 @@ class Application {
     bool watched = false;        // Holds from the next one on are given to a watchdog.
     CancelWatch cancels;
     Lingering* lingering = nullptr;
+    SentinelWatch* ears = nullptr;
     std::unique_ptr<SimOwner> owners[2];
+    Guide guide;  // To its server, where that changes.
   };
   // A thread that cancels, and is stopped in the middle of it.
   struct Canceller {
@@ -460,6 +466,7 @@ class Application {
   std::vector<Worker> workers_;
   std::vector<Connection> connections_;
   std::vector<Watchdog*> watchdogs_;  // By node; nullptr where it has none.
+  std::vector<SentinelWatch*> watchdog_ears_;
   std::unique_ptr<ClientPlace[]> client_places_;
   std::unique_ptr<WatchdogPlace[]> watchdog_places_;
   std::unique_ptr<CrowdPlaces> crowd_places_;

@@ -407,6 +407,7 @@ void AsioProgram::make_peer(std::size_t index) {
     limits.kept = kept;
     limits.operations = operations;
     connection.peer.make_client(loop_->get_executor(), limits);
+    if (process_.plan->hears) connection.peer.client().watch_sentinels();
     Application::Connection& known = application_.connections_[index];
     known.node = application_.plan_of_connection(index).node;
     known.timeouts = application_.timeouts_of_connection(index);
@@ -991,8 +992,9 @@ void AsioProgram::release(Session& session) {
   Slot& slot = *session.slot;
   begin_of(session, Doing::releasing, "release");
   const LoopPeer& peer = connection_of(session).peer;
-  session.held_for =
-      peer && peer.compensations_pending() > compensations_max / 3 ? session.lock->remaining().count() : 0;
+  // One of a cluster's connections may be full of what is not answered, whatever the others are.
+  const std::size_t many = world_.plan().set_up == SetUp::cluster ? 0 : compensations_max / 3;
+  session.held_for = peer && peer.compensations_pending() > many ? session.lock->remaining().count() : 0;
   slot.releasing = true;
   slot.own_belief = Instant();
   session.last = session.lock->hold_count() <= 1;

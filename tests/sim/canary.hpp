@@ -128,6 +128,11 @@ enum class Sin : std::uint8_t {
   forgets_on_connect,
   promotion_unseen,
   post_dropped,
+  // Where its server is.
+  moved_ignored,
+  ask_followed,
+  replica_believed,
+  failover_loses,
 };
 
 struct Canary {

@@ -70,6 +70,7 @@ std::string_view text_of(const Token& token) noexcept { return {token.bytes().da
 
 Checkers::Checkers(World& world)
     : world_(world),
+      one_place_(world.plan().one_place()),
       grants_(1),
       numbers_(world.nodes().size()),
       views_(world.nodes().size() * world.plan().names.size()),
@@ -99,7 +100,13 @@ Checkers::Checkers(World& world)
     if (world.plan().fair) keys_[names_[index].queue].push_back({index, Role::queue});
   }
   for (Node& node : world.nodes())
-    node.redis.observe([this, &node](const ModelRedis::Effect& effect) { observe(node, effect); });
+    node.redis.observe([this, &node](const ModelRedis::Effect& effect) {
+      if (effect.request.empty() || effect.request.back() != "SPUBLISH") return observe(node, effect);
+      // A client of a cluster tells each script by which command it is to announce.
+      ModelRedis::Effect told = effect;
+      told.request = effect.request.first(effect.request.size() - 1);
+      observe(node, told);
+    });
 }
 
 Checkers::View& Checkers::view(const Node& node, std::size_t name) { return views_[domain_of(node.index, name)]; }
@@ -107,9 +114,17 @@ const Checkers::View& Checkers::view(const Node& node, std::size_t name) const {
   return views_[domain_of(node.index, name)];
 }
 
+const Entry* Checkers::find_key(std::size_t node, std::string_view key, int database) const {
+  if (!one_place_) return world_.node(node).redis.find(key, database);
+  for (const Node& each : world_.nodes())
+    if (const Entry* const entry = each.redis.find(key, database); entry != nullptr) return entry;
+  return nullptr;
+}
+
 std::uint32_t Checkers::find(std::size_t node, std::size_t name, std::string_view token) const {
-  const auto found = numbers_[node].find(token);
-  if (found == numbers_[node].end()) return 0;
+  const auto& numbers = numbers_[place_of(node)];
+  const auto found = numbers.find(token);
+  if (found == numbers.end()) return 0;
   const std::uint32_t first = found->second;
   if (grants_[first].together == 0) return first;
   for (std::uint32_t number = first; number < grants_.size() && grants_[number].together == first; ++number)
@@ -339,7 +354,7 @@ void Checkers::observe_deleted(const Node& node, std::size_t name) {
     for (const std::uint32_t number : view.all()) {
       Grant& grant = grants_[number];
       const bool believes = !grant.broken && believed(number);
-      if (believes || node.redis.find(own_time_key(name, grant.token), names_[name].database) != nullptr)
+      if (believes || find_key(node.index, own_time_key(name, grant.token), names_[name].database) != nullptr)
         world_.fail("ownership", "deleted while it is held by " + who(number));
       grant.deleted = true;
     }
@@ -517,7 +532,7 @@ void Checkers::check_taken_for_dead(const Node& node, const Waiter& waiter) {
     if (link.process == process.index && !link.sound(world_.now())) return;
   }
   for (const Application::Slot& slot : process.application->slots())
-    if (slot.waiting && slot.queues() && slot.node == node.index && slot.exists() &&
+    if (slot.waiting && slot.queues() && place_of(slot.node) == place_of(node.index) && slot.exists() &&
         text_of(slot.token()) == waiter.token)
       world_.fail("queue", "it waits, and was taken for dead: " + waiter.token);
 }
@@ -540,7 +555,8 @@ void Checkers::check_left(const Process& process, const Application::Slot& slot)
   Waiter* const waiter = find_waiter(view, text_of(slot.unclear));
   if (waiter == nullptr || waiter->process != process.index || waiter->life != process.life) return;
   waiter->has_left = weight(Fault::stale_failover) == 0;
-  if (waiter->stands && waiter->has_left && lives(world_.node(slot.node), slot.name, *waiter))
+  const std::string beat = beat_of(names_[slot.name].lock, waiter->token);
+  if (waiter->stands && waiter->has_left && find_key(slot.node, beat, names_[slot.name].database) != nullptr)
     world_.fail("queue", "it has left, and stands there still: " + waiter->token);
 }
 
@@ -662,8 +678,9 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   std::uint32_t again = 0;
   bool mended = false;
   const bool several = is_multi_acquire(effect);
-  const auto known = numbers_[node.index].find(token);
-  std::uint32_t before = known == numbers_[node.index].end() ? 0 : known->second;
+  auto& numbers = numbers_[place_of(node.index)];
+  const auto known = numbers.find(token);
+  std::uint32_t before = known == numbers.end() ? 0 : known->second;
   // One token for all names of a lock, which one request takes.
   const bool together = several && before != 0 && before == together_ && find(node.index, name, token) == 0;
   if (together) before = 0;
@@ -686,7 +703,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
     return;
   }
   for (const Application::Slot& slot : world_.processes()[from_->process].slots())
-    if (!slot.of_quorum && slot.node == node.index && !slot.denied.empty() &&
+    if (!slot.of_quorum && place_of(slot.node) == place_of(node.index) && !slot.denied.empty() &&
         slot.denied.bytes() == ByteView(token.data(), token.size()))
       world_.fail("ledger", "client " + std::to_string(from_->process) + " was told busy by a reply to something else");
   const auto number = static_cast<std::uint32_t>(grants_.size());
@@ -700,6 +717,8 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   grant.given = gift;
   grant.mended = mended;
   grant.broken = again != 0 && grants_[again].broken;
+  // What was taken back on another server, which had the name meanwhile, is run behind that where its own server has it again.
+  if (one_place_ && from_->client_closed) grant.broken = true;
   if (again != 0) grant.fence = grants_[again].fence;
   if (gift && waiter == nullptr) {
     world_.fail("queue", "the lock was given to one who did not stand in the queue: " + grant.token);
@@ -724,7 +743,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
   }
   if (several) grant.together = together_;
   grants_.push_back(grant);
-  if (!together) numbers_[node.index].insert_or_assign(std::string(token), number);
+  if (!together) numbers.insert_or_assign(std::string(token), number);
   if (several) names_asked_ = names_of(effect);
   ++figures_.grants;
   if (world_.plan().of_semaphore(name)) return;
@@ -786,8 +805,9 @@ void Checkers::after_receive(Node& node, std::size_t commands) {
     if (view.present && view.emptied) view.foreign = true;  // What is left are fields of others.
     view.emptied = false;
     view.leaving = false;
-    // A server that refuses may do so in the middle of a script.
-    if (view.joining && !world_.plan().enabled(Fault::out_of_memory) && !world_.plan().enabled(Fault::no_permission))
+    // A server that refuses may do so in the middle of a script, as one does whose slot is being moved.
+    if (view.joining && !world_.plan().enabled(Fault::out_of_memory) && !world_.plan().enabled(Fault::no_permission) &&
+        !world_.plan().enabled(Fault::slot_move) && !world_.plan().enabled(Fault::move_called_off))
       world_.fail("ownership", "extended by one that does not hold it: the lock of " + who(view.grant));
     view.joining = false;
     const Entry* const entry = node.redis.find(names_[name].lock, names_[name].database);
@@ -828,6 +848,7 @@ void Checkers::lose_data(const Node& node) {
 }
 
 void Checkers::data_changed(Node& node) {
+  if (one_place_) return;  // Somebody else's hand is not in these worlds, and most nodes have nothing of a name.
   for (std::size_t name = 0; name < names_.size(); ++name) read(node, name);
   if (trace_holds()) note_keys(node);
 }
@@ -1086,8 +1107,7 @@ void Checkers::check_belief(Process& process, Application::Slot& slot, Instant u
   }
   std::int64_t expiry_ms = expiry_of(slot.name, view, number);
   if (slot.reads()) {
-    const Entry* const own =
-        world_.node(slot.node).redis.find(own_time_key(slot.name, grant.token), names_[slot.name].database);
+    const Entry* const own = find_key(slot.node, own_time_key(slot.name, grant.token), names_[slot.name].database);
     if (own == nullptr) {
       world_.fail("validity", "believed to be held, and without a time of its own: " + who(number));
       return;
@@ -1370,7 +1390,7 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
   if (pending != 0) return;
   // A call that was refused before it asked has used up no token: the next one of another handle may have been granted by it.
   for (const Application::Slot& other : process.application->slots()) {
-    if (&other == &slot || other.node != slot.node || other.depth == 0 || !other.exists()) continue;
+    if (&other == &slot || place_of(other.node) != place_of(slot.node) || other.depth == 0 || !other.exists()) continue;
     if (other.token().bytes() == slot.unclear.bytes()) slot.unclear = Token();
   }
   if (slot.unclear.empty()) return;
@@ -1397,7 +1417,7 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   if (status == Status::lock_busy) ++figures_.busy;
   if (status == Status::timed_out || status == Status::transport_closed) ++figures_.unclear;
   // A try every two milliseconds, each of a few commands, and what compensates them.
-  const std::uint64_t nodes = !slot.of_quorum ? 1 : world_.nodes().size();
+  const std::uint64_t nodes = !slot.of_quorum && !one_place_ ? 1 : world_.nodes().size();
   const auto length = static_cast<std::uint64_t>(world_.now() - since);
   std::uint64_t most = (length / (2 * millisecond) * 5 + 60) * nodes;
   if (slot.on_loop()) most *= 1 + process.plan->slots.size();  // All that its thread does at the same time.

@@ -25,6 +25,9 @@
 // max hold         nor when it is older than its max_hold
 // woken            who waits for an announced release, or for its turn, asks soon after it came, where nothing was wrong for a
 //                  while
+// topology         no sentinel is told anything of a lock
+// Behind sentinels and in a cluster a name is one lock on all nodes together, wherever its keys are just then.
+//
 // A lock of a quorum has a domain of its own, and is judged by all nodes together:
 //
 // exclusion        as above; excused where one of the two was granted on a node on which, later, somebody else touched
@@ -121,9 +124,11 @@ class Checkers {
   void check_gone(Process& process, Application::Slot& slot, std::size_t pending);
   // The number of the hold's grant, of a quorum's on one of its nodes; 0: the server knows of none.
   [[nodiscard]] std::uint32_t number_of(const Application::Slot& slot) const;
+  // A node that has its locks for itself. Those of sentinels and of a cluster are on one node or another, and as if on the first.
+  [[nodiscard]] std::size_t place_of(std::size_t node) const noexcept { return one_place_ ? 0 : node; }
   // What excludes each other.
   [[nodiscard]] std::size_t domain_of(std::size_t node, std::size_t name) const noexcept {
-    return node * names_.size() + name;
+    return place_of(node) * names_.size() + name;
   }
   [[nodiscard]] std::size_t quorum_domain_of(std::size_t name) const noexcept { return views_.size() + name; }
   // A resource of the checkers' own.
@@ -248,6 +253,8 @@ class Checkers {
 
   [[nodiscard]] View& view(const Node& node, std::size_t name);
   [[nodiscard]] const View& view(const Node& node, std::size_t name) const;
+  // Where it is: on this node, or on any of those that have their locks together.
+  [[nodiscard]] const Entry* find_key(std::size_t node, std::string_view key, int database) const;
   void observe(Node& node, const ModelRedis::Effect& effect);
   void observe_lock(Node& node, std::size_t name, const ModelRedis::Effect& effect);
   void observe_resource(View& view, const ModelRedis::Effect& effect);
@@ -316,6 +323,7 @@ class Checkers {
   [[nodiscard]] std::string who(std::uint32_t number) const;
 
   World& world_;
+  bool one_place_;
   Figures figures_;
   Link* from_ = nullptr;
   std::vector<Grant> grants_;  // By number; the first is none.

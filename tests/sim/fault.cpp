@@ -71,6 +71,11 @@ std::string_view to_string(Fault fault) noexcept {
     case Fault::forged_message: return "forged message";
     case Fault::output_limit: return "output limit";
     case Fault::unasked_between: return "unasked between";
+    case Fault::slot_move: return "slot move";
+    case Fault::move_called_off: return "move called off";
+    case Fault::slot_down: return "slot down";
+    case Fault::master_change: return "master change";
+    case Fault::old_news: return "old news";
   }
   return "?";
 }
@@ -158,7 +163,12 @@ bool outside_model(Fault fault) noexcept {
     case Fault::duplicated_message:
     case Fault::forged_message:
     case Fault::output_limit:
-    case Fault::unasked_between: return false;
+    case Fault::unasked_between:
+    case Fault::slot_move:
+    case Fault::move_called_off:
+    case Fault::slot_down:
+    case Fault::master_change:
+    case Fault::old_news: return false;
   }
   return false;
 }

@@ -84,14 +84,22 @@ enum class Fault : std::uint8_t {
   forged_message,
   output_limit,     // A slow subscriber is closed.
   unasked_between,  // A reply that nobody asked for, while the client waits for none.
+  // Where the server of a name is: of worlds with sentinels or a cluster, which have these of their own (shifts.hpp).
+  slot_move,  // Key by key.
+  move_called_off,
+  slot_down,      // Nobody serves it for a while.
+  master_change,  // By agreement: the new master has all that the old one had.
+  old_news,       // Who is asked names another server than the one that it is, or none.
 };
 
-inline constexpr int fault_count = static_cast<int>(Fault::unasked_between) + 1;
+inline constexpr int fault_count = static_cast<int>(Fault::old_news) + 1;
 using FaultCounts = std::array<std::uint64_t, fault_count>;
 
 [[nodiscard]] std::string_view to_string(Fault fault) noexcept;
 // A fault that the plan switches on, and that happens where the program or the world meets it.
 [[nodiscard]] bool is_switch(Fault fault) noexcept;
+// One that another than the FaultInjector injects: Shifts.
+[[nodiscard]] constexpr bool is_shift(Fault fault) noexcept { return fault >= Fault::slot_move; }
 // A fault that is drawn by a generator of its own, so that the seeds of before it mean what they meant.
 [[nodiscard]] bool drawn_apart(Fault fault) noexcept;
 // True if a server that is in reach stays so, for who is connected to it: what is held there can be kept.

@@ -33,7 +33,7 @@ std::string lane_of(const Process& process) { return "client " + std::to_string(
 
 FaultInjector::FaultInjector(World& world) : world_(world) {
   for (int index = 0; index < fault_count; ++index)
-    if (!is_switch(static_cast<Fault>(index)))
+    if (!is_switch(static_cast<Fault>(index)) && !is_shift(static_cast<Fault>(index)))
       weights_[static_cast<std::size_t>(index)] = world.plan().weights[static_cast<std::size_t>(index)];
   for (const std::uint32_t weight : weights_) total_ += weight;
 }
@@ -75,7 +75,7 @@ void FaultInjector::end() {
           (void)world_.foreign(node, {"DEL", queue_of(name)});
       }
       const Entry* const entry = node.redis.find(name);
-      if (entry == nullptr) continue;
+      if (entry == nullptr || world_.plan().one_place()) continue;  // Nobody else's hand is in those.
       if (entry->expiry_ms == no_expiry || world_.checkers().foreign(node, index)) {
         world_.checkers().break_name(node, index);
         (void)world_.foreign(node, {"DEL", name});

@@ -31,6 +31,7 @@ void Keeping::note_lost(const Link& link) const {
 bool Keeping::is_kept(const Process& process, const Application::Slot& slot) const {
   const SlotPlan& plan = *slot.plan;
   if (!plan.kept || plan.max_hold != 0 || plan.liveness != 0 || slot.of_quorum || !slot.exists()) return false;
+  if (world_.plan().one_place()) return false;  // Which of its nodes must be in reach is not known here.
   if (process.lied_to || slot.own_belief != Instant() || slot.moved) return false;
   if (!slot.shares_hold()) return true;
   // Objects that share a hold have its options from one of them.

@@ -114,6 +114,15 @@ void ModelRedis::set_now(WallMicros now) {
   if (state_->settings.active_expiry) state_->expire_all();
 }
 
+void ModelRedis::expire(WallMicros now) {
+  state_->now = now;
+  const Faults before = state_->faults;
+  state_->faults.loading = state_->faults.replica = false;
+  state_->expire_all();
+  state_->faults.loading = before.loading;
+  state_->faults.replica = before.replica;
+}
+
 WallMicros ModelRedis::now() const { return state_->now; }
 
 std::optional<WallMicros> ModelRedis::next_expiry() const {
@@ -132,6 +141,7 @@ void ModelRedis::restart(Data data, std::string_view run_id) {
   for (auto& [id, connection] : server.connections) server.close_by_server(connection);
   std::erase_if(server.connections, [](const auto& pair) { return pair.second.gone; });
   server.pubsub.clear();
+  server.shard_pubsub.clear();
   server.scripts.flush();
   server.next_client_id = 1;
   server.started = server.now;
@@ -182,6 +192,14 @@ void ModelRedis::load_data(const Databases& data) {
   if (state_->settings.active_expiry) state_->expire_all();
 }
 
+void ModelRedis::end_shard_channels(const std::function<bool(std::string_view channel)>& left) {
+  for (auto& [id, connection] : state_->connections) {
+    const std::vector<std::string> channels = connection.shard_channels;
+    for (const std::string& channel : channels)
+      if (left(channel)) state_->end_shard_channel(connection, channel);
+  }
+}
+
 const Entry* ModelRedis::find_stored(std::string_view key, int database) const {
   const Keyspace& keys = state_->databases[static_cast<std::size_t>(database)];
   return keys.find(key);
@@ -200,7 +218,10 @@ std::vector<std::string> ModelRedis::keys(int database) const {
 }
 
 std::vector<ModelRedis::ConnectionId> ModelRedis::subscribers(std::string_view channel) const {
-  return state_->pubsub.subscribers(channel);
+  std::vector<ConnectionId> all = state_->pubsub.subscribers(channel);
+  const std::vector<ConnectionId>& of_shard = state_->shard_pubsub.subscribers(channel);
+  all.insert(all.end(), of_shard.begin(), of_shard.end());
+  return all;
 }
 
 std::size_t ModelRedis::connection_count() const { return state_->by_client_id.size(); }
@@ -211,6 +232,8 @@ std::int64_t ModelRedis::client_id(ConnectionId id) const {
 }
 
 const ModelRedis::Settings& ModelRedis::settings() const { return state_->settings; }
+
+void ModelRedis::set_gate(Gate gate) { state_->gate = std::move(gate); }
 
 void ModelRedis::observe(Observer observer) { state_->observer = std::move(observer); }
 

@@ -49,6 +49,8 @@ class ModelRedis {
     WallMicros age = 0;  // How long it has been up by then.
     // Keys that are past their time go when the clock is set. Without, they go when they are touched.
     bool active_expiry = true;
+    bool cluster =
+        false;  // It says that it is in cluster mode. What that means for keys is its gate's: cluster_model.hpp.
   };
 
   // What is wrong with the server. Commands are refused as the server does it; nothing is undone.
@@ -97,6 +99,9 @@ class ModelRedis {
   using Observer = std::function<void(const Effect&)>;
 
   using ConnectionId = std::uint64_t;  // Never used again, also after a restart.
+  // Asked before each command that the server would run: true where `reply` is the answer, and nothing is run.
+  using Gate =
+      std::function<bool(ConnectionId connection, std::span<const std::string_view> words, std::string& reply)>;
 
   explicit ModelRedis(Settings settings);
   ~ModelRedis();
@@ -127,6 +132,8 @@ class ModelRedis {
 
   // B. Time. It may step in both directions. Keys expire.
   void set_now(WallMicros now);
+  // The same, and keys that are past their time go, whatever hinders the server at that: loading, or being a replica.
+  void expire(WallMicros now);
   [[nodiscard]] WallMicros now() const;
   // When the next key expires: the first instant at which it is gone. nullopt if none does.
   [[nodiscard]] std::optional<WallMicros> next_expiry() const;
@@ -149,6 +156,8 @@ class ModelRedis {
   // What a replica that lags has: taken now, loaded later. Connections stay.
   [[nodiscard]] Databases copy_data() const;
   void load_data(const Databases& data);
+  // The slots of these channels have left it: who was subscribed to one of them by SSUBSCRIBE is told that it is not any more.
+  void end_shard_channels(const std::function<bool(std::string_view channel)>& left);
 
   // D. For checkers: nothing of this changes anything.
   // nullptr if it is not there or its time has passed.
@@ -156,11 +165,13 @@ class ModelRedis {
   // Also what has expired and was not looked at since: it is there again where the clock is put back.
   [[nodiscard]] const Entry* find_stored(std::string_view key, int database = 0) const;
   [[nodiscard]] std::vector<std::string> keys(int database = 0) const;
+  // By SUBSCRIBE or by SSUBSCRIBE.
   [[nodiscard]] std::vector<ConnectionId> subscribers(std::string_view channel) const;
   [[nodiscard]] std::size_t connection_count() const;
   [[nodiscard]] std::int64_t client_id(ConnectionId connection) const;  // As CLIENT ID says it; 0: unknown.
   [[nodiscard]] const Settings& settings() const;
   void observe(Observer observer);
+  void set_gate(Gate gate);
 
  private:
   std::unique_ptr<ServerState> state_;

@@ -25,7 +25,7 @@ constexpr std::size_t unread_max = 64 * 1024;
 constexpr SimTime keep_alive = 60 * second;
 
 constexpr std::string_view message_head = "*3\r\n$7\r\nmessage\r\n";
-constexpr std::string_view confirmation = "$9\r\nsubscribe\r\n";
+constexpr std::string_view confirmation = "subscribe\r\n";  // By SUBSCRIBE or by SSUBSCRIBE.
 
 // What a slow way costs each connect, and each reply to a handshake.
 constexpr SimTime slow_min = 100 * millisecond;
@@ -556,7 +556,7 @@ void World::restart_server(Node& node, ModelRedis::Data data, SimTime down) {
   node.redis.receive_end(node.foreign);
   node.redis.set_now(wall(node));
   node.foreign = node.redis.accept();
-  if (plan_.password) (void)foreign(node, {"AUTH", "right"});
+  if (plan_.password && !plan_.is_sentinel(node.index)) (void)foreign(node, {"AUTH", "right"});
   if (down != 0) refuse_connects(node, down);
 }
 
@@ -573,7 +573,7 @@ std::string World::foreign(Node& node, const std::vector<std::string>& words) {
   if (node.redis.closed(node.foreign)) {
     node.redis.receive_end(node.foreign);
     node.foreign = node.redis.accept();
-    if (plan_.password && words[0] != "AUTH") (void)foreign(node, {"AUTH", "right"});
+    if (plan_.password && words[0] != "AUTH" && !plan_.is_sentinel(node.index)) (void)foreign(node, {"AUTH", "right"});
   }
   (void)node.redis.receive(node.foreign, request, wall(node));
   std::string reply = node.redis.take_output(node.foreign);

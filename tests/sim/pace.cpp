@@ -57,8 +57,12 @@ void Pace::note_sent(Thread& thread) noexcept {
 double Pace::dialled_by(const Process& process, std::size_t node) const {
   double dialled = 0;
   for (const ConnectionPlan& connection : process.plan->connections)
-    if (connection.node == node || process.plan->quorum || process.plan->connects_anew != 0)
+    if (connection.node == node || world_.plan().one_place() || process.plan->quorum ||
+        process.plan->connects_anew != 0)
       dialled += 2 * static_cast<double>(1 + connection.dead_addresses);
+  // Each node of a cluster may name the one that is not there, to each connection that a client on a loop has.
+  if (world_.plan().set_up == SetUp::cluster)
+    dialled *= static_cast<double>(world_.plan().servers * (process.plan->loop ? world_.plan().tags : 1));
   return std::max(dialled, 2.0);
 }
 
@@ -88,6 +92,7 @@ void Pace::note_connect_call(const Process& process) {
 
 void Pace::note_closed(const Link& link) {
   if (link.useful || link.state == Link::State::unconnected) return;
+  if (world_.plan().one_place() && link.answered) return;  // Who is asked where the server is has nothing else to do.
   Dialling& dialling = dialling_of(link);
   dialling.left -= 1;
   if (dialling.left < 0)

@@ -9,6 +9,14 @@ namespace holdfast::sim {
 
 namespace {
 
+// What loses data, or what puts a server's clock or its role beside those of others, would be for the set-up to promise.
+bool leaves_set_up(Fault fault) {
+  return fault != Fault::restart_empty && fault != Fault::stale_failover && fault != Fault::read_only &&
+         fault != Fault::master_down && fault != Fault::no_permission && fault != Fault::clock_forward &&
+         fault != Fault::clock_back && (fault < Fault::eviction || fault > Fault::foreign_fence) &&
+         fault != Fault::slow_resolver && fault != Fault::failing_resolver && fault != Fault::dead_address;
+}
+
 bool belongs(Fault fault, WorldKind kind) {
   switch (kind) {
     case WorldKind::any:
@@ -16,6 +24,8 @@ bool belongs(Fault fault, WorldKind kind) {
     case WorldKind::quorum:
     case WorldKind::quorum_loops:
     case WorldKind::sets: return true;
+    case WorldKind::sentinels:
+    case WorldKind::clusters: return leaves_set_up(fault);
     case WorldKind::calm: return false;
     case WorldKind::network:
       return (fault >= Fault::reset && fault <= Fault::late_delivery) || fault >= Fault::hostile_bytes;
@@ -101,6 +111,7 @@ ClientPlan draw_client(Random& random, const Plan& plan, WorldKind kind, bool sl
 }
 
 std::size_t draw_node_count(Random& random, WorldKind kind) {
+  if (of_shifts(kind)) return 1;  // What there are is drawn in the end.
   if (!of_quorums_alone(kind) && random.chance(kind == WorldKind::sets ? 350'000 : 700'000)) return 1;
   // An even number gains nothing, and must not lose anything either.
   if (random.chance(200'000)) return random.coin() ? 2 : 4;
@@ -272,7 +283,7 @@ void draw_hindrances(Plan& plan, WorldKind kind, DecisionBytes* bytes) {
       plan.enabled(Fault::torn_cancel) ? static_cast<std::uint32_t>(random.magnitude(2'000, 200'000)) : 0;
   const std::uint32_t anew =
       plan.enabled(Fault::connect_anew) ? static_cast<std::uint32_t>(random.magnitude(2'000, 200'000)) : 0;
-  if (random.chance(kind == WorldKind::connecting ? 250'000 : 80'000)) draw_crowd(random, plan);
+  if (random.chance(kind == WorldKind::connecting ? 250'000 : 80'000) && !of_shifts(kind)) draw_crowd(random, plan);
   for (ClientPlan& client : plan.clients) {
     client.cancels = cancels;
     client.torn_cancels = torn;
@@ -301,7 +312,7 @@ void draw_hindrances(Plan& plan, WorldKind kind, DecisionBytes* bytes) {
 // has. Drawn apart, as those that connect their quorum anew.
 void draw_posters(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x9057);
-  if (of_quorums_alone(kind) || !random.chance(60'000)) return;
+  if (of_quorums_alone(kind) || of_shifts(kind) || !random.chance(60'000)) return;
   ClientPlan client;
   client.rate_ppm = random.between(-5'000, 5'000);
   client.clock_base = random.magnitude(second, 1'000'000 * second);
@@ -356,7 +367,7 @@ void draw_read_write(Plan& plan, WorldKind kind) {
 // of the older seeds in seeds.txt what they were.
 void draw_semaphores(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x66f6);
-  if (of_quorums_alone(kind) || !random.chance(200'000)) return;
+  if (of_quorums_alone(kind) || of_shifts(kind) || !random.chance(200'000)) return;
   const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
   plan.semaphore_names = plan.names.size();
   const std::int64_t count = random.between(1, 2);
@@ -381,7 +392,7 @@ void draw_semaphores(Plan& plan, WorldKind kind) {
 // name. Drawn apart, and by a number that leaves the worlds of the older seeds in seeds.txt what they were.
 void draw_fair(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x12b12);
-  if (of_quorums_alone(kind) || !random.chance(200'000)) return;
+  if (of_quorums_alone(kind) || kind == WorldKind::clusters || !random.chance(200'000)) return;
   const bool alone = random.coin();
   const bool one_name = random.coin();
   const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
@@ -411,7 +422,8 @@ void put_on_loop(ClientPlan& client, std::uint32_t cancels, std::uint32_t anew) 
 // seeds in seeds.txt what they were.
 void draw_loops(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x1dfff);
-  const bool wanted = kind == WorldKind::loops || random.chance(kind == WorldKind::sets ? 600'000 : 250'000);
+  const bool wanted =
+      kind == WorldKind::loops || random.chance(kind == WorldKind::sets || of_shifts(kind) ? 600'000 : 250'000);
   if (!has_loops || !wanted) return;
   const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
   const auto cancels = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(2'000, 300'000));
@@ -527,7 +539,7 @@ void make_multis(Random& random, const Plan& plan, ClientPlan& client, std::uint
 void draw_wide_sets(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x614a);
   const bool wanted = random.chance(100'000);
-  if (kind != WorldKind::sets && !wanted) return;
+  if (of_shifts(kind) || (kind != WorldKind::sets && !wanted)) return;
   const bool mixes = random.chance(700'000);
   const auto multis = static_cast<std::uint32_t>(random.coin() ? 0 : random.between(200'000, 1'000'000));
   const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
@@ -546,9 +558,58 @@ void draw_wide_sets(Plan& plan, WorldKind kind) {
     if (client.wide_sets && !client.loop) client.cancels = static_cast<std::uint32_t>(random.magnitude(2'000, 300'000));
 }
 
+// Servers that change, and who says where they are. Every program of the plan goes there.
+void draw_set_up(Plan& plan, WorldKind kind) {
+  if (!of_shifts(kind)) return;
+  Random random(plan.seed ^ 0x70b010);
+  const NodePlan node = {.kind = plan.nodes[0].kind, .age = plan.nodes[0].age};
+  const bool cluster = kind == WorldKind::clusters;
+  plan.set_up = cluster ? SetUp::cluster : SetUp::sentinels;
+  plan.masters = cluster ? static_cast<std::size_t>(random.between(2, 3)) : 1;
+  plan.servers = plan.masters + static_cast<std::size_t>(random.between(1, cluster ? 1 : 2));
+  plan.nodes.assign(plan.servers + static_cast<std::size_t>(cluster ? 0 : random.between(1, 3)), node);
+  plan.names.resize(plan.quorum_names);  // There is one database.
+  if (cluster) {
+    plan.tags = 1 + random.index(plan.servers);
+    while (plan.names.size() < plan.tags) plan.names.push_back(draw_name(random, plan.names.size()));
+    for (std::size_t name = 0; name < plan.names.size(); ++name)
+      plan.names[name] = tag_text(name % plan.tags) + plan.names[name];
+  }
+  plan.quorum_names = plan.quorum_end = plan.crowd_names = plan.names.size();
+  for (ClientPlan& client : plan.clients) {
+    client.hears = !cluster && random.coin();
+    if (cluster && !client.loop)
+      for (ConnectionPlan& connection : client.connections) connection.node = random.index(plan.tags);
+    for (SlotPlan& slot : client.slots) {
+      const std::size_t tag = client.connections[slot.connection].node;
+      const std::size_t of_tag = cluster ? (plan.names.size() - tag + plan.tags - 1) / plan.tags : 0;
+      slot.name = !cluster || client.loop ? random.index(plan.names.size()) : tag + plan.tags * random.index(of_tag);
+      if (slot.kind == KindOfLock::write) slot.name = client.slots[slot.other_side].name;  // Which comes before it.
+    }
+  }
+  const bool quiet = random.chance(200'000);
+  for (const Fault fault :
+       {Fault::slot_move, Fault::move_called_off, Fault::slot_down, Fault::master_change, Fault::old_news}) {
+    const bool of_slots = fault == Fault::slot_move || fault == Fault::move_called_off || fault == Fault::slot_down;
+    const bool drawn = random.chance(700'000);
+    if (drawn && !quiet && (cluster || !of_slots))
+      plan.weights[static_cast<std::size_t>(fault)] = static_cast<std::uint32_t>(random.magnitude(1, 100));
+  }
+  plan.shift_interval = random.magnitude(10 * millisecond, std::max(plan.fault_interval, 2 * plan.lease_max));
+}
+
+// By numbers that leave the worlds of the older seeds in seeds.txt what they were.
+WorldKind kind_of_seed(std::uint64_t seed, WorldKind kind) {
+  if (kind != WorldKind::any) return kind;
+  if (Random(seed ^ 0x10c3).chance(100'000)) return WorldKind::clusters;
+  return Random(seed ^ 0x16f6).chance(100'000) ? WorldKind::sentinels : kind;
+}
+
 std::string tag_of(const std::string& name) { return name.find('{') == std::string::npos ? "{" + name + "}" : name; }
 
 }  // namespace
+
+std::string tag_text(std::size_t tag) { return "{" + std::to_string(tag) + "}"; }
 
 std::string queue_of(const std::string& name) { return "holdfast_queue:" + tag_of(name); }
 
@@ -561,6 +622,7 @@ std::string taken_permits_of(const std::string& name) {
 }
 
 Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
+  kind = kind_of_seed(seed, kind);
   Random random(seed, bytes);
   Plan plan;
   plan.seed = seed;
@@ -614,6 +676,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_sets(plan, kind);
   draw_linger(plan);
   draw_wide_sets(plan, kind);
+  draw_set_up(plan, kind);
   return plan;
 }
 

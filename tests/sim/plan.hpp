@@ -19,7 +19,8 @@ namespace holdfast::sim {
 
 // Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
 // `loops` has programs on event loops, and is like `any` otherwise. `quorum_loops` has programs of quorums on loops and no others.
-// `sets` has MultiLocks and sets of locks, in threads and on loops, and is like `any` otherwise.
+// `sets` has MultiLocks and sets of locks, in threads and on loops, and is like `any` otherwise. `sentinels` and `clusters` have
+// servers that change (shifts.hpp), and no data that are lost.
 enum class WorldKind : std::uint8_t {
   any,
   calm,
@@ -32,16 +33,22 @@ enum class WorldKind : std::uint8_t {
   connecting,
   loops,
   quorum_loops,
-  sets
+  sets,
+  sentinels,
+  clusters
 };
-inline constexpr std::array<std::string_view, 12> world_kind_names = {"any",        "calm",  "network",      "servers",
-                                                                      "processes",  "data",  "clocks",       "quorum",
-                                                                      "connecting", "loops", "quorum_loops", "sets"};
+inline constexpr std::array<std::string_view, 14> world_kind_names = {
+    "any",    "calm",       "network", "servers",      "processes", "data",      "clocks",
+    "quorum", "connecting", "loops",   "quorum_loops", "sets",      "sentinels", "clusters"};
 [[nodiscard]] constexpr bool of_quorums_alone(WorldKind kind) noexcept {
   return kind == WorldKind::quorum || kind == WorldKind::quorum_loops;
 }
 [[nodiscard]] constexpr bool needs_loops(WorldKind kind) noexcept {
   return kind == WorldKind::loops || kind == WorldKind::quorum_loops;
+}
+
+[[nodiscard]] constexpr bool of_shifts(WorldKind kind) noexcept {
+  return kind == WorldKind::sentinels || kind == WorldKind::clusters;
 }
 
 // `read` and `write` are the sides of one ReadWriteLock, `semaphore` is a permit, `fair` and `fair_fenced` have a queue, `multi` has
@@ -84,7 +91,7 @@ struct SlotPlan {
 
 // One Client of a program: where it goes, and which thread uses it.
 struct ConnectionPlan {
-  std::size_t node = 0;
+  std::size_t node = 0;  // In a cluster: which of its hash tags; a client on a loop serves all.
   std::size_t thread = 0;
   bool quorum = false;             // It stands for those to all nodes.
   bool named = false;              // By a host name, for which a resolver is asked.
@@ -125,6 +132,7 @@ struct ClientPlan {
   std::uint32_t quorum_anew = 0;  // How often it connects its quorum anew, in a million: in another order, say.
   bool posts = false;             // It takes many locks, and lets go of all of them at once.
   bool loop = false;              // It runs on an Asio loop, and does many things at the same time.
+  bool hears = false;             // Of fail-overs, from sentinels.
   std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.
   bool wide_sets = false;         // They have sides of read/write locks, too, and it takes one at the end.
   std::size_t threads = 1;
@@ -141,8 +149,16 @@ struct NodePlan {
   std::int64_t age = 0;          // How long it has been up when the world begins, in microseconds.
 };
 
+// How a client finds the server of a name.
+enum class SetUp : std::uint8_t { fixed, sentinels, cluster };
+
 struct Plan {
   std::uint64_t seed = 0;
+  SetUp set_up = SetUp::fixed;
+  std::size_t servers = 0;     // Of a set-up that is not fixed: the first so many nodes. Behind them are sentinels.
+  std::size_t masters = 0;     // Of those, so many have slots when the world begins.
+  std::size_t tags = 0;        // Of a cluster: its names have so many different hash tags, in turn.
+  SimTime shift_interval = 0;  // Between two changes, at most.
   std::vector<NodePlan> nodes;
   bool password = false;
   // First those of single nodes, then those of quorums, then each of the first once more in another database, then those
@@ -187,6 +203,9 @@ struct Plan {
   [[nodiscard]] std::size_t name_in(std::size_t name, int database) const noexcept {
     return database == 0 ? name : name + (of_semaphore(name) ? permits.size() : quorum_end);
   }
+  // All nodes have one lock of a name between them.
+  [[nodiscard]] bool one_place() const noexcept { return set_up != SetUp::fixed; }
+  [[nodiscard]] bool is_sentinel(std::size_t node) const noexcept { return one_place() && node >= servers; }
   [[nodiscard]] bool enabled(Fault fault) const noexcept { return weights[static_cast<std::size_t>(fault)] != 0; }
 };
 inline constexpr std::size_t crowd_max = 300;
@@ -196,6 +215,8 @@ inline constexpr std::size_t crowd_max = 300;
 // The keys beside a fair lock's name: who waits, and that a waiter lives.
 [[nodiscard]] std::string queue_of(const std::string& name);
 [[nodiscard]] std::string beat_of(const std::string& name, std::string_view token);
+// What stands in a cluster's names, of their hash tag.
+[[nodiscard]] std::string tag_text(std::size_t tag);
 // Of the seed, or of the bytes while there are some.
 [[nodiscard]] Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes = nullptr);
 

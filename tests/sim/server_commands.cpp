@@ -213,20 +213,23 @@ void script_kill(Call& call) {
 
 // ---- Channels ---------------------------------------------------------------
 
-void publish(Call& call) {
+void publish_to(Call& call, const PubSub& pubsub, std::string_view kind) {
   std::string message;
   ReplyWriter writer(message);
   writer.array(3);
-  writer.bulk("message");
+  writer.bulk(kind);
   writer.bulk(call[1]);
   writer.bulk(call[2]);
   // A copy: who is closed at the output limit leaves the list.
-  const std::vector<PubSub::Subscriber> told = call.server.pubsub.subscribers(call[1]);
+  const std::vector<PubSub::Subscriber> told = pubsub.subscribers(call[1]);
   for (const PubSub::Subscriber subscriber : told)
     call.server.push(call.server.connections.find(subscriber)->second, message);
   call.tell(ModelRedis::EffectKind::published, call[1], call[2], std::to_string(told.size()));
   call.reply.integer(static_cast<std::int64_t>(told.size()));
 }
+
+void publish(Call& call) { publish_to(call, call.server.pubsub, "message"); }
+void spublish(Call& call) { publish_to(call, call.server.shard_pubsub, "smessage"); }
 
 void confirm(Call& call, std::string_view kind, const std::string_view* channel) {
   call.reply.array(3);
@@ -235,7 +238,13 @@ void confirm(Call& call, std::string_view kind, const std::string_view* channel)
     call.reply.null_bulk();
   else
     call.reply.bulk(*channel);
-  call.reply.integer(static_cast<std::int64_t>(call.connection.channels.size()));
+  const bool of_shard = kind.starts_with("ss") || kind.starts_with("sun");
+  call.reply.integer(
+      static_cast<std::int64_t>(of_shard ? call.connection.shard_channels.size() : call.connection.channels.size()));
+}
+
+void settle_mode(Connection& connection) {
+  connection.subscribed_mode = !connection.channels.empty() || !connection.shard_channels.empty();
 }
 
 void subscribe(Call& call) {
@@ -258,7 +267,31 @@ void unsubscribe(Call& call) {
   if (call.count() == 1)
     while (!channels.empty()) leave(std::string(channels.front()));
   for (std::size_t index = 1; index < call.count(); ++index) leave(call[index]);
-  if (channels.empty()) call.connection.subscribed_mode = false;
+  settle_mode(call.connection);
+}
+
+// Of channels that belong to a slot. Whose slot it is, the gate has looked at.
+void ssubscribe(Call& call) {
+  for (std::size_t index = 1; index < call.count(); ++index) {
+    if (call.server.shard_pubsub.subscribe(call.connection.id, call[index]))
+      call.connection.shard_channels.emplace_back(call[index]);
+    confirm(call, "ssubscribe", &call.words[index]);
+  }
+  call.connection.subscribed_mode = true;
+}
+
+void sunsubscribe(Call& call) {
+  std::vector<std::string>& channels = call.connection.shard_channels;
+  const auto leave = [&](std::string_view channel) {
+    if (call.server.shard_pubsub.unsubscribe(call.connection.id, channel))
+      channels.erase(std::find(channels.begin(), channels.end(), channel));
+    confirm(call, "sunsubscribe", &channel);
+  };
+  if (call.count() == 1 && channels.empty()) confirm(call, "sunsubscribe", nullptr);
+  if (call.count() == 1)
+    while (!channels.empty()) leave(std::string(channels.front()));
+  for (std::size_t index = 1; index < call.count(); ++index) leave(call[index]);
+  settle_mode(call.connection);
 }
 
 void refuse_subcommand(Call& call, std::string_view container) {
@@ -330,7 +363,7 @@ std::string server_section(const ServerState& server) {
       break;
   }
   const std::int64_t uptime = std::max<std::int64_t>(server.now / 1'000'000 - server.started / 1'000'000, 0);
-  line(server.is_valkey() ? "server_mode" : "redis_mode", "standalone");
+  line(server.is_valkey() ? "server_mode" : "redis_mode", server.settings.cluster ? "cluster" : "standalone");
   line("arch_bits", "64");
   line("run_id", server.settings.run_id);
   line("server_time_usec", std::to_string(server.now));
@@ -405,6 +438,9 @@ constexpr Command all[] = {
     {"publish", 3, anytime | flag_one_channel, publish},
     {"subscribe", -2, outside | flag_pubsub_mode | flag_channels, subscribe},
     {"unsubscribe", -1, outside | flag_pubsub_mode, unsubscribe},
+    {"spublish", 3, anytime | flag_one_channel, spublish},
+    {"ssubscribe", -2, outside | flag_pubsub_mode | flag_channels, ssubscribe},
+    {"sunsubscribe", -1, outside | flag_pubsub_mode, sunsubscribe},
     {"pubsub", -2, 0, nullptr},
     {"pubsub|channels", -2, anytime, pubsub_channels},
     {"pubsub|numsub", -2, anytime, pubsub_numsub},

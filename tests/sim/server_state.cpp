@@ -250,6 +250,7 @@ void ServerState::execute(Connection& connection, std::span<const std::string_vi
                 " HELP.");
     return;
   }
+  if (command == nullptr && gate && gate(connection.id, words, connection.output)) return;
   if (command == nullptr) {
     std::string arguments;
     for (std::size_t index = 1; index < words.size() && arguments.size() < 128; ++index) {
@@ -270,7 +271,8 @@ void ServerState::execute(Connection& connection, std::span<const std::string_vi
     return reply.error("NOAUTH Authentication required.");
   if (const Permission permission = permission_of(faults, *command, words); permission != Permission::granted)
     return reply.error(denial(permission, settings.kind, *command, false));
-  if (faults.refuses_subscriber() && command->full_name == "subscribe")
+  if (gate && gate(connection.id, words, connection.output)) return;
+  if (faults.refuses_subscriber() && (command->full_name == "subscribe" || command->full_name == "ssubscribe"))
     return faults.subscribe_closes ? close_by_server(connection) : reply.error(faults.subscribe_error);
   if (faults.out_of_memory && (command->flags & flag_deny_oom) != 0) return reply.error(out_of_memory);
   if (faults.disk_error && (writes || command->full_name == "ping")) return reply.error(misconf());
@@ -309,6 +311,10 @@ void ServerState::call_from_script(std::span<const std::string_view> words, std:
     return reply.error("ERR Can not execute the command on a stale replica");
   if (const Permission permission = permission_of(faults, *command, words); permission != Permission::granted)
     return reply.error(denial(permission, settings.kind, *command, true));
+  // Each key of a script must be there, whether it was declared or not.
+  std::string elsewhere;
+  if (gate && gate(script_caller->id, words, elsewhere))
+    return reply.error("ERR Script attempted to access a non local key in a cluster node");
   // A script that has written once may go on: half of it would be worse.
   const bool writes = (command->flags & flag_write) != 0;
   if (writes && !script_has_written) {
@@ -370,7 +376,23 @@ void ServerState::push(Connection& connection, std::string_view bytes) {
 void ServerState::leave_channels(Connection& connection) {
   for (const std::string& channel : connection.channels) pubsub.unsubscribe(connection.id, channel);
   connection.channels.clear();
+  for (const std::string& channel : connection.shard_channels) shard_pubsub.unsubscribe(connection.id, channel);
+  connection.shard_channels.clear();
   connection.subscribed_mode = false;
+}
+
+// Its slot has left the server, which says so unasked.
+void ServerState::end_shard_channel(Connection& connection, const std::string& channel) {
+  shard_pubsub.unsubscribe(connection.id, channel);
+  std::erase(connection.shard_channels, channel);
+  std::string text;
+  ReplyWriter writer(text);
+  writer.array(3);
+  writer.bulk("sunsubscribe");
+  writer.bulk(channel);
+  writer.integer(static_cast<std::int64_t>(connection.shard_channels.size()));
+  connection.subscribed_mode = !connection.channels.empty() || !connection.shard_channels.empty();
+  push(connection, text);
 }
 
 void ServerState::close_by_server(Connection& connection) {

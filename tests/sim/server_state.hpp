@@ -34,6 +34,7 @@ struct Connection {
   bool closing = false;  // After this reply.
   bool gone = false;     // The client has closed its end.
   std::vector<std::string> channels;
+  std::vector<std::string> shard_channels;  // By SSUBSCRIBE.
 };
 
 // One command under execution.
@@ -112,6 +113,7 @@ struct ServerState final : ScriptHost {
   }
   void push(Connection& connection, std::string_view bytes);
   void leave_channels(Connection& connection);
+  void end_shard_channel(Connection& connection, const std::string& channel);
   void close_by_server(Connection& connection);
   [[nodiscard]] std::string_view misconf() const;
 
@@ -123,11 +125,13 @@ struct ServerState final : ScriptHost {
   std::int64_t second_offset = -1;  // Behind which its data are its own; -1: they always were.
   Databases databases = Databases(database_count);
   PubSub pubsub;
+  PubSub shard_pubsub;
   std::map<ModelRedis::ConnectionId, Connection> connections;
   std::map<std::int64_t, ModelRedis::ConnectionId> by_client_id;  // Those that the server has.
   ModelRedis::ConnectionId next_connection = 1;
   std::int64_t next_client_id = 1;
   ModelRedis::Observer observer;
+  ModelRedis::Gate gate;
   LuaScripts scripts;
 
   // While a request is executed.

@@ -18,10 +18,12 @@ using holdfast::testing::transmit_piece;
 
 // ---- Servers
 
-Servers::Servers(std::size_t count) : deaths(count) {
-  for (std::size_t index = 0; index < count; ++index)
-    models.push_back(std::make_unique<ModelRedis>(ModelRedis::Settings{
-        .run_id = std::string(40, static_cast<char>('a' + index)), .now = small_world_wall_start}));
+Servers::Servers(std::size_t count, ModelRedis::Settings settings) : deaths(count) {
+  settings.now = small_world_wall_start;
+  for (std::size_t index = 0; index < count; ++index) {
+    settings.run_id = std::string(40, static_cast<char>('a' + index));
+    models.push_back(std::make_unique<ModelRedis>(settings));
+  }
 }
 
 std::optional<std::string> Servers::answer_wait(std::size_t /*server*/, ConnectionId /*connection*/,

@@ -53,7 +53,8 @@ class Servers {
   std::vector<int> deaths;  // Each ends the connections to that server.
 
  protected:
-  explicit Servers(std::size_t count);
+  // Each has a name and a time of its own beside that.
+  explicit Servers(std::size_t count, ModelRedis::Settings settings = {});
   ~Servers() = default;
 };
 

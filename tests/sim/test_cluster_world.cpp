@@ -10,16 +10,16 @@
 #include <cstdlib>
 #include <map>
 
+#include "cluster_model.hpp"
 #include "holdfast/cluster.hpp"
 #include "holdfast/core/mutex_kind.hpp"
 #include "holdfast/core/reentrant_kind.hpp"
-#include "resp_text.hpp"
+#include "holdfast/proto/slot.hpp"
 #include "small_world.hpp"
 #include "unity_style.hpp"
 
 using namespace holdfast;
 using namespace holdfast::sim;
-using holdfast::testing::bulk;
 
 static void setUp() {}
 static void tearDown() {}
@@ -34,110 +34,70 @@ const std::vector<std::string> lock_keys = {small_world_name, std::string("redis
 // The masters of one slot, and what each node thinks of it.
 class Slot final : public Servers {
  public:
-  Slot() : Servers(servers) {
-    for (Copy& copy : copies) copy.data = models[owner]->copy_data();
+  Slot()
+      : Servers(servers, {.cluster = true}),
+        cluster_(nodes(), "10.0.0.1", port_base),
+        slot(cluster_.add_slot(slot_of(small_world_name), 0)) {
+    for (std::size_t server = 0; server < servers; ++server)
+      models[server]->set_gate([this, server](ConnectionId, std::span<const std::string_view> words,
+                                              std::string& reply) { return cluster_.answer(server, words, reply); });
+    for (Copy& copy : copies) copy.data = models[slot.owner]->copy_data();
   }
 
   [[nodiscard]] std::size_t at(std::uint16_t port) const override {
     return std::min<std::size_t>(port - port_base, servers);
   }
-  // By a cluster's rules.
   std::string answer(std::size_t server, ConnectionId connection, const std::string& request,
                      const std::vector<std::string_view>& words) override {
-    std::vector<std::string> keys;
-    const bool script = words[0] == "EVAL" || words[0] == "EVALSHA";
-    if (script)
-      for (int key = 0; key < std::atoi(std::string(words[2]).c_str()); ++key)
-        keys.emplace_back(words[3 + static_cast<std::size_t>(key)]);
-    else if (words[0] == "SET" || words[0] == "PTTL" || words[0] == "DELEX")
-      keys.emplace_back(words[1]);
-    if (!keys.empty()) {
-      if (server != owner) return "-MOVED 7629 10.0.0.1:" + std::to_string(port_base + known_owner[server]) + "\r\n";
-      if (target) {
-        const auto here =
-            std::count_if(keys.begin(), keys.end(), [&](const std::string& key) { return has(server, key); });
-        if (here == 0) {
-          ++asks;
-          return "-ASK 7629 10.0.0.1:" + std::to_string(port_base + *target) + "\r\n";
-        }
-        if (static_cast<std::size_t>(here) != keys.size())
-          return "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
-      }
-    }
     models[server]->receive(connection, request);
     std::string reply = models[server]->take_output(connection);
-    if (words[0] != "PTTL")
+    if (words[0] != "PTTL" && !reply.starts_with("-MOVED") && !reply.starts_with("-ASK") &&
+        !reply.starts_with("-TRYAGAIN"))
       written[connection] = ++offset;  // As servers before 7.2 count: also what has written nothing.
-    // A model is in no cluster.
-    const std::string alone = bulk("-1standalonemaster");
-    if (const std::size_t at = reply.find(alone); at != std::string::npos)
-      reply.replace(at, alone.size(), bulk("-1clustermaster"));
     return reply;
   }
   std::optional<std::string> answer_wait(std::size_t server, ConnectionId connection,
                                          const std::vector<std::string_view>& words, bool over) override {
-    if (server != owner) return "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n";
+    if (server != slot.owner) return "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n";
     const auto have = std::count_if(std::begin(copies), std::end(copies),
                                     [&](const Copy& copy) { return copy.offset >= written[connection]; });
     if (have < std::atoi(std::string(words[1]).c_str()) && !over) return std::nullopt;
     return ":" + std::to_string(have) + "\r\n";
   }
   // A replica has read all that there is.
-  void replicate(std::size_t replica) { copies[replica] = {models[owner]->copy_data(), offset}; }
+  void replicate(std::size_t replica) { copies[replica] = {models[slot.owner]->copy_data(), offset}; }
   // The master is gone, and what no replica has read with it. The one that has read most takes its place.
   void die(std::size_t after) {
     const Copy heir = copies[0].offset >= copies[1].offset ? copies[0] : copies[1];
     models[after]->load_data(heir.data);
-    models[owner]->flush();
-    ++deaths[owner];
-    known_owner[owner] = known_owner[after] = after;
-    owner = after;
+    models[slot.owner]->flush();
+    ++deaths[slot.owner];
+    cluster_.hand_over(slot, after);
     for (Copy& copy : copies) copy = {heir.data, offset};
-    ++moves;
   }
-  [[nodiscard]] bool has(std::size_t server, const std::string& key) const {
-    return models[server]->find(key) != nullptr;
-  }
-
-  void move_key(const std::string& key) {
-    if (!target || !has(owner, key)) return;
-    Databases from = models[owner]->copy_data();
-    Databases to = models[*target]->copy_data();
-    const Entry moved = *from[0].find(key);
-    if (!loses_data) {
-      Entry& placed = to[0].create(key);
-      placed.value = moved.value;
-      to[0].set_expiry(key, placed, moved.expiry_ms);
-    }
-    from[0].erase(key);
-    models[owner]->load_data(from);
-    models[*target]->load_data(to);
-  }
-  void finish_move() {
-    for (const std::string& key : lock_keys) move_key(key);
-    const std::size_t before = owner;
-    owner = *target;
-    target.reset();
-    known_owner[before] = known_owner[owner] = owner;
-    ++moves;
-  }
+  void begin_move(std::size_t after) { cluster_.begin_move(slot, after); }
+  void move_key(const std::string& key) { cluster_.move_key(slot, key, !loses_data); }
+  void finish_move() { cluster_.finish_move(slot, !loses_data); }
+  void call_off() { cluster_.call_off(slot); }
   // By agreement: the new master has all that the old one had.
-  void fail_over(std::size_t after) {
-    target.reset();
-    models[after]->load_data(models[owner]->copy_data());
-    models[owner]->flush();
-    known_owner[owner] = known_owner[after] = after;
-    owner = after;
-    ++moves;
-  }
+  void fail_over(std::size_t after) { cluster_.fail_over(slot.owner, after); }
   [[nodiscard]] const Entry* lock() const override {
-    if (const Entry* entry = models[owner]->find(small_world_name); entry != nullptr) return entry;
-    return target ? models[*target]->find(small_world_name) : nullptr;
+    if (const Entry* entry = models[slot.owner]->find(small_world_name); entry != nullptr) return entry;
+    return slot.target ? models[*slot.target]->find(small_world_name) : nullptr;
   }
+  [[nodiscard]] int moves() const noexcept { return static_cast<int>(cluster_.moves); }
+  [[nodiscard]] int asks() const noexcept { return static_cast<int>(cluster_.asks); }
 
-  std::size_t owner = 0;
-  std::optional<std::size_t> target;
-  std::size_t known_owner[servers] = {};
+ private:
+  [[nodiscard]] std::vector<ModelRedis*> nodes() const {
+    std::vector<ModelRedis*> all;
+    for (const auto& model : models) all.push_back(model.get());
+    return all;
+  }
+  ClusterModel cluster_;
+
+ public:
+  ClusterModel::Slot& slot;
   // What a replica has read, and how much that is.
   struct Copy {
     Databases data;
@@ -146,9 +106,7 @@ class Slot final : public Servers {
   Copy copies[2];
   std::uint64_t offset = 0;
   std::map<ConnectionId, std::uint64_t> written;  // By whom, up to where.
-  int moves = 0;
-  int asks = 0;
-  bool loses_data = false;  // A canary: what is moved does not arrive.
+  bool loses_data = false;                        // A canary: what is moved does not arrive.
 };
 
 // What a world is about.
@@ -183,7 +141,7 @@ bool run_world(std::uint64_t seed, Sum& sum, const Matter& matter = {}) {
     now = now + std::chrono::milliseconds(random.between(1, 10));
     slot.set_now(now);
     const bool quiet = turn >= turns;
-    const auto other = [&] { return (slot.owner + 1 + random.below(servers - 1)) % servers; };
+    const auto other = [&] { return (slot.slot.owner + 1 + random.below(servers - 1)) % servers; };
     if (matter.habits.acks)
       for (std::size_t replica = 0; replica < std::size(slot.copies); ++replica)
         if (random.below(lag) == 0) slot.replicate(replica);
@@ -191,24 +149,24 @@ bool run_world(std::uint64_t seed, Sum& sum, const Matter& matter = {}) {
         case 0:
           if (matter.habits.acks)
             slot.die(other());
-          else if (!slot.target)
-            slot.target = other();
+          else if (!slot.slot.target)
+            slot.begin_move(other());
           break;
         case 1: slot.move_key(lock_keys[random.below(lock_keys.size())]); break;
         case 2:
-          if (slot.target) slot.finish_move();
+          if (slot.slot.target) random.below(4) == 0 ? slot.call_off() : slot.finish_move();
           break;
         case 3:
           // A new master does not know of a move under way: what was moved already would be lost.
-          if (!matter.habits.acks && !slot.target && random.below(2) == 0) slot.fail_over(other());
+          if (!matter.habits.acks && !slot.slot.target && random.below(2) == 0) slot.fail_over(other());
           break;
         case 4: programs[random.below(clients)]->cut(); break;
         case 5:
-        case 6: slot.known_owner[random.below(servers)] = slot.owner; break;
+        case 6: ClusterModel::learn(slot.slot, random.below(servers)); break;
         default: break;
       }
-    if (quiet && slot.target) slot.finish_move();
-    if (quiet) std::fill(std::begin(slot.known_owner), std::end(slot.known_owner), slot.owner);
+    if (quiet && slot.slot.target) slot.finish_move();
+    if (quiet) std::fill(slot.slot.known.begin(), slot.slot.known.end(), slot.slot.owner);
     for (const auto& program : programs) {
       if (quiet) program->rests = true;
       if (random.below(3) != 0) program->serve();
@@ -223,8 +181,8 @@ bool run_world(std::uint64_t seed, Sum& sum, const Matter& matter = {}) {
     sum.refusals += program->refusals;
   }
   for (const auto& model : slot.models) TEST_ASSERT_TRUE(model->find(small_world_name) == nullptr);
-  sum.moves += slot.moves;
-  sum.asks += slot.asks;
+  sum.moves += slot.moves();
+  sum.asks += slot.asks();
   return true;
 }
 

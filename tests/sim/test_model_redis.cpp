@@ -209,6 +209,22 @@ TEST(test_subscribers_should_be_told_in_the_order_in_which_they_came) {
       world.say(first, {"GET", "a"}));
 }
 
+TEST(test_who_is_subscribed_to_a_slots_channel_should_be_told_what_is_published_there_and_when_the_slot_leaves) {
+  World world;
+  const auto listener = world.model.accept();
+  const auto other = world.model.accept();
+  TEST_ASSERT_EQUAL("*3\r\n" + bulk("ssubscribe") + bulk("wake") + ":1\r\n",
+                    world.say(listener, {"SSUBSCRIBE", "wake"}));
+  TEST_ASSERT_EQUAL(":0\r\n", world.say(other, {"PUBLISH", "wake", "x"}));
+  TEST_ASSERT_EQUAL(":1\r\n", world.say(other, {"SPUBLISH", "wake", "x"}));
+  TEST_ASSERT_EQUAL("*3\r\n" + bulk("smessage") + bulk("wake") + bulk("x"), world.model.take_output(listener));
+  world.model.end_shard_channels([](std::string_view channel) { return channel == "sleep"; });
+  TEST_ASSERT_EQUAL("", world.model.take_output(listener));
+  world.model.end_shard_channels([](std::string_view channel) { return channel == "wake"; });
+  TEST_ASSERT_EQUAL("*3\r\n" + bulk("sunsubscribe") + bulk("wake") + ":0\r\n", world.model.take_output(listener));
+  TEST_ASSERT_TRUE(world.model.subscribers("wake").empty());
+}
+
 TEST(test_a_subscriber_that_does_not_read_should_be_closed_at_the_limit) {
   World world({.subscriber_output_max = 200});
   const auto slow = world.model.accept();

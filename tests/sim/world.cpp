@@ -13,6 +13,7 @@
 #include "holdfast/proto/assert.hpp"
 #include "keeping.hpp"
 #include "pace.hpp"
+#include "shifts.hpp"
 
 namespace holdfast::sim {
 
@@ -45,7 +46,8 @@ ModelRedis::Settings settings_of(const Plan& plan, std::size_t node) {
   ModelRedis::Settings settings;
   settings.kind = plan.nodes[node].kind;
   settings.run_id = run_id_of(node, 0);
-  settings.password = plan.password ? "right" : "";
+  settings.password = plan.password && !plan.is_sentinel(node) ? "right" : "";
+  settings.cluster = plan.set_up == SetUp::cluster;
   settings.clients_max = 128;
   settings.subscriber_output_max = plan.output_max;
   settings.now = World::wall_base + plan.nodes[node].wall_offset;
@@ -72,8 +74,9 @@ World::World(const Plan& plan, const WorldOptions& options)
     node.wall_offset_max = node.wall_offset;
     node.lane = "node " + std::to_string(index);
     node.foreign = node.redis.accept();
-    if (plan.password) (void)foreign(node, {"AUTH", "right"});
+    if (plan.password && !plan.is_sentinel(index)) (void)foreign(node, {"AUTH", "right"});
   }
+  shifts_ = std::make_unique<Shifts>(*this);
   checkers_ = std::make_unique<Checkers>(*this);
   pace_ = std::make_unique<Pace>(*this);
   keeping_ = std::make_unique<Keeping>(*this);
@@ -89,13 +92,21 @@ World::World(const Plan& plan, const WorldOptions& options)
     after(random_.between(0, 20 * millisecond), [this, index] { start(processes_[index]); });
   }
   injector_->begin();
+  shifts_->begin();
   after(plan_.length, [this] { begin_liveness(); });
 }
 
 World::~World() {
   the_world = this;  // Another one may have been there meanwhile.
-  for (Process& process : processes_)
-    if (process.application != nullptr && process.plan->loop) leave(process);
+  for (Process& process : processes_) {
+    if (process.application == nullptr || !process.plan->loop) continue;
+    leave(process);
+    // Where an assertion has failed a program finds no end, and what it has lies on its loop's stack: it is left as it is.
+    static auto& abandoned = *new std::vector<Application*>;
+    if (!std::all_of(process.threads.begin(), process.threads.end(),
+                     [this](std::size_t id) { return thread_done(id); }))
+      abandoned.push_back(process.application.release());
+  }
   for (Process& process : processes_) process.application.reset();
   threads_.clear();
   the_world = nullptr;
@@ -222,6 +233,7 @@ void World::begin_liveness() {
   plan_.latency_max = std::min(plan_.latency_max, 500 * microsecond);
   end_faults();
   injector_->end();
+  shifts_->end();
   // Nobody sleeps into it with a lock.
   for (const std::unique_ptr<Thread>& thread : threads_)
     if (thread != nullptr && thread->sleeping) wake(*thread);

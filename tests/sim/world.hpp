@@ -39,6 +39,7 @@ class Checkers;
 class FaultInjector;
 class Keeping;
 class Pace;
+class Shifts;
 struct Canary;
 class World;
 
@@ -314,6 +315,7 @@ class World {
   [[nodiscard]] Checkers& checkers() noexcept { return *checkers_; }
   [[nodiscard]] Pace& pace() noexcept { return *pace_; }
   [[nodiscard]] Keeping& keeping() noexcept { return *keeping_; }
+  [[nodiscard]] Shifts& shifts() noexcept { return *shifts_; }
   [[nodiscard]] std::vector<Process>& processes() noexcept { return processes_; }
   [[nodiscard]] std::deque<Node>& nodes() noexcept { return nodes_; }
   [[nodiscard]] Node& node(std::size_t index) noexcept { return nodes_[index]; }
@@ -499,6 +501,7 @@ class World {
   std::unique_ptr<Pace> pace_;
   std::unique_ptr<Keeping> keeping_;
   std::unique_ptr<FaultInjector> injector_;
+  std::unique_ptr<Shifts> shifts_;
 };
 
 }  // namespace holdfast::sim

@@ -64,6 +64,8 @@ class AsyncRecord final : public AsyncHold {
   // Its name is at another server of the cluster: what it asks for from now on is asked there. Not while an answer is to come: that
   // says the same.
   void go_to(AsyncBranch& to);
+  void go_home(AsyncBranch& home);
+  void change_to(AsyncBranch& to);
 
   void wake(Instant now) override;
   void cancel_doing() override;
