@@ -55,7 +55,8 @@ struct CallState {
   Ear* ear_ = nullptr;                  // and who hears of releases for it.
   Lingerer* lingerer_ = nullptr;
   Acker* acker_ = nullptr;
-  Instant tending_since_;  // The renewals that were due then are waited for; the epoch: none.
+  Instant tending_since_;            // The renewals that were due then are waited for; the epoch: none.
+  CancelSignal* signal_ = &cancel_;  // What its calls look at: of a branch, that of its client.
   CancelSignal cancel_;
   bool query_waiting_ = false;
   bool branched_ = false;  // The Connection's Lookout is a Brancher.
@@ -218,7 +219,7 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   [[nodiscard]] Instant tend_next(bool renewals = true) const noexcept;
   [[nodiscard]] bool tended_waiting(Instant due) const noexcept;
   // cancel() was called, and the call in progress is to end by it.
-  [[nodiscard]] bool cancelled() const noexcept { return cancel_.pending(); }
+  [[nodiscard]] bool cancelled() const noexcept { return signal_->pending(); }
   // The end of a call that cancel() may end. An outcome that is known stands: ok, lock_lost, not_held.
   [[nodiscard]] Status conclude(Status status) noexcept;
   // A question of the client's own. `decode` is given the reply that is no error, and `out`; false: a reply of another

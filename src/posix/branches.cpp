@@ -19,8 +19,8 @@ constexpr int nobody = -1;
 
 }  // namespace
 
-constinit const Brancher::Table Branches::ways = {route,   take_moved, run_on,    may_hear, lead,
-                                                  lead_on, work,       configure, each};
+constinit const Brancher::Table Branches::ways = {route, take_moved, abandon, run_on,    may_hear,
+                                                  lead,  lead_on,    work,    configure, each};
 
 Branches::Branches(ClientBase& client, Place* places, std::size_t count) noexcept
     : Brancher(ways, sleep_with_all, client), places_(places), count_(static_cast<std::uint8_t>(count)) {
@@ -49,6 +49,7 @@ Branches::~Branches() {
 void Branches::set_up(ClientBase& client, bool branched) noexcept {
   client.set_lookout(branched ? this : nullptr, false);
   client.branched_ = branched;
+  client.signal_ = branched ? &home().cancel_ : &client.cancel_;
 }
 
 std::size_t Branches::connected() const noexcept {
@@ -219,22 +220,11 @@ void Branches::reroute(ClientBase& from) noexcept {
 
 // ---- Calls -------------------------------------------------------------------------------------------------------
 
-// The call in progress ends by a cancel(), wherever it is; one that came before ends the next call, wherever that was.
-void Branches::hand_over_cancel(ClientBase& active) noexcept {
-  for (std::uint8_t number = 0; number <= count_; ++number) {
-    ClientBase& client = at(number);
-    if (&client == &active || !client.cancelled()) continue;
-    client.cancel_.take();
-    active.cancel_.raise();
-  }
-}
-
 void Branches::route(HoldRecord& record) noexcept {
   Branches& self = of(record);
   if (record.machine_.state() == LockState::idle && !record.strays_)
     move(record, self.at_slot(SlotSearch::slot_of_lock(record.machine_.kind(), record.machine_.key())));
   self.note_call(*record.client_);
-  self.hand_over_cancel(*record.client_);
 }
 
 // Nothing ran, and it is asked again where its slot is: at once, or when the call in progress comes by.
@@ -252,12 +242,20 @@ void Branches::take_moved(HoldRecord& record, const Reply& reply, ClientBase& fr
   record.settle();
 }
 
+// What is to be taken back of it may be at any of them.
+void Branches::abandon(const HoldRecord& record) noexcept {
+  Branches& self = of(record);
+  for (std::uint8_t number = 0; number <= self.count_; ++number) {
+    ClientBase& client = self.at(number);
+    client.session_.abandon(&record, client.now_);
+  }
+}
+
 Status Branches::run_on(HoldRecord& record, NodeTask& task, bool listens) noexcept {
   record.strays_ = false;
   Branches& self = of(record);
   move(record, self.at_slot(SlotSearch::slot_of_lock(record.machine_.kind(), record.machine_.key())));
   self.note_call(*record.client_);
-  self.hand_over_cancel(*record.client_);
   task.go_to(*record.client_);
   task.life().forget(1);
   record.settle();
@@ -284,10 +282,7 @@ bool Branches::may_hear(const Brancher& brancher, const LockMachine& machine) no
 }
 
 ClientBase& Branches::lead(Brancher& brancher, Key key) noexcept {
-  auto& self = static_cast<Branches&>(brancher);
-  ClientBase& client = self.at_slot(slot_of(key.bytes()));
-  self.hand_over_cancel(client);
-  return client;
+  return static_cast<Branches&>(brancher).at_slot(slot_of(key.bytes()));
 }
 
 ClientBase* Branches::lead_on(Brancher& brancher, ClientBase& from, Key key) noexcept {
@@ -302,7 +297,6 @@ Instant Branches::work(ClientBase& active, Instant latest) noexcept {
 
 // `sees`: who is active sleeps on all sockets, and not on its own alone.
 Instant Branches::work_beside(ClientBase& active, Instant latest, bool sees) noexcept {
-  hand_over_cancel(active);
   if (active.session_.compensations_pending() != 0) reroute(active);
   Instant next = latest;
   each_other(active, [&](ClientBase& client) noexcept {

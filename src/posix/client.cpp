@@ -188,7 +188,7 @@ Status ClientBase::conclude(Status status) noexcept {
   if (keeper_ != nullptr && session_.compensations_pending() != 0) [[unlikely]]
     keeper_->take_back(*this);
   const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
-  return cancel_.conclude(status, final);
+  return signal_->conclude(status, final);
 }
 
 // What is due of the connection and of the holds that are kept. A call that waits comes by here before each of its sleeps.
@@ -224,10 +224,10 @@ bool ClientBase::tended_waiting(Instant due) const noexcept {
 
 Instant ClientBase::tend() noexcept {
   if (begin() != Status::ok) return Instant::max();
-  cancel_.begin_spared();
+  signal_->begin_spared();
   tend_holds();
   const Instant look = listen();
-  cancel_.end_spared();
+  signal_->end_spared();
   Instant next = session_.compensations_pending() == 0 ? tend_next(renewals_leave()) : next_timeout();
   next = earlier(next, look);
   if (branched_) [[unlikely]]

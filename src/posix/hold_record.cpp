@@ -39,6 +39,8 @@ HoldRecord::~HoldRecord() {
   if (begin() == Status::ok) settle();
   if (machine_.wants_compensation()) client_->session_.count_dropped();
   client_->session_.abandon(this, client_->now_);
+  if (client_->branched_) [[unlikely]]
+    client_->brancher().table().abandon(*this);
   if (client_->stream_.is_open()) client_->look_and_transmit();
   --client_->records_;
 }
@@ -300,7 +302,7 @@ Status HoldRecord::renew(Duration timeout) noexcept {
 // cancel() ends its wait, and never keeps it from its work.
 Status HoldRecord::release() noexcept {
   if (const Status status = begin(); status != Status::ok) return status;
-  client_->cancel_.begin_spared();
+  client_->signal_->begin_spared();
   if (keeper_ != nullptr) keeper_->sync(*this);
   const bool outermost = machine_.count() <= 1;
   if (outermost) {
@@ -317,7 +319,7 @@ Status HoldRecord::release() noexcept {
     keeping_.forget_news();  // A loss that only the release found: its status says so.
     keeping_.withdraw();
   }
-  client_->cancel_.end_spared();
+  client_->signal_->end_spared();
   return status;
 }
 

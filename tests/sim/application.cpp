@@ -234,6 +234,10 @@ void Application::set_up() {
   if (process_.plan->quorum) connect_quorum();
   client_places_ = std::make_unique_for_overwrite<ClientPlace[]>(connections_.size());
   if (process_.plan->watchdog) watchdog_places_ = std::make_unique_for_overwrite<WatchdogPlace[]>(watchdogs_.size());
+  if (process_.plan->branches) {
+    branches_places_ = std::make_unique_for_overwrite<BranchesPlace[]>(connections_.size());
+    if (process_.plan->watchdog) lanes_places_ = std::make_unique_for_overwrite<LanesPlace[]>(watchdogs_.size());
+  }
   if (process_.plan->watchdog && process_.plan->crowd) crowd_places_ = std::make_unique<CrowdPlaces>();
   for (std::size_t index = 0; index < connections_.size(); ++index)
     if (!plan_of_connection(index).quorum) connect(index);
@@ -368,7 +372,10 @@ void Application::connect(std::size_t index) {
   connection.timeouts = timeouts_of_connection(index);
   connection.timeouts_at_first = connection.timeouts;
   connection.client = new (client_places_[index].bytes) Client;
-  connection.lingering = new (client_places_[index].lingering) Lingering(*connection.client);
+  if (plan.branches)
+    connection.branches = new (branches_places_[index].bytes) SimBranches(*connection.client);
+  else
+    connection.lingering = new (client_places_[index].lingering) Lingering(*connection.client);
   if (plan.hears) connection.ears = new (client_places_[index].ears) SentinelWatch(*connection.client);
   reconnect(index);
   for (int owner = 0; owner < 2; ++owner)
@@ -381,6 +388,7 @@ void Application::connect(std::size_t index) {
   watchdog =
       new (place.bytes) Watchdog(crowd_places_ != nullptr ? crowd_places_->places.storage() : place.places.storage());
   if (plan.hears) watchdog_ears_.push_back(new (place.ears) SentinelWatch(*watchdog));
+  if (plan.branches) lanes_.push_back(new (lanes_places_[connection.node].bytes) SimLanes(*watchdog));
   if (watchdog->start(*connection.client) != Status::ok) world_.fail("start", "the watchdog did not start");
 }
 
@@ -477,6 +485,8 @@ void Application::settle_in(Slot& slot) const {
 void Application::tear_down() {
   for (SentinelWatch* const ears : watchdog_ears_) ears->~SentinelWatch();
   watchdog_ears_.clear();
+  for (SimLanes* const lanes : lanes_) lanes->~SimLanes();
+  lanes_.clear();
   for (Watchdog*& watchdog : watchdogs_) {
     if (watchdog != nullptr) watchdog->~Watchdog();
     watchdog = nullptr;
@@ -489,7 +499,11 @@ void Application::tear_down() {
     if (connection.client == nullptr) continue;
     if (connection.ears != nullptr) connection.ears->~SentinelWatch();
     connection.ears = nullptr;
-    connection.lingering->~Lingering();
+    if (connection.branches != nullptr)
+      connection.branches->~SimBranches();
+    else
+      connection.lingering->~Lingering();
+    connection.branches = nullptr;
     connection.client->~Client();
     connection.client = nullptr;
   }
@@ -1087,7 +1101,8 @@ Instant Application::tend(std::size_t connection) {
 
 // A request timeout for every few holds that may be due, and one for a connection.
 SimTime Application::bound_of_tending(std::size_t connection) const noexcept {
-  const auto rounds = static_cast<SimTime>(2 + process_.plan->slots.size() / (in_flight_max / 2));
+  const SimTime servers = process_.plan->branches ? 1 + branches_max : 1;
+  const auto rounds = servers * static_cast<SimTime>(2 + process_.plan->slots.size() / (in_flight_max / 2));
   return late(rounds * connections_[connection].timeouts.request) + slack;
 }
 

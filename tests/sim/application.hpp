@@ -24,6 +24,7 @@
 #include "cancel_watch.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/core/fair_kind.hpp"
+#include "holdfast/detail/branches.hpp"
 #include "holdfast/detail/owner.hpp"
 #include "holdfast/fenced_lock.hpp"
 #include "holdfast/lingering.hpp"
@@ -315,6 +316,16 @@ class Application {
     WatchdogPlaces<16> places;
     alignas(SentinelWatch) unsigned char ears[sizeof(SentinelWatch)];
   };
+  // Of clients that serve names of any slot, and of their watchdogs: of all masters, and one more.
+  static constexpr std::size_t branches_max = 4;
+  using SimBranches = BranchesOf<branches_max>;
+  using SimLanes = WatchdogBranchesOf<branches_max, 16>;
+  struct alignas(SimBranches) BranchesPlace {
+    unsigned char bytes[sizeof(SimBranches)];
+  };
+  struct alignas(SimLanes) LanesPlace {
+    unsigned char bytes[sizeof(SimLanes)];
+  };
   // A crowd's.
   struct CrowdPlaces {
     WatchdogPlaces<crowd_max> places;
@@ -332,7 +343,8 @@ class Application {
     Timeouts timeouts_at_first;  // Its watchdog has them for ever.
     bool watched = false;        // Holds from the next one on are given to a watchdog.
     CancelWatch cancels;
-    Lingering* lingering = nullptr;
+    Lingering* lingering = nullptr;  // Of a client without branches.
+    SimBranches* branches = nullptr;
     SentinelWatch* ears = nullptr;
     std::unique_ptr<SimOwner> owners[2];
     Guide guide;  // To its server, where that changes.
@@ -469,6 +481,9 @@ class Application {
   std::vector<SentinelWatch*> watchdog_ears_;
   std::unique_ptr<ClientPlace[]> client_places_;
   std::unique_ptr<WatchdogPlace[]> watchdog_places_;
+  std::unique_ptr<BranchesPlace[]> branches_places_;
+  std::unique_ptr<LanesPlace[]> lanes_places_;
+  std::vector<SimLanes*> lanes_;
   std::unique_ptr<CrowdPlaces> crowd_places_;
   std::deque<Canceller> cancellers_;
   std::vector<std::size_t> own_connections_;

@@ -558,6 +558,20 @@ void draw_wide_sets(Plan& plan, WorldKind kind) {
     if (client.wide_sets && !client.loop) client.cancels = static_cast<std::uint32_t>(random.magnitude(2'000, 300'000));
 }
 
+// In some clusters half of the programs that block serve all names. A hold of theirs does not stay where it is used. Drawn apart.
+void draw_branches(Plan& plan) {
+  Random random(plan.seed ^ 0xb4a2c4);
+  if (random.coin()) return;
+  for (ClientPlan& client : plan.clients) {
+    client.branches = random.coin() && !client.loop;
+    if (!client.branches) continue;
+    for (SlotPlan& slot : client.slots) {
+      slot.linger = 0;
+      slot.name = slot.kind == KindOfLock::write ? client.slots[slot.other_side].name : random.index(plan.names.size());
+    }
+  }
+}
+
 // Servers that change, and who says where they are. Every program of the plan goes there.
 void draw_set_up(Plan& plan, WorldKind kind) {
   if (!of_shifts(kind)) return;
@@ -587,6 +601,7 @@ void draw_set_up(Plan& plan, WorldKind kind) {
       if (slot.kind == KindOfLock::write) slot.name = client.slots[slot.other_side].name;  // Which comes before it.
     }
   }
+  if (cluster) draw_branches(plan);
   const bool quiet = random.chance(200'000);
   for (const Fault fault :
        {Fault::slot_move, Fault::move_called_off, Fault::slot_down, Fault::master_change, Fault::old_news}) {

@@ -91,7 +91,7 @@ struct SlotPlan {
 
 // One Client of a program: where it goes, and which thread uses it.
 struct ConnectionPlan {
-  std::size_t node = 0;  // In a cluster: which of its hash tags; a client on a loop serves all.
+  std::size_t node = 0;  // In a cluster: which of its hash tags; a client on a loop, or with branches, serves all.
   std::size_t thread = 0;
   bool quorum = false;             // It stands for those to all nodes.
   bool named = false;              // By a host name, for which a resolver is asked.
@@ -133,6 +133,7 @@ struct ClientPlan {
   bool posts = false;             // It takes many locks, and lets go of all of them at once.
   bool loop = false;              // It runs on an Asio loop, and does many things at the same time.
   bool hears = false;             // Of fail-overs, from sentinels.
+  bool branches = false;          // It blocks, and its clients serve names of any slot.
   std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.
   bool wide_sets = false;         // They have sides of read/write locks, too, and it takes one at the end.
   std::size_t threads = 1;

@@ -38,6 +38,8 @@ class Brancher : public Lookout {
     void (*route)(HoldRecord& record) noexcept;
     // `from` has refused a request of this lock with MOVED.
     void (*take_moved)(HoldRecord& record, const Reply& reply, ClientBase& from) noexcept;
+    // The lock goes away: nobody hears of what was asked for it.
+    void (*abandon)(const HoldRecord& record) noexcept;
     // The lock strays: it goes to where its slot is, and its call goes on there to its end.
     Status (*run_on)(HoldRecord& record, NodeTask& task, bool listens) noexcept;
     // Releases of this lock can be heard of where its slot is.

@@ -63,6 +63,7 @@ class Branches : public Brancher {
   static const Table ways;
   static void route(HoldRecord& record) noexcept;
   static void take_moved(HoldRecord& record, const Reply& reply, ClientBase& from) noexcept;
+  static void abandon(const HoldRecord& record) noexcept;
   static Status run_on(HoldRecord& record, NodeTask& task, bool listens) noexcept;
   static bool may_hear(const Brancher& brancher, const LockMachine& machine) noexcept;
   static ClientBase& lead(Brancher& brancher, Key key) noexcept;
@@ -84,7 +85,6 @@ class Branches : public Brancher {
   static void move(HoldRecord& record, ClientBase& to) noexcept;
   void reroute(ClientBase& from) noexcept;
   [[nodiscard]] Instant work_beside(ClientBase& active, Instant latest, bool sees) noexcept;
-  void hand_over_cancel(ClientBase& active) noexcept;
   void set_up(ClientBase& client, bool branched) noexcept;
   [[nodiscard]] static bool idle(const ClientBase& client) noexcept;
   void start_anew(const ClientBase& begun) noexcept;
