@@ -69,7 +69,7 @@ void Branches::each(const ClientBase& client, Branching what, void* context) noe
   auto& self = static_cast<Branches&>(client.brancher());
   if (what == Branching::start_anew) return self.start_anew(client);
   if (&client != &self.home()) return;
-  if (what == Branching::tend) self.reroute(self.home());  // While what its server said is known.
+  bool moved = what == Branching::tend && self.reroute(self.home());  // While what its server said is known.
   for (std::size_t index = 0; index < self.count_; ++index) {
     ClientBase& branch = self.places_[index].client;
     switch (what) {
@@ -80,7 +80,7 @@ void Branches::each(const ClientBase& client, Branching what, void* context) noe
       case Branching::tend: {
         auto& when = *static_cast<Instant*>(context);
         when = earlier(when, branch.tend());
-        self.reroute(branch);
+        moved = self.reroute(branch) || moved;
         break;
       }
       case Branching::count_pending:
@@ -91,6 +91,8 @@ void Branches::each(const ClientBase& client, Branching what, void* context) noe
         break;
     }
   }
+  // It is at one that was tended before.
+  if (moved) *static_cast<Instant*>(context) = earlier(*static_cast<Instant*>(context), client.now_ + retry_delay_min);
 }
 
 // Whoever is used first in the child begins with it, and has done its own part.
@@ -206,16 +208,20 @@ ClientBase* Branches::go_after(ClientBase& from, std::uint16_t slot, ByteView na
   return &at(static_cast<std::uint8_t>(number));
 }
 
-// What is to be taken back there goes where its slot is.
-void Branches::reroute(ClientBase& from) noexcept {
+// What is to be taken back there goes where its slot is. True if anything does.
+bool Branches::reroute(ClientBase& from) noexcept {
+  bool moved = false;
   Session::CompensationSlot* slot = nullptr;
   while ((slot = from.session_.next_unsent(slot)) != nullptr) {
     const ByteView name = SlotSearch::first_name(*slot->kind, from.session_.key_of(*slot));
     const std::uint16_t number = slot_of(name);
     if (&at_slot(number) == &from) (void)go_after(from, number, name);
     ClientBase& to = at_slot(number);
-    if (&to != &from && to.configured()) to.session_.take_over(from.session_, *slot);
+    if (&to == &from || !to.configured() || !to.session_.may_compensate()) continue;
+    to.session_.take_over(from.session_, *slot);
+    moved = true;
   }
+  return moved;
 }
 
 // ---- Calls -------------------------------------------------------------------------------------------------------
@@ -297,7 +303,7 @@ Instant Branches::work(ClientBase& active, Instant latest) noexcept {
 
 // `sees`: who is active sleeps on all sockets, and not on its own alone.
 Instant Branches::work_beside(ClientBase& active, Instant latest, bool sees) noexcept {
-  if (active.session_.compensations_pending() != 0) reroute(active);
+  bool moved = active.session_.compensations_pending() != 0 && reroute(active);
   Instant next = latest;
   each_other(active, [&](ClientBase& client) noexcept {
     client.now_ = active.now_;
@@ -307,12 +313,13 @@ Instant Branches::work_beside(ClientBase& active, Instant latest, bool sees) noe
     if (client.dialling() && wait_for(client.socket(), POLLOUT, Duration::zero()) > 0) client.finish_dial();
     if (!client.dialling() && client.stream_.is_open() && client.session_.in_flight() != 0) client.receive_arrived();
     client.work_connection();
-    if (client.session_.compensations_pending() != 0) reroute(client);
+    moved = (client.session_.compensations_pending() != 0 && reroute(client)) || moved;
     if (client.tend_due()) client.look_and_transmit();
     next = earlier(next, client.next_timeout());
     if (!sees && (client.session_.in_flight() != 0 || client.dialling()))
       next = earlier(next, client.now_ + retry_delay_min);
   });
+  if (moved) next = earlier(next, active.now_ + retry_delay_min);  // It is at one whose turn has been.
   return active.cancelled() ? Instant() : next;
 }
 

@@ -560,7 +560,7 @@ void draw_wide_sets(Plan& plan, WorldKind kind) {
 
 // In some clusters half of the programs that block serve all names. A hold of theirs does not stay where it is used. Drawn apart.
 void draw_branches(Plan& plan) {
-  Random random(plan.seed ^ 0xb4a2c4);
+  Random random(plan.seed ^ 0xb4a2c6);
   if (random.coin()) return;
   for (ClientPlan& client : plan.clients) {
     client.branches = random.coin() && !client.loop;

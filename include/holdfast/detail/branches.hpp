@@ -83,7 +83,7 @@ class Branches : public Brancher {
   [[nodiscard]] int find(const NamedServer& server) const noexcept;
   [[nodiscard]] int find_unused(const ClientBase& from) const noexcept;
   static void move(HoldRecord& record, ClientBase& to) noexcept;
-  void reroute(ClientBase& from) noexcept;
+  bool reroute(ClientBase& from) noexcept;
   [[nodiscard]] Instant work_beside(ClientBase& active, Instant latest, bool sees) noexcept;
   void set_up(ClientBase& client, bool branched) noexcept;
   [[nodiscard]] static bool idle(const ClientBase& client) noexcept;
