@@ -233,18 +233,20 @@ void Branches::route(HoldRecord& record) noexcept {
   self.note_call(*record.client_);
 }
 
-// Nothing ran, and it is asked again where its slot is: at once, or when the call in progress comes by.
+// Nothing ran, and it is asked again where its slot is: at once, or when the call in progress comes by. That call goes on here where it
+// waits for the answer to something else.
 void Branches::take_moved(HoldRecord& record, const Reply& reply, ClientBase& from) noexcept {
   const ByteView name = SlotSearch::first_name(record.machine_.kind(), record.machine_.key());
   ClientBase* const to = of(record).go_after(from, slot_of(name), name);
   if (to == nullptr) return record.handle_reply(reply, from.now_);
   Reply unasked = reply;
   unasked.outcome = Status::not_connected;
-  record.strays_ = true;
+  const bool calls = record.calls();
+  record.strays_ = calls;
   record.handle_reply(unasked, from.now_);
-  if (record.calls()) return;
+  if (calls && record.answered()) return;
   record.strays_ = false;
-  move(record, *to);
+  if (!calls) move(record, *to);
   record.settle();
 }
 
