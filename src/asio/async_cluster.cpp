@@ -114,7 +114,8 @@ void AsyncCluster::reroute(AsyncBranch& from) {
     const Key key = session.key_of(*slot);
     const ByteView name = SlotSearch::first_name(*slot->kind, key);
     const std::uint16_t number = slot_of(name);
-    if (&core_.branch(routes_.at(number)) == &from) (void)go_after(from, number, name);
+    // Words of a connection that came to nothing are no answer to it.
+    if (&core_.branch(routes_.at(number)) == &from && from.node().ready()) (void)go_after(from, number, name);
     AsyncBranch& to = core_.branch(routes_.at(number));
     if (&to == &from || !to.node().wanted() || !to.node().session().may_compensate()) continue;
     to.node().session().take_over(session, *slot);

@@ -147,6 +147,7 @@ void Branches::configure(Brancher& brancher, const ClientConfig& config) noexcep
   for (std::size_t index = 0; index < self.count_; ++index) {
     Place& place = self.places_[index];
     place.server.assign({}, 0);
+    place.led_at = Instant();
     if (!place.client.configured()) continue;
     Session& session = place.client.session_;
     Session::CompensationSlot* slot = nullptr;
@@ -172,6 +173,13 @@ int Branches::find(const NamedServer& server) const noexcept {
   return nobody;
 }
 
+// One that was led there just now, wherever it is. Servers that name each other are not dialled again and again.
+int Branches::find_led(const NamedServer& server, Instant now) const noexcept {
+  for (std::uint8_t index = 0; index < count_; ++index)
+    if (places_[index].server == server && now < places_[index].led_at + reconnect_soon_max) return index + 1;
+  return nobody;
+}
+
 bool Branches::idle(const ClientBase& client) noexcept {
   return client.records_ == 0 && client.task_ == nullptr && !client.query_waiting_ &&
          client.session_.compensations_pending() == 0;
@@ -193,6 +201,7 @@ ClientBase* Branches::go_after(ClientBase& from, std::uint16_t slot, ByteView na
   NamedServer server;
   if (!clustered_ || !server.read(from, slot)) return nullptr;
   int number = find(server);
+  if (number == nobody) number = find_led(server, from.now_);
   if (number == nobody) {
     number = find_unused(from);
     if (number == nobody) return nullptr;
@@ -200,6 +209,7 @@ ClientBase* Branches::go_after(ClientBase& from, std::uint16_t slot, ByteView na
     place.client.now_ = from.now_;
     place.client.close();
     place.server = server;
+    place.led_at = from.now_;
     go_by(place, name);
     SlotSearch::lead(place.client, server.host(), server.port());
   }
@@ -215,7 +225,8 @@ bool Branches::reroute(ClientBase& from) noexcept {
   while ((slot = from.session_.next_unsent(slot)) != nullptr) {
     const ByteView name = SlotSearch::first_name(*slot->kind, from.session_.key_of(*slot));
     const std::uint16_t number = slot_of(name);
-    if (&at_slot(number) == &from) (void)go_after(from, number, name);
+    // Words of a connection that came to nothing are no answer to it.
+    if (&at_slot(number) == &from && from.session_.ready()) (void)go_after(from, number, name);
     ClientBase& to = at_slot(number);
     if (&to == &from || !to.configured() || !to.session_.may_compensate()) continue;
     to.session_.take_over(from.session_, *slot);

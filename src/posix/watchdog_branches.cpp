@@ -242,6 +242,7 @@ void WatchdogBranches::prepare_led() noexcept {
 
 // What is to be taken back there, and was answered with MOVED, goes where its slot is, together with all of that slot.
 void WatchdogBranches::reroute(Branch& from) noexcept {
+  if (!from.lane_.connection().ready()) return;  // Words of a connection that came to nothing are no answer to it.
   Session& session = from.lane_.connection().session();
   Session::CompensationSlot* slot = nullptr;
   Branch* to = nullptr;

@@ -45,8 +45,9 @@ namespace holdfast {
 class Branches : public Brancher {
  public:
   struct Place {
-    Cluster cluster;  // The same nodes, and the name by which this branch finds its server.
-    NamedServer server;
+    Cluster cluster;     // The same nodes, and the name by which this branch finds its server.
+    NamedServer server;  // To which it was led,
+    Instant led_at;      // and when; it may have found another one.
     Client client;
   };
 
@@ -81,6 +82,7 @@ class Branches : public Brancher {
   [[nodiscard]] ClientBase& at_slot(std::uint16_t slot) noexcept { return at(routes_.at(slot)); }
   [[nodiscard]] ClientBase* go_after(ClientBase& from, std::uint16_t slot, ByteView name) noexcept;
   [[nodiscard]] int find(const NamedServer& server) const noexcept;
+  [[nodiscard]] int find_led(const NamedServer& server, Instant now) const noexcept;
   [[nodiscard]] int find_unused(const ClientBase& from) const noexcept;
   static void move(HoldRecord& record, ClientBase& to) noexcept;
   bool reroute(ClientBase& from) noexcept;
