@@ -23,9 +23,10 @@
  * HOLDFAST_ALREADY_HELD. A call of one that is NULL, zeroed, destroyed, a copy or misaligned does nothing, and says
  * HOLDFAST_INVALID_ARGUMENT, false, NULL or 0, or HOLDFAST_NEVER where it gives an instant at which to call again; of one that was
  * never written to it is undefined.
- * Destroy in this order: locks, owners, acks, branches and sentinel watches, then clients and quorums, whose watchdogs may go before or after
- * them, and at last sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its acks, its
- * branches or its client, where acks or branches outlive their client, or where a sentinel watch outlives its client or its watchdog.
+ * Destroy in this order: locks, owners, acks, branches and sentinel watches, then clients and quorums, whose watchdogs may go before
+ * or after them, and at last sentinels, clusters, meters and TLS. An assertion ends the program where a lock outlives its owner, its
+ * acks, its branches or its client, where acks or branches outlive their client, or where a sentinel watch outlives its client or its
+ * watchdog.
  *
  * In every struct of settings zero means the default, so `{0}` and a NULL pointer are all defaults. Texts end with a NUL, and
  * are copied. Times are counted in milliseconds, or in what the name ends with.
@@ -330,7 +331,8 @@ HOLDFAST_API void holdfast_client_cancel(holdfast_client* client) HOLDFAST_NOEXC
  * many; the client is none, or is connected, or has acks or a sentinel watch), HOLDFAST_ALREADY_HELD (the client has others). */
 HOLDFAST_API holdfast_status holdfast_branches_init(holdfast_branches* branches, holdfast_client* client,
                                                     holdfast_branch_place* places, size_t count) HOLDFAST_NOEXCEPT;
-/* Closes their connections. Does not block. REQUIRES: the client's locks are destroyed; the client is destroyed later. */
+/* Closes their connections, and that of the client of a cluster: calls say HOLDFAST_NOT_CONNECTED until it is connected anew. Does not
+ * block. REQUIRES: the client's locks are destroyed, and its watchdog is stopped; the client is destroyed later. */
 HOLDFAST_API void holdfast_branches_destroy(holdfast_branches* branches) HOLDFAST_NOEXCEPT;
 /* How many are connected at present. */
 HOLDFAST_API size_t holdfast_branches_connected(const holdfast_branches* branches) HOLDFAST_NOEXCEPT;

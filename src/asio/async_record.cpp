@@ -438,8 +438,8 @@ inline ListenSet AsyncRecord::confirmed() const noexcept {
   return waiter_ != nullptr && node().subscriber().confirmed(*waiter_) ? 1 : 0;
 }
 
-// Not while replicas of the server of before are asked: they speak of what that has granted. And what is to be taken back of it must not
-// come behind what it asks for there.
+// Not while replicas of the server of before are asked: they speak of what that has granted. And what is to be taken back of it
+// must not come behind what it asks for there.
 void AsyncRecord::go_to(AsyncBranch& to) {
   if (to.number() == branch_ || machine_.waiting() || task_.waiting() || task_.pending()) return;
   if (to.node().session().take_along(node().session(), this)) change_to(to);

@@ -43,6 +43,14 @@ Branches::~Branches() {
     branch.random_source_.part();
   }
   set_up(home(), false);
+  if (clustered_) {  // Its configuration has a Cluster of ours.
+    if (home().forked())
+      home().forget();
+    else
+      home().close();
+    home().config_.topology = nullptr;
+    home().configured_ = false;
+  }
   ::explicit_bzero(&config_, sizeof config_);  // The password is among it.
 }
 

@@ -228,8 +228,10 @@ TEST_ON_CLUSTER(test_a_name_with_a_brace_in_an_odd_place_should_be_waited_for_by
     ReentrantLock lock(owner, name);
     ReentrantLock rival(other, name);
     TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+    RedisServer& master = cluster.master(name);
+    const auto asked = master.calls("pttl");
     std::thread releaser([&] {
-      std::this_thread::sleep_for(50ms);
+      TEST_ASSERT_TRUE(comes([&] { return master.calls("pttl") > asked; }));
       TEST_ASSERT_EQUAL(Status::ok, lock.release());
     });
     TEST_ASSERT_EQUAL(Status::ok, rival.acquire(20s));
@@ -548,8 +550,9 @@ TEST_ON_CLUSTER(test_a_cancel_should_end_the_call_at_any_master) {
     Mutex lock(tree.client, ByteView(name));
     Mutex rival(other.client, ByteView(name));
     TEST_ASSERT_EQUAL(Status::ok, rival.try_acquire());
+    const auto asked = cluster.servers[master]->calls("set");
     std::thread canceller([&] {
-      std::this_thread::sleep_for(100ms);
+      TEST_ASSERT_TRUE(comes([&] { return cluster.servers[master]->calls("set") > asked; }));
       tree.client.cancel();
     });
     const Instant begin = Client::now();
@@ -644,6 +647,25 @@ TEST_ON_CLUSTER(test_a_child_should_have_connections_of_its_own_to_all_masters_a
     TEST_ASSERT_EQUAL(Status::ok, lock.renew());
     TEST_ASSERT_EQUAL(Status::ok, lock.release());
   }
+}
+
+// Its configuration goes with the branches: nothing of them is looked at any more.
+TEST_ON_CLUSTER(test_a_client_whose_branches_are_gone_should_be_closed_and_connect_anew_to_one_slot) {
+  Cluster nodes({.hosts = ByteView(cluster.host(0)), .name = ByteView(name_at(0))});
+  Client client;
+  {
+    BranchesOf<1> branches(client);
+    TEST_ASSERT_EQUAL(Status::ok, client.connect({.topology = &nodes}));
+  }
+  const std::string near_name = nodes.config().name.c_str();
+  const std::string far_name = name_at(1);
+  Mutex near_lock(client, ByteView(near_name));
+  Mutex far_lock(client, ByteView(far_name));
+  TEST_ASSERT_EQUAL(Status::not_connected, near_lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, client.connect({.topology = &nodes}));
+  TEST_ASSERT_EQUAL(Status::ok, near_lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::cross_slot, far_lock.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, near_lock.release());
 }
 
 // Branches beside a client of one server are of no use, and do no harm.

@@ -26,10 +26,8 @@
 //   - Not with Acks, Lingering or SentinelWatch. A put() asks the first server.
 //
 // Without a cluster it does nothing. What it promises is in proto/topology.md.
-// Thread rule: as its client's. No heap: its memory is its own, sizeof(Client) and 2 KiB for each branch, and 18 KiB.
+// Thread rule: as its client's. No heap: its memory is its own, sizeof(Client) and 2 KiB for each branch, and 19 KiB.
 #pragma once
-
-#include <poll.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +52,8 @@ class Branches : public Brancher {
   // REQUIRES: the client outlives it, and it the locks of the client; the client is not connected, and has none of Acks, Lingering and
   // SentinelWatch. `count` is below cluster_masters_max.
   Branches(ClientBase& client, Place* places, std::size_t count) noexcept;
-  // The client has the names of one slot from then on, when it has been connected anew.
+  // A client of a cluster is closed, and calls say not_connected until it is connected anew; it has the names of one slot then.
+  // REQUIRES: a Watchdog that was started with the client has been stopped.
   ~Branches();
 
   // Branches that are connected at present.
