@@ -146,7 +146,8 @@ void Connection::explain_end() noexcept {
 
 void Connection::leave() noexcept {
   // What secures a connection waits for the peer, and who names the server is to be asked first.
-  if (compensations_pending() == 0 || dialer_.asks_first() || config().tls != nullptr || config().topology != nullptr)
+  if (!configured_ || compensations_pending() == 0 || dialer_.asks_first() || config().tls != nullptr ||
+      config().topology != nullptr)
     return;
   now_ = read_clock();
   dialer_.hurry();
