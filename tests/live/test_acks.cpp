@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "client_list.hpp"
 #include "clients.hpp"
 #include "replica_setup.hpp"
 
@@ -216,7 +217,7 @@ TEST_WITH_REPLICAS(test_a_cancel_should_end_the_wait_for_replicas_and_leave_noth
   Mutex lock(acked.client, "k", {.lease = 60s});
   const Instant begin = holdfast::Client::now();
   std::thread canceller([&] {
-    (void)comes([&] { return setup.servers[0]->command("CLIENT LIST").find("cmd=wait") != std::string::npos; });
+    (void)comes([&] { return !blocked_in_wait(*setup.servers[0]).empty(); });
     acked.client.cancel();
   });
   const Status status = lock.acquire(20s);
@@ -237,12 +238,8 @@ TEST_WITH_REPLICAS(test_a_lost_connection_should_confirm_nothing) {
     const Stopped stopped(setup);
     std::thread killer([&] {
       (void)comes([&] {
-        const std::string list = master.command("CLIENT LIST");
-        const std::size_t at = list.find("cmd=wait");
-        if (at == std::string::npos) return false;
-        const std::size_t begin = list.rfind("\n", at);
-        const std::size_t id = list.find("id=", begin == std::string::npos ? 0 : begin);
-        return master.command("CLIENT KILL ID " + list.substr(id + 3, list.find(' ', id) - id - 3)) == "1";
+        const std::string id = blocked_in_wait(master);
+        return !id.empty() && master.command("CLIENT KILL ID " + id) == "1";
       });
     });
     const Status status = lock.try_acquire();

@@ -12,6 +12,7 @@
 
 #include "answering_server.hpp"
 #include "asio_fixture.hpp"
+#include "client_list.hpp"
 #include "cluster_setup.hpp"
 #include "holdfast/cluster.hpp"
 #include "holdfast/proto/slot.hpp"
@@ -47,12 +48,7 @@ struct ClusterWorld {
   AsyncClient client;
 };
 
-std::size_t connections_at(const RedisServer& server) {
-  const std::string list = server.command("CLIENT LIST TYPE normal");
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = list.find("name=world ", at)) != std::string::npos; ++at) ++count;
-  return count;
-}
+std::size_t connections_at(const RedisServer& server) { return connections_named(server, "world"); }
 
 // How often the masters have said so, as INFO counts it.
 std::size_t told(const ClusterSetup& cluster, const std::string& section, const std::string& words) {
@@ -489,7 +485,7 @@ struct Paused {
 };
 
 bool waits_now(const ClusterSetup& cluster, std::size_t server) {
-  return cluster.servers[server]->command("CLIENT LIST").find("cmd=wait") != std::string::npos;
+  return !blocked_in_wait(*cluster.servers[server]).empty();
 }
 
 }  // namespace

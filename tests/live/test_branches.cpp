@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "client_list.hpp"
 #include "cluster_setup.hpp"
 #include "forked_child.hpp"
 #include "hands.hpp"
@@ -43,12 +44,7 @@ struct Tree {
   BranchesOf<3> branches{client};
 };
 
-std::size_t connections_at(const RedisServer& server) {
-  const std::string list = server.command("CLIENT LIST TYPE normal");
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = list.find("name=tree ", at)) != std::string::npos; ++at) ++count;
-  return count;
-}
+std::size_t connections_at(const RedisServer& server) { return connections_named(server, "tree"); }
 
 // Of how many masters INFO has these words.
 std::size_t told(const ClusterSetup& cluster, const std::string& section, const std::string& words) {
@@ -347,13 +343,13 @@ TEST_ON_CLUSTER(test_who_waits_in_a_queue_should_keep_its_place_when_the_slot_mo
   // Each has beaten there, and has waited since before.
   const Instant moved = Client::now();
   LockQueue queue;
+  Duration since{};  // until the question was asked: what its answer tells counts until later
   TEST_ASSERT_TRUE(comes([&] {
+    since = Client::now() - moved;
     if (inspect_queue(ours.client, Key(ByteView(name)), queue) != Status::ok || queue.told != 2) return false;
-    const Duration since = Client::now() - moved;
     return queue.waiters[0].heard < since && queue.waiters[1].heard < since;
   }));
-  for (std::size_t waiter = 0; waiter < 2; ++waiter)
-    TEST_ASSERT_TRUE(queue.waiters[waiter].waited >= Client::now() - moved);
+  for (const auto& waiter : {queue.waiters[0], queue.waiters[1]}) TEST_ASSERT_TRUE(waiter.waited >= since);
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
   for (std::thread& thread : waiters) thread.join();
   TEST_ASSERT_EQUAL(1, place[0]);

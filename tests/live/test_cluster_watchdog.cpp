@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "client_list.hpp"
 #include "clients.hpp"
 #include "cluster_setup.hpp"
 #include "guided.hpp"
@@ -70,13 +71,6 @@ long told(const ClusterSetup& cluster, const std::string& error) {
   return count;
 }
 
-std::size_t connections_of(const RedisServer& server, const std::string& client_name) {
-  const std::string list = server.command("CLIENT LIST TYPE normal");
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = list.find("name=" + client_name + " ", at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
 // Renewed from now on, by nobody but the watchdog.
 bool renewed(const BlockingLock& lock, Duration span) {
   const Instant begin = Client::now();
@@ -106,7 +100,7 @@ TEST_ON_CLUSTER(test_clients_of_several_masters_should_share_one_watchdog) {
   TEST_ASSERT_EQUAL(std::size_t{3}, guard.watchdog.size());
   for (Mutex& lock : locks) TEST_ASSERT_TRUE(renewed(lock, 2 * lease));
   for (std::size_t master = 0; master < ClusterSetup::masters; ++master)
-    TEST_ASSERT_EQUAL(master == 0 ? 2U : 1U, connections_of(*cluster.servers[master], "first"));
+    TEST_ASSERT_EQUAL(master == 0 ? 2U : 1U, connections_named(*cluster.servers[master], "first"));
   TEST_ASSERT_EQUAL(moved, told(cluster, "MOVED"));  // Each hold was looked for where it is.
   for (Mutex& lock : locks) {
     TEST_ASSERT_TRUE(lock.held());
@@ -328,13 +322,13 @@ TEST_ON_CLUSTER(test_a_lane_should_be_known_by_the_server_that_it_has_found) {
     TEST_ASSERT_EQUAL(Status::ok, each->keep({.keep = Keep::always}));
     TEST_ASSERT_EQUAL(Status::ok, each->try_acquire());
   }
-  TEST_ASSERT_TRUE(comes([&] { return connections_of(*cluster.servers[1], "home") == 1; }));
+  TEST_ASSERT_TRUE(comes([&] { return connections_named(*cluster.servers[1], "home") == 1; }));
   cluster.fail_over(name);
   cluster.servers[1]->command("CLIENT KILL TYPE normal SKIPME yes");
-  TEST_ASSERT_TRUE(comes([&] { return connections_of(*cluster.servers[4], "home") == 1; }));
+  TEST_ASSERT_TRUE(comes([&] { return connections_named(*cluster.servers[4], "home") == 1; }));
   cluster.move_slot(home_name, 4);
   TEST_ASSERT_TRUE(renewed(moved, 2 * long_lease));
-  TEST_ASSERT_EQUAL(1U, connections_of(*cluster.servers[4], "home"));
+  TEST_ASSERT_EQUAL(1U, connections_named(*cluster.servers[4], "home"));
   TEST_ASSERT_EQUAL(Status::ok, moved.release());
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
 }
