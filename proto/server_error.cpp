@@ -47,24 +47,25 @@ constexpr auto words = list(
 
 // What follows "ERR ".
 constexpr auto generic =
-    list(Entry{"max number of clients", Status::too_many_clients}, Entry{"unknown command", Status::unknown_command},
+    list(Entry{"max number", Status::too_many_clients}, Entry{"unknown command", Status::unknown_command},
          Entry{"Unknown Redis command", Status::unknown_command},  // Out of a script.
          Entry{"Unknown Valkey command", Status::unknown_command}, Entry{"unknown subcommand", Status::unknown_command},
          Entry{"The user executing the script can't", Status::no_permission},
-         Entry{"ACL failure in script", Status::no_permission},  // Valkey's words.
-         Entry{"invalid password", Status::auth_failed},         // Before 6.0.
-         Entry{"Client sent AUTH, but no password", Status::auth_failed},
-         Entry{"AUTH <password> called without", Status::auth_failed});
+         Entry{"ACL failure in script", Status::no_permission},     // Valkey's words.
+         Entry{"Script attempted to access a", Status::try_again},  // "... non local key": its slot is on the move.
+         Entry{"Attempted to access a", Status::try_again},         // Valkey's words.
+         Entry{"invalid password", Status::auth_failed},            // Before 6.0.
+         Entry{"Client sent AUTH", Status::auth_failed}, Entry{"AUTH <password>", Status::auth_failed});
 
 // How lines begin that wrap the error of a script, before 7.0.
-constexpr auto wrappers = list(Entry{"ERR Error running script", Status::server_error},
-                               Entry{"ERR Error compiling script", Status::server_error});
+constexpr auto wrappers = list(Entry{"ERR Error ", Status::server_error});  // "running script", "compiling script"
 
 // Texts that are wrapped without an error class.
 constexpr auto embedded = list(Entry{"The user executing the script can't", Status::no_permission},
                                Entry{"Unknown Redis command", Status::unknown_command},
-                               Entry{"command not allowed when used memory", Status::out_of_memory},
+                               Entry{"command not allowed when used", Status::out_of_memory},
                                Entry{"You can't write against a read", Status::read_only},
+                               Entry{"Script attempted to access a", Status::try_again},
                                Entry{"Write commands are not allowed", Status::server_error});
 
 // Anywhere in a line: it came out of a script, or quotes one that did.

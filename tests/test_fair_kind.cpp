@@ -153,6 +153,19 @@ TEST(test_who_was_refused_should_ask_again_by_the_same_token) {
   }
 }
 
+// In a slot on the move a script may miss a key in its middle. It has given nothing, and the next one asks for the same place.
+TEST(test_who_meets_a_slot_on_the_move_should_keep_its_place) {
+  Desk desk(fair_kind);
+  desk.machine.join_queue();
+  refuse(desk, start, 'a');
+  desk.acquire(start + 1s, 'b');
+  desk.fail(Status::try_again, false, start + 1s);
+  TEST_ASSERT_EQUAL(LockEvent::denied, desk.event());
+  TEST_ASSERT_FALSE(desk.compensation());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('c'), start + 2s, start + 3s));
+  TEST_ASSERT_EQUAL(Desk::token('a').bytes(), desk.machine.token().bytes());
+}
+
 // What takes the lost attempt back takes that token out of the queue.
 TEST(test_after_a_lost_reply_the_token_should_be_another_one) {
   Desk desk(fair_kind);

@@ -171,6 +171,14 @@ TEST(test_acquire_error_should_be_unknown_unless_nothing_ran) {
   TEST_ASSERT_EQUAL(LockEvent::unclear, unclear.event());
   TEST_ASSERT_EQUAL(LockState::unknown, unclear.machine.state());
   TEST_ASSERT_TRUE(unclear.compensation());
+
+  // A script that meets a slot on the move has granted nothing yet.
+  Desk moving;
+  moving.acquire(start);
+  moving.fail(Status::try_again, false, start + 1ms);
+  TEST_ASSERT_EQUAL(LockEvent::denied, moving.event());
+  TEST_ASSERT_EQUAL(LockState::idle, moving.machine.state());
+  TEST_ASSERT_FALSE(moving.compensation());
 }
 
 // [rule 7] What the session gave up, the session compensates: not twice.

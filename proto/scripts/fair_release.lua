@@ -12,14 +12,16 @@ redis.pcall('DEL', beat .. me)
 call('ZREM', queue, me)
 return deleted
 end
-if call('EXISTS', lock) == 1 then
+local left = redis.pcall('EXISTS', lock)
+if left == 1 then
 return 1
 end
--- Our hold is gone: what keeps us from giving the lock away leaves it free.
+-- Our hold is gone: what keeps us from giving the lock away leaves it free. So does a slot on the move, which has no place for it
+-- here any more.
 local given, head = pcall(function()
 local head
 repeat
-head = call('ZPOPMIN', queue)[1]
+head = left == 0 and call('ZPOPMIN', queue)[1]
 until not head or call('DEL', beat .. head) == 1 and head ~= me
 if head then
 -- Where PEXPIRE is refused, nothing has been created yet that would stay for ever.

@@ -321,7 +321,9 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
     wanted_ = Operation::acquire;
     return;
   }
-  if (reply.nothing_ran)
+  // TRYAGAIN comes out of a script, too, where the slot of what it wants is on the move. No kind's script has granted anything by
+  // then. Who stands in a queue keeps its place.
+  if (reply.nothing_ran || reply.outcome == Status::try_again)
     deny(refusal(reply, form_));
   else
     unclear(reply.outcome, !given_up(reply.outcome));

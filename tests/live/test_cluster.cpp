@@ -34,6 +34,27 @@ struct Member {
   Client client;
 };
 
+// A slot on its way to another master, step by step. close() moves what is left.
+struct SlotOnTheMove {
+  SlotOnTheMove(const ClusterSetup& setup, const std::string& key)
+      : cluster(setup),
+        from(setup.master_of(key)),
+        to(setup.other_than(from)),
+        slot(ClusterSetup::slot_of(*setup.servers[0], key)) {}
+  void open() const { cluster.open_slot(slot, from, to); }
+  void move(const std::string& prefix) const { cluster.move_keys(slot, from, to, prefix); }
+  void close() const {
+    cluster.move_keys(slot, from, to);
+    cluster.close_slot(slot, from, to);
+  }
+  [[nodiscard]] RedisServer& source() const { return *cluster.servers[from]; }
+  [[nodiscard]] RedisServer& target() const { return *cluster.servers[to]; }
+  const ClusterSetup& cluster;
+  const std::size_t from;
+  const std::size_t to;
+  const int slot;
+};
+
 // Waits for the lock "k", and would sleep for longer than a test lasts.
 class PatientWaiter {
  public:
@@ -256,6 +277,121 @@ TEST_ON_CLUSTER(test_a_hold_should_go_on_over_a_new_connection_while_its_slot_is
   cluster.close_slot(slot, from, to);
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
   TEST_ASSERT_EQUAL("0", cluster.servers[to]->command("EXISTS {k}:held"));
+}
+
+// Its scripts want keys of the slot that they have not named. The server ends them in their middle where one of these has gone.
+TEST_ON_CLUSTER(test_readers_whose_times_have_moved_before_the_lock_should_release_it) {
+  const SlotOnTheMove slot(cluster, "{k}");
+  Member ours(cluster.host(0), "{k}");
+  Member theirs(cluster.host(1), "{k}");
+  Member third(cluster.host(2), "{k}");
+  Owner owner(ours.client);
+  Owner other(theirs.client);
+  Owner thirds(third.client);
+  ReadWriteLock lock(owner, "{k}:rw");
+  ReadWriteLock rival(other, "{k}:rw");
+  ReadWriteLock late(thirds, "{k}:rw");
+  TEST_ASSERT_EQUAL(Status::ok, lock.read().try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, rival.read().try_acquire());
+  slot.open();
+  slot.move("{k}:rw:");
+  TEST_ASSERT_EQUAL(Status::try_again, late.read().try_acquire());
+  TEST_ASSERT_FALSE(late.read().held());
+  TEST_ASSERT_EQUAL(Status::lock_busy, late.write().try_acquire());
+  TEST_ASSERT_EQUAL(Status::try_again, rival.read().renew(5s));
+  TEST_ASSERT_TRUE(rival.read().held());
+  // Nobody knows whether the other one's time runs, so he keeps the lock.
+  TEST_ASSERT_EQUAL(Status::ok, lock.read().release());
+  TEST_ASSERT_EQUAL("2", slot.source().command("HLEN {k}:rw"));  // `mode`, and the other one.
+  TEST_ASSERT_EQUAL(Status::ok, rival.read().release());
+  slot.close();
+  TEST_ASSERT_EQUAL("0", slot.target().command("EXISTS {k}:rw"));
+  TEST_ASSERT_EQUAL(Status::ok, late.write().acquire(5s));
+  TEST_ASSERT_EQUAL(Status::ok, late.write().release());
+}
+
+TEST_ON_CLUSTER(test_a_permit_whose_end_has_moved_before_the_number_should_be_given_back_behind_it) {
+  const SlotOnTheMove slot(cluster, "{k}");
+  Member ours(cluster.host(0), "{k}");
+  Member theirs(cluster.host(1), "{k}");
+  Semaphore permit(ours.client, "{k}:s", 2);
+  Semaphore rival(theirs.client, "{k}:s", 2);
+  TEST_ASSERT_EQUAL(Status::ok, permit.try_acquire());
+  slot.open();
+  slot.move("{k}:s:timeout");
+  TEST_ASSERT_EQUAL(Status::try_again, rival.try_acquire());
+  TEST_ASSERT_FALSE(rival.held());
+  TEST_ASSERT_EQUAL(Status::try_again, permit.renew(5s));
+  TEST_ASSERT_TRUE(permit.held());
+  TEST_ASSERT_EQUAL(Status::try_again, permit.release());
+  TEST_ASSERT_FALSE(permit.held());
+  slot.close();
+  TEST_ASSERT_EQUAL("1", slot.target().command("GET {k}:s"));
+  TEST_ASSERT_EQUAL(Status::ok, rival.acquire(5s));
+  TEST_ASSERT_TRUE(comes(
+      [&] {
+        (void)permit.try_acquire();  // What is to be taken back goes with it.
+        return permit.held();
+      },
+      30s));
+  TEST_ASSERT_EQUAL("0", slot.target().command("GET {k}:s"));
+  TEST_ASSERT_EQUAL(Status::ok, permit.release());
+  TEST_ASSERT_EQUAL(Status::ok, rival.release());
+  TEST_ASSERT_TRUE(comes([&] { return slot.target().command("GET {k}:s") == "2"; }));
+}
+
+TEST_ON_CLUSTER(test_a_place_in_a_queue_should_be_kept_where_the_queue_moves_before_its_lock) {
+  const SlotOnTheMove slot(cluster, "{k}");
+  Member ours(cluster.host(0), "{k}");
+  Owner owner(ours.client);
+  FairLock lock(owner, "{k}:fair");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  const std::string who = "ZRANGE holdfast_queue:{k}:fair 0 -1 WITHSCORES";
+  std::thread waiter([&] {
+    Member member(cluster.host(1), "{k}");
+    Owner other(member.client);
+    FairLock rival(other, "{k}:fair");
+    TEST_ASSERT_EQUAL(Status::ok, rival.acquire(60s));
+    TEST_ASSERT_EQUAL(Status::ok, rival.release());
+  });
+  TEST_ASSERT_TRUE(comes([&] { return slot.source().command("ZCARD holdfast_queue:{k}:fair") == "1"; }, 30s));
+  const std::string before = slot.source().command(who);
+  const long beats = slot.source().calls("evalsha");
+  slot.open();
+  slot.move("holdfast_beat:{k}:fair:");
+  TEST_ASSERT_TRUE(comes([&] { return slot.source().calls("evalsha") >= beats + 2; }, 30s));
+  TEST_ASSERT_EQUAL(before, slot.source().command(who));
+  slot.move("holdfast_queue:");
+  const long more = slot.source().calls("evalsha");
+  TEST_ASSERT_TRUE(comes([&] { return slot.source().calls("evalsha") >= more + 2; }, 30s));
+  slot.close();
+  TEST_ASSERT_EQUAL(before, slot.target().command(who));
+  TEST_ASSERT_EQUAL(Status::ok, lock.renew(5s));
+  TEST_ASSERT_EQUAL(before, slot.target().command(who));
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  waiter.join();
+}
+
+// Its lock has gone with its release: there is no place for the next one's any more.
+TEST_ON_CLUSTER(test_a_fair_lock_that_is_released_while_its_slot_moves_should_come_to_who_waits) {
+  const SlotOnTheMove slot(cluster, "{k}");
+  Member ours(cluster.host(0), "{k}");
+  Owner owner(ours.client);
+  FairLock lock(owner, "{k}:fair");
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  std::thread waiter([&] {
+    Member member(cluster.host(1), "{k}");
+    Owner other(member.client);
+    FairLock rival(other, "{k}:fair");
+    TEST_ASSERT_EQUAL(Status::ok, rival.acquire(60s));
+    TEST_ASSERT_EQUAL(Status::ok, rival.release());
+  });
+  TEST_ASSERT_TRUE(comes([&] { return slot.source().command("ZCARD holdfast_queue:{k}:fair") == "1"; }, 30s));
+  slot.open();
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_EQUAL("1", slot.source().command("ZCARD holdfast_queue:{k}:fair"));  // He is still the first.
+  slot.close();
+  waiter.join();
 }
 
 TEST_ON_CLUSTER(test_a_counter_should_lose_nothing_while_its_slot_moves_there_and_back) {

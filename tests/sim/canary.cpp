@@ -531,7 +531,7 @@ Replacement replacement_of(Sin sin) noexcept {
       return in(scripts::fair_release, "until not head or call('DEL', beat .. head) == 1",
                 "until not head or call('DEL', beat .. head) == 0");
     case Sin::last_comes_first:
-      return in(scripts::fair_release, "repeat\nhead = call('ZPOPMIN'", "repeat\nhead = call('ZPOPMAX'");
+      return in(scripts::fair_release, "left == 0 and call('ZPOPMIN'", "left == 0 and call('ZPOPMAX'");
     case Sin::place_lost_by_beat: return in(scripts::fair_acquire, "'NX', now, me)", "'CH', now, me)");
     case Sin::leaver_stays:
       return in(scripts::fair_release, "redis.pcall('DEL', beat .. me)\ncall('ZREM', queue, me)",

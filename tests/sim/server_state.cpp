@@ -314,7 +314,8 @@ void ServerState::call_from_script(std::span<const std::string_view> words, std:
   // Each key of a script must be there, whether it was declared or not.
   std::string elsewhere;
   if (gate && gate(script_caller->id, words, elsewhere))
-    return reply.error("ERR Script attempted to access a non local key in a cluster node");
+    return reply.error(is_valkey() ? "ERR Attempted to access a non local key in a cluster node"
+                                   : "ERR Script attempted to access a non local key in a cluster node");
   // A script that has written once may go on: half of it would be worse.
   const bool writes = (command->flags & flag_write) != 0;
   if (writes && !script_has_written) {

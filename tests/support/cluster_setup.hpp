@@ -99,17 +99,18 @@ class ClusterSetup {
   }
   void move_keys(int slot, std::size_t from, std::size_t to) const {
     for (;;) {
-      const std::string keys = servers[from]->command("CLUSTER GETKEYSINSLOT " + std::to_string(slot) + " 100");
+      const std::vector<std::string> keys = keys_in(slot, from);
       if (keys.empty()) return;
-      std::vector<std::string> line = {"MIGRATE", "127.0.0.1", port_of(to), "", "0", "5000", "KEYS"};
-      for (std::size_t begin = 0; begin <= keys.size();) {
-        const std::size_t end = std::min(keys.find(' ', begin), keys.size());
-        line.push_back(keys.substr(begin, end - begin));
-        begin = end + 1;
-      }
-      const std::string word = servers[from]->command(line);
-      if (word != "OK" && word != "NOKEY") throw std::runtime_error("MIGRATE: " + word);
+      migrate(keys, from, to);
     }
+  }
+  // Of that slot, those alone whose names begin so.
+  void move_keys(int slot, std::size_t from, std::size_t to, const std::string& prefix) const {
+    std::vector<std::string> moving;
+    for (const std::string& key : keys_in(slot, from))
+      if (key.starts_with(prefix)) moving.push_back(key);
+    if (moving.empty()) throw std::runtime_error("there is no key to move: " + prefix);
+    migrate(moving, from, to);
   }
   void close_slot(int slot, std::size_t from, std::size_t to) const {
     for (const std::size_t index : {to, from})
@@ -156,6 +157,22 @@ class ClusterSetup {
       } catch (const std::runtime_error&) {
         if (tries == 4) throw;
       }
+  }
+  [[nodiscard]] std::vector<std::string> keys_in(int slot, std::size_t index) const {
+    const std::string text = servers[index]->command("CLUSTER GETKEYSINSLOT " + std::to_string(slot) + " 100");
+    std::vector<std::string> keys;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find(' ', begin), text.size());
+      keys.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return keys;
+  }
+  void migrate(const std::vector<std::string>& keys, std::size_t from, std::size_t to) const {
+    std::vector<std::string> line = {"MIGRATE", "127.0.0.1", port_of(to), "", "0", "5000", "KEYS"};
+    line.insert(line.end(), keys.begin(), keys.end());
+    const std::string word = servers[from]->command(line);
+    if (word != "OK" && word != "NOKEY") throw std::runtime_error("MIGRATE: " + word);
   }
   template <class Condition>
   static void await(Condition&& condition) {
