@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One Asio client and names of any slot: a connection for each master, and each name goes after its slot. What holds for one slot
-// is in test_cluster.cpp, which runs over this client, too.
+// What an Asio client of a cluster has that a blocking one has not: many calls at once, `acks` at many masters, a bound on what it
+// makes. Names of many slots are in test_cluster_slots.cpp, over both clients.
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -48,16 +48,6 @@ struct ClusterWorld {
   AsyncClient client;
 };
 
-std::size_t connections_at(const RedisServer& server) { return connections_named(server, "world"); }
-
-// How often the masters have said so, as INFO counts it.
-std::size_t told(const ClusterSetup& cluster, const std::string& section, const std::string& words) {
-  std::size_t count = 0;
-  for (std::size_t master = 0; master < ClusterSetup::masters; ++master)
-    if (cluster.servers[master]->command("INFO " + section).find(words) != std::string::npos) ++count;
-  return count;
-}
-
 // Takes a lock, holds it for a moment, and takes it again, until it is told to end.
 class Actor {
  public:
@@ -96,80 +86,6 @@ class Actor {
 
 // ---- Finding -----------------------------------------------------------------------------------------------------
 
-TEST_ON_CLUSTER(test_names_of_any_slot_should_share_a_connection_for_each_master) {
-  ClusterWorld ours(cluster.host(0), "k");
-  ClusterWorld theirs(cluster.host(4), "other");
-  std::deque<AsyncMutex> locks;
-  std::deque<AsyncMutex> rivals;
-  constexpr int count = 60;
-  for (int number = 0; number < count; ++number) {
-    const std::string name = "name " + std::to_string(number);
-    AsyncMutex& lock = locks.emplace_back(ours.client, ByteView(name));
-    AsyncMutex& rival = rivals.emplace_back(theirs.client, ByteView(name));
-    TEST_ASSERT_EQUAL(Status::ok, ours.acquire(lock));
-    TEST_ASSERT_EQUAL(Status::lock_busy, theirs.acquire(rival));
-    TEST_ASSERT_EQUAL("1", cluster.master(name).command({"EXISTS", name}));
-  }
-  for (std::size_t master = 0; master < ClusterSetup::masters; ++master)
-    TEST_ASSERT_EQUAL(2U, connections_at(*cluster.servers[master]));
-  for (int number = 0; number < count; ++number) {
-    TEST_ASSERT_EQUAL(Status::ok, ours.release(locks[static_cast<std::size_t>(number)]));
-    TEST_ASSERT_EQUAL(Status::ok, theirs.acquire(rivals[static_cast<std::size_t>(number)], 1s));
-  }
-}
-
-TEST_ON_CLUSTER(test_every_kind_should_be_found_wherever_its_slot_is) {
-  ClusterWorld ours(cluster.host(0), name_at(0));
-  ClusterWorld theirs(cluster.host(1), name_at(1));
-  AsyncOwner owner(ours.client);
-  AsyncOwner other(theirs.client);
-  const auto check = [&](AsyncLock& lock, AsyncLock& rival) {
-    TEST_ASSERT_EQUAL(Status::ok, ours.acquire(lock));
-    TEST_ASSERT_EQUAL(Status::lock_busy, theirs.acquire(rival));
-    TEST_ASSERT_EQUAL(Status::ok, ours.renew(lock));
-    TEST_ASSERT_EQUAL(Status::ok, ours.release(lock));
-    TEST_ASSERT_EQUAL(Status::ok, theirs.acquire(rival, 5s));
-    TEST_ASSERT_EQUAL(Status::ok, theirs.release(rival));
-  };
-  for (std::size_t master = 0; master < ClusterSetup::masters; ++master) {
-    {
-      const std::string name = name_at(master, "fenced");
-      AsyncFencedLock lock(owner, ByteView(name));
-      AsyncFencedLock rival(other, ByteView(name));
-      check(lock, rival);
-      TEST_ASSERT_TRUE(lock.fence() < rival.fence());
-    }
-    {
-      const std::string name = name_at(master, "fair");
-      AsyncFairLock lock(owner, ByteView(name));
-      AsyncFairLock rival(other, ByteView(name));
-      check(lock, rival);
-    }
-    {
-      const std::string name = name_at(master, "rw");
-      AsyncReadWriteLock lock(owner, ByteView(name));
-      AsyncReadWriteLock rival(other, ByteView(name));
-      check(lock.write(), rival.write());
-    }
-    {
-      const std::string name = name_at(master, "semaphore");
-      AsyncSemaphore lock(ours.client, ByteView(name), 1);
-      AsyncSemaphore rival(theirs.client, ByteView(name), 1);
-      check(lock, rival);
-    }
-    {
-      const std::string name = name_at(master, "info");
-      AsyncMutex lock(ours.client, ByteView(name));
-      TEST_ASSERT_EQUAL(Status::ok, ours.acquire(lock));
-      AsyncInquiry inquiry(theirs.client, ByteView(name));
-      LockInfo info;
-      TEST_ASSERT_EQUAL(Status::ok,
-                        outcome_of(theirs.loop, [&](auto handler) { inquiry.async_inspect(info, handler); }));
-      TEST_ASSERT_TRUE(info.form != LockForm::free);
-    }
-  }
-}
-
 TEST_ON_CLUSTER(test_names_of_two_slots_should_be_no_multi_lock_and_may_be_a_set) {
   ClusterWorld world(cluster.host(0), "k");
   AsyncOwner owner(world.client);
@@ -177,7 +93,7 @@ TEST_ON_CLUSTER(test_names_of_two_slots_should_be_no_multi_lock_and_may_be_a_set
   const BytesArgument views[] = {names[0], names[1]};
   AsyncMultiLock multi(owner, views);
   TEST_ASSERT_EQUAL(Status::cross_slot, world.acquire(multi));
-  TEST_ASSERT_EQUAL(0U, told(cluster, "errorstats", "CROSSSLOT"));  // Nothing was sent.
+  TEST_ASSERT_EQUAL(0U, cluster.masters_that_say("errorstats", "CROSSSLOT"));  // Nothing was sent.
   AsyncMutex one(world.client, ByteView(names[0]));
   AsyncMutex other(world.client, ByteView(names[1]));
   AsyncHandle* both[] = {&one, &other};
@@ -188,102 +104,7 @@ TEST_ON_CLUSTER(test_names_of_two_slots_should_be_no_multi_lock_and_may_be_a_set
   TEST_ASSERT_EQUAL(Status::ok, outcome_of(world.loop, [&](auto handler) { set.async_release(handler); }));
 }
 
-// Its channel would be in another slot than the name. Nobody else is to be cut off by that.
-TEST_ON_CLUSTER(test_a_name_with_a_brace_in_an_odd_place_should_be_waited_for_by_asking) {
-  ClusterWorld ours(cluster.host(0), "k");
-  ClusterWorld theirs(cluster.host(1), "k");
-  theirs.config.max_poll = 100ms;
-  TEST_ASSERT_EQUAL(Status::ok, connect(theirs.loop, theirs.client, theirs.config));
-  AsyncOwner owner(ours.client);
-  AsyncOwner other(theirs.client);
-  for (const char* const name : {"a}b", "a{b", "a{}b"}) {
-    AsyncReentrantLock lock(owner, name);
-    AsyncReentrantLock rival(other, name);
-    TEST_ASSERT_EQUAL(Status::ok, ours.acquire(lock));
-    Outcome outcome;
-    rival.async_acquire(20s, outcome.handler());
-    run_for(theirs.loop, 50ms);
-    TEST_ASSERT_EQUAL(Status::ok, ours.release(lock));
-    TEST_ASSERT_TRUE(theirs.runs_until([&] { return outcome.done(); }));
-    TEST_ASSERT_EQUAL(Status::ok, outcome.status);
-    TEST_ASSERT_EQUAL(Status::ok, theirs.release(rival));
-  }
-  for (std::size_t master = 0; master < ClusterSetup::masters; ++master)
-    TEST_ASSERT_EQUAL("", cluster.servers[master]->command("PUBSUB SHARDCHANNELS"));
-  TEST_ASSERT_EQUAL(0U, told(cluster, "commandstats", "cmdstat_ssubscribe"));
-}
-
 // ---- Moving ------------------------------------------------------------------------------------------------------
-
-// Each in a slot of its own. One is kept, one is waited for, one is renewed by its holder.
-TEST_ON_CLUSTER(test_each_name_should_go_after_its_slot_and_leave_the_others_alone) {
-  const std::string home = name_at(0, "home");
-  const std::string kept_name = name_at(0, "kept");
-  const std::string waited_name = name_at(0, "waited");
-  const std::string held_name = name_at(0, "held");
-  ClusterWorld ours(cluster.hosts(), home);
-  ClusterWorld theirs(cluster.hosts(), home);
-  AsyncOwner owner(ours.client);
-  AsyncOwner other(theirs.client);
-  AsyncReentrantLock stays(owner, ByteView(home));
-  AsyncMutex kept(ours.client, ByteView(kept_name), {.lease = 6s});
-  AsyncReentrantLock waited(owner, ByteView(waited_name));
-  AsyncReentrantLock rival(other, ByteView(waited_name));
-  AsyncFencedLock held(owner, ByteView(held_name));
-  TEST_ASSERT_EQUAL(Status::ok, kept.keep({.keep = Keep::always}));
-  for (AsyncLock* const lock : {static_cast<AsyncLock*>(&stays), static_cast<AsyncLock*>(&kept),
-                                static_cast<AsyncLock*>(&waited), static_cast<AsyncLock*>(&held)})
-    TEST_ASSERT_EQUAL(Status::ok, ours.acquire(*lock));
-  // With a max_poll of 15 s it sleeps for longer than is waited for it below, unless it is woken.
-  Outcome outcome;
-  rival.async_acquire(60s, outcome.handler());
-  const auto subscribers = [&](std::size_t master) {
-    return cluster.servers[master]->command("PUBSUB SHARDNUMSUB redisson_lock__channel:{" + waited_name + "}");
-  };
-  const std::string one = "redisson_lock__channel:{" + waited_name + "} 1";
-  TEST_ASSERT_TRUE(theirs.runs_until([&] { return subscribers(0) == one; }));
-  // The loops run meanwhile: renewals fall due in the middle of it.
-  std::atomic<bool> moved = false;
-  std::string trouble;
-  std::thread mover([&] {
-    try {
-      cluster.move_slot(kept_name, 1);
-      cluster.move_slot(waited_name, 2);
-      cluster.move_slot(held_name, 2);
-    } catch (const std::exception& error) {
-      trouble = error.what();
-    }
-    moved = true;
-  });
-  const std::uint64_t calls = ours.client.renewal_calls();
-  const Instant confirmed = Client::now();
-  TEST_ASSERT_TRUE(ours.runs_until([&] {
-    theirs.loop.poll();
-    return moved && kept.valid_until() > confirmed + 6s && ours.client.renewal_calls() > calls;
-  }));
-  mover.join();
-  TEST_ASSERT_EQUAL("", trouble);
-  TEST_ASSERT_EQUAL("1", cluster.servers[1]->command({"EXISTS", kept_name}));
-  const Instant renewed = kept.valid_until();
-  TEST_ASSERT_TRUE(ours.runs_until([&] { return kept.valid_until() > renewed; }));
-  TEST_ASSERT_EQUAL(Status::ok, ours.renew(held));
-  TEST_ASSERT_EQUAL("1", cluster.servers[2]->command({"EXISTS", held_name}));
-  // It has subscribed anew where its slot is.
-  TEST_ASSERT_TRUE(theirs.runs_until([&] { return subscribers(2) == one; }));
-  const Instant released = Client::now();
-  TEST_ASSERT_EQUAL(Status::ok, ours.release(waited));
-  TEST_ASSERT_TRUE(theirs.runs_until([&] { return outcome.done(); }));
-  TEST_ASSERT_EQUAL(Status::ok, outcome.status);
-  TEST_ASSERT_TRUE(Client::now() - released < 10s);
-  for (AsyncLock* const lock :
-       {static_cast<AsyncLock*>(&stays), static_cast<AsyncLock*>(&kept), static_cast<AsyncLock*>(&held)}) {
-    TEST_ASSERT_TRUE(lock->held());
-    TEST_ASSERT_EQUAL(Status::ok, ours.release(*lock));
-  }
-  TEST_ASSERT_EQUAL(Status::ok, theirs.release(rival));
-  for (const std::string& name : {home, kept_name, waited_name, held_name})
-    TEST_ASSERT_EQUAL("0", cluster.master(name).command({"EXISTS", name}));
-}
 
 TEST_ON_CLUSTER(test_holds_should_be_renewed_in_calls_of_one_slot) {
   ClusterWorld world(cluster.host(0), "k");
@@ -305,14 +126,14 @@ TEST_ON_CLUSTER(test_holds_should_be_renewed_in_calls_of_one_slot) {
     return true;
   }));
   for (AsyncMutex& lock : locks) TEST_ASSERT_TRUE(lock.held());
-  TEST_ASSERT_EQUAL(0U, told(cluster, "errorstats", "CROSSSLOT"));  // No call was for two slots.
+  TEST_ASSERT_EQUAL(0U, cluster.masters_that_say("errorstats", "CROSSSLOT"));  // No call was for two slots.
   // And fewer calls than one for each hold.
   TEST_ASSERT_TRUE(world.client.renewal_calls() < 3 * slots * each);
   for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
   TEST_ASSERT_EQUAL(0U, world.client.kept());
 }
 
-TEST_ON_CLUSTER(test_counters_should_lose_nothing_while_slots_move_there_and_back) {
+TEST_ON_CLUSTER(test_many_calls_of_one_loop_should_lose_no_count_while_slots_move) {
   constexpr std::size_t names = 3;
   constexpr std::size_t clients = 2;
   constexpr int moves = 6;
@@ -383,44 +204,7 @@ TEST_ON_CLUSTER(test_counters_should_lose_nothing_while_slots_move_there_and_bac
   for (const std::string& key : name) TEST_ASSERT_EQUAL("0", cluster.master(key).command({"EXISTS", key}));
 }
 
-// The answer to the acquire is lost, and meanwhile the slot has gone: the lock is taken back where it is now.
-TEST_ON_CLUSTER(test_what_is_to_be_taken_back_should_go_after_its_slot) {
-  const std::string name = name_at(0, "lost");
-  ClusterWorld world(cluster.hosts(), name_at(0, "home"));
-  world.config.request_timeout = 200ms;
-  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, world.client, world.config));
-  auto lock = std::make_unique<AsyncMutex>(world.client, ByteView(name));
-  // It has run when the pause is over, and nobody waits for its answer then.
-  cluster.servers[0]->command("CLIENT PAUSE 1000 ALL");
-  TEST_ASSERT_EQUAL(Status::timed_out, world.acquire(*lock));
-  lock.reset();
-  TEST_ASSERT_TRUE(world.runs_until([&] { return world.client.compensations_pending() == 0; }));
-  TEST_ASSERT_EQUAL("0", cluster.servers[0]->command({"EXISTS", name}));
-
-  // Once more; and the client is cut off until the slot has moved.
-  world.config.request_timeout = 5s;
-  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, world.client, world.config));
-  lock = std::make_unique<AsyncMutex>(world.client, ByteView(name), LockTiming{.lease = 60s});
-  TEST_ASSERT_EQUAL(Status::ok, world.acquire(*lock));
-  cluster.move_slot(name, 1);
-  lock.reset();  // Its release finds the slot gone.
-  TEST_ASSERT_TRUE(world.runs_until([&] { return cluster.servers[1]->command({"EXISTS", name}) == "0"; }));
-  TEST_ASSERT_TRUE(world.runs_until([&] { return world.client.compensations_pending() == 0; }));
-}
-
 // ---- Fail-overs --------------------------------------------------------------------------------------------------
-
-TEST_ON_CLUSTER(test_a_fail_over_should_concern_the_names_of_its_master_alone) {
-  ClusterWorld world(cluster.hosts(), name_at(0, "home"));
-  const std::string names[] = {name_at(0), name_at(1), name_at(2)};
-  std::deque<AsyncMutex> locks;
-  for (const std::string& name : names)
-    TEST_ASSERT_EQUAL(Status::ok, world.acquire(locks.emplace_back(world.client, ByteView(name))));
-  cluster.fail_over(names[1]);
-  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.renew(lock));
-  TEST_ASSERT_EQUAL("1", cluster.servers[ClusterSetup::partner_of(1)]->command({"EXISTS", names[1]}));
-  for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, world.release(lock));
-}
 
 TEST_ON_CLUSTER(test_the_death_of_a_master_should_not_hold_up_the_names_of_others, 3000) {
   ClusterWorld world(cluster.hosts(), name_at(0, "home"));

@@ -77,6 +77,13 @@ class ClusterSetup {
         return other;
     throw std::runtime_error("there is no other master");
   }
+  // Of how many of those that were masters at the beginning INFO has these words.
+  [[nodiscard]] std::size_t masters_that_say(const std::string& section, const std::string& words) const {
+    std::size_t count = 0;
+    for (std::size_t index = 0; index < masters; ++index)
+      if (servers[index]->command("INFO " + section).find(words) != std::string::npos) ++count;
+    return count;
+  }
   // The replica, or the former master, of the same slots.
   [[nodiscard]] static std::size_t partner_of(std::size_t index) {
     return index < masters ? index + masters : index - masters;
