@@ -1108,6 +1108,7 @@ TEST(test_request_that_the_driver_sends_should_keep_its_place_in_the_queue) {
   wire.session.set_witness(&recorder);
   wire.session.commit_apart(*place.request, 5000, wire.now);
   TEST_ASSERT_EQUAL(5000, recorder.sent);
+  TEST_ASSERT_EQUAL("", recorder.take());
   wire.session.set_witness(nullptr);
   wire.check();
   TEST_ASSERT_FALSE(wire.session.unsent());
@@ -1128,7 +1129,8 @@ TEST(test_request_that_the_driver_sends_should_be_unknown_when_its_reply_does_no
     wire.look();
     const Session::Place place = wire.session.open(false);
     *place.request = {.tag = {.requester = &lock_b}, .deadline = start + 1s};
-    wire.session.commit_apart(*place.request, 5000, wire.now);
+    wire.session.commit_apart(*place.request, 20, wire.now);  // However short it is.
+    wire.check();
     TEST_ASSERT_EQUAL(start + 1s, wire.session.poll_timeout());
     wire.now = start + 1s;
     if (closes)
@@ -1520,6 +1522,10 @@ TEST(test_compensation_refused_for_good_should_be_dropped) {
   wire.transmit();
   wire.receive("-NOPERM this user has no permissions to run the 'eval' command\r\n");
   TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  // That it did nothing says nothing of what it was to take back.
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_EQUAL(Status::no_permission, wire.heard[0].outcome);
+  TEST_ASSERT_FALSE(wire.heard[0].nothing_ran);
 }
 
 // [rule 11] Default-deny holds for compensations, too, and they are kept.
@@ -2491,4 +2497,125 @@ TEST(test_compensations_that_are_due_again_should_wait_for_room_without_a_timer)
   for (int replies = 0; replies < 3; ++replies) wire.receive("+PONG\r\n");
   wire.transmit();
   TEST_ASSERT_EQUAL(compensation_of("a", 'a') + compensation_of("b", 'a') + compensation_of("c", 'a'), wire.sent);
+}
+
+// ---- What one use of a place leaves to the next ------------------------------------------------------------------
+
+TEST(test_place_in_the_queue_should_remember_nothing_of_what_stood_there) {
+  Wire wire;
+  wire.connect();
+  // Each place has carried a compensation of the same generation, which is over.
+  for (std::size_t index = 0; index < in_flight_max; ++index) {
+    wire.submit("*1\r\n$1\r\na\r\n", posted_release_of(&lock_a, "a", 'a'));
+    wire.receive(":1\r\n");
+  }
+  for (std::size_t index = 0; index < in_flight_max; ++index) {
+    Request request;
+    request.tag = {&lock_b, 1, Operation::acquire};
+    wire.submit("*1\r\n$1\r\nb\r\n", request);
+    wire.transmit();
+    wire.session.give_up(&lock_b, Status::cancelled, wire.now);
+    wire.receive("*0\r\n");  // Of a shape that a Mutex does not know, but it is no Mutex that has asked.
+    TEST_ASSERT_TRUE(wire.session.ready());
+  }
+}
+
+TEST(test_requester_that_goes_should_take_nothing_back_that_was_answered) {
+  Wire wire;
+  wire.connect();
+  // So often that what it asked stands all around the queue still.
+  for (std::size_t index = 0; index < in_flight_max; ++index) {
+    wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+    wire.receive("+OK\r\n");
+  }
+  wire.sent.clear();
+  wire.session.abandon(&lock_a, wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL("", wire.sent);
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_requester_that_goes_should_not_hear_of_its_compensation_that_has_left) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", 'a')));
+  wire.transmit();
+  wire.session.abandon(&lock_a, wire.now);
+  wire.receive(":1\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.heard.size());
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+}
+
+TEST(test_reply_to_what_was_given_up_should_not_be_judged_by_the_compensation_of_another) {
+  Wire wire;
+  Wire other;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.transmit();
+  const std::string filler = "*2\r\n$4\r\nECHO\r\n" + bulk(std::string(transmit_size_max - 100, 'x'));
+  wire.submit(filler, {});
+  wire.session.give_up(&lock_a, Status::cancelled, wire.now);
+  // It has no room, goes another way, and its place is taken.
+  Session::CompensationSlot* const slot = wire.session.next_unsent(nullptr);
+  TEST_ASSERT_TRUE(slot != nullptr);
+  other.session.take_over(wire.session, *slot);
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_b, 2, Operation::compensate}, compensation_for("b", 'b')));
+  wire.receive("*0\r\n");
+  TEST_ASSERT_TRUE(wire.session.ready());
+  wire.receive("+x\r\n:1\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.compensations_pending());
+  TEST_ASSERT_EQUAL(1U, other.session.compensations_pending());
+}
+
+// Without a connection before there is no kill that would stand in front of them.
+TEST(test_compensations_that_are_forgotten_should_leave_an_empty_queue) {
+  Wire wire;
+  for (const char digit : {'a', 'b'})
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("name", digit)));
+  wire.session.handle_connected(wire.now, wire.now + 2s);
+  wire.receive(good_handshake());
+  TEST_ASSERT_EQUAL(2U, wire.session.in_flight());
+  for (int round = 0; round < 2; ++round) {
+    wire.session.forget_compensations();
+    wire.check();
+    TEST_ASSERT_EQUAL(0U, wire.session.in_flight());
+    TEST_ASSERT_FALSE(wire.session.unsent());
+  }
+  wire.submit("*1\r\n$4\r\nNEXT\r\n", acquire_of(&lock_b, "name", 'c'));
+  wire.receive("+OK\r\n");
+  TEST_ASSERT_EQUAL(1U, wire.heard.size());
+  TEST_ASSERT_TRUE(wire.heard[0].tag.requester == &lock_b);
+}
+
+TEST(test_rest_of_a_release_should_want_no_look_when_the_acquire_before_it_has_left) {
+  const std::string release = "*1\r\n$7\r\nrelease\r\n";
+  Wire wire;
+  wire.connect();
+  wire.sent.clear();
+  const std::string acquire = "*1\r\n$7\r\nacquire\r\n";
+  wire.submit(acquire, acquire_of(&lock_a, "a", 'a'));
+  wire.submit(release, posted_release_of(&lock_b, "b", 'b'));
+  wire.transmit(acquire.size() + 3);
+  TEST_ASSERT_EQUAL(acquire.size() + 3, wire.sent.size());
+  wire.submit(release, posted_release_of(&lock_b, "c", 'c'));
+  TEST_ASSERT_FALSE(wire.session.wants_look());
+  wire.transmit();
+  TEST_ASSERT_EQUAL(acquire + release + release, wire.sent);
+}
+
+// A server that speaks TLS only closes what does not.
+TEST(test_end_of_a_handshake_should_ask_for_tls_and_a_later_one_should_not) {
+  Wire wire;
+  wire.session.handle_connected(start, start + 2s);
+  wire.transmit();
+  wire.close();
+  TEST_ASSERT_EQUAL(Status::transport_closed, wire.session.failure());
+  TEST_ASSERT_TRUE(wire.session.failure_text().find("TLS") != SIZE_MAX);
+  wire.connect();
+  wire.close();
+  TEST_ASSERT_EQUAL(Status::transport_closed, wire.session.failure());
+  TEST_ASSERT_TRUE(wire.session.failure_text().empty());
 }

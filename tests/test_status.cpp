@@ -50,6 +50,7 @@ TEST(test_every_status_should_have_a_cause_and_a_remedy_that_are_sentences) {
     TEST_ASSERT_TRUE(is_sentence(remedy(status)));
     TEST_ASSERT_TRUE(causes.insert(cause(status)).second);
   });
+  TEST_ASSERT_TRUE(std::string(remedy(Status::no_permission)) != remedy(Status::lock_busy));
 }
 
 TEST(test_a_value_outside_the_enumeration_should_still_have_texts) {

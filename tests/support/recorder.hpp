@@ -16,7 +16,8 @@ namespace holdfast::testing {
 
 struct Recorder : Witness {
   Recorder() noexcept : Witness(functions) {}
-  // What was told since the last call, one after another: what, of whom, how, and the amount.
+  // What was told since the last call, one after another: what, of whom, how, and the amount. Bytes only where they are told as
+  // a failure, which they never are.
   std::string take() { return std::exchange(lines, {}); }
 
   std::string lines;
@@ -31,7 +32,7 @@ struct Recorder : Witness {
     auto& recorder = static_cast<Recorder&>(self);
     if (what == Seen::sent) recorder.sent += amount;
     if (what == Seen::received) recorder.received += amount;
-    if (what == Seen::sent || what == Seen::received) return;
+    if ((what == Seen::sent || what == Seen::received) && status == Status::ok) return;
     if (!recorder.lines.empty()) recorder.lines += ", ";
     recorder.lines += std::string(names[static_cast<int>(what)]) + " " + std::string(subject.string_view()) + " " +
                       to_string(status) + " " + std::to_string(amount);
