@@ -82,17 +82,9 @@ class Cluster:
     def masters(self):
         return [server for server in self.servers if server.ask("ROLE")[0] == "master"]
 
-    @staticmethod
-    def is_in_step(replica):
-        """What its master has, it has: in memory, and in its file for the case that it is killed as soon as it is a master."""
-        link, file = replica.info("replication"), replica.info("persistence")
-        return (link.get("master_link_status") == "up" and link.get("master_sync_in_progress") == "0" and
-                file["aof_enabled"] == "1" and file["aof_rewrite_in_progress"] == "0" and file["aof_rewrite_scheduled"] == "0" and
-                file["aof_last_bgrewrite_status"] == "ok" and file["loading"] == "0")
-
     def is_well(self):
         try:
-            return self.agrees() and all(self.is_in_step(server) for server in self.servers if server.ask("ROLE")[0] == "slave")
+            return self.agrees() and all(server.is_in_step() for server in self.servers if server.ask("ROLE")[0] == "slave")
         except OSError:
             return False
 

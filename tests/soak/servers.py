@@ -88,14 +88,15 @@ class Server:
         self.process = None
         self.start()
 
+    def command(self):
+        return [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket), "--dir",
+                str(self.folder), "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction",
+                "--auto-aof-rewrite-min-size", "16mb", *self.settings]
+
     def start(self):
         with open(self.folder / "said.txt", "ab") as said:
-            self.process = subprocess.Popen(
-                [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket), "--dir",
-                 str(self.folder), "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction",
-                 "--auto-aof-rewrite-min-size", "16mb", *self.settings],
-                stdin=subprocess.DEVNULL, stdout=said, stderr=said, preexec_fn=die_with_parent,
-                start_new_session=True)
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                                            preexec_fn=die_with_parent, start_new_session=True)
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -132,7 +133,8 @@ class Server:
     def channels(self):
         """That somebody has subscribed to, also of those that belong to slots, where the server has such."""
         answers = [self.ask("PUBSUB", kind) for kind in ("CHANNELS", "SHARDCHANNELS")]
-        return [channel for answer in answers if isinstance(answer, list) for channel in answer]
+        return [channel for answer in answers if isinstance(answer, list) for channel in answer
+                if not channel.startswith("__sentinel__")]
 
     def kill(self, how=signal.SIGKILL):
         self.process.send_signal(how)
@@ -141,6 +143,13 @@ class Server:
     def info(self, section):
         """As a dictionary of words."""
         return dict(line.split(":", 1) for line in self.ask("INFO", section).split("\r\n") if ":" in line)
+
+    def is_in_step(self):
+        """A replica: what its master has, it has, in memory, and in its file for the case that it is killed as a master."""
+        link, file = self.info("replication"), self.info("persistence")
+        return (link.get("master_link_status") == "up" and link.get("master_sync_in_progress") == "0" and
+                file["aof_enabled"] == "1" and file["aof_rewrite_in_progress"] == "0" and file["aof_rewrite_scheduled"] == "0" and
+                file["aof_last_bgrewrite_status"] == "ok" and file["loading"] == "0")
 
     def keys(self):
         found, cursor = [], "0"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Several processes with both clients of holdfast, and clients of other languages where they are, take locks on real servers
-that are tormented: on one server, on five for Redlocks, and on a cluster. Every process writes down what it believes; checker.py judges all of it
+that are tormented: on one server, on five for Redlocks, on a cluster, and where sentinels say. Every process writes down what it believes; checker.py judges all of it
 while the soak runs and at its end. A seed decides which faults come and when, and what the workers draw; whom they meet is the
 machine's. SIGINT ends it early, with all that comes at the end.
 
@@ -28,6 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import checker
 from cluster import Cluster
+from sentinels import Sentinels
 from servers import PATIENCE, Certificates, die_with_parent
 from setups import FiveServers, OneServer
 
@@ -36,7 +37,7 @@ PERMITS = 3
 # A client that stood in the queue of a fair lock and died leaves the queue for its TTL.
 FADING = 62
 PEERS = ("redis_py", "redsync", "node_redlock", "redisson")
-PHASES = {"one": OneServer, "five": FiveServers, "cluster": Cluster}
+PHASES = {"one": OneServer, "five": FiveServers, "cluster": Cluster, "sentinels": Sentinels}
 
 
 def now():
@@ -406,10 +407,13 @@ class Soak:
         worker.start()
 
     def stop_server(self):
-        server = self.pick(self.servers)
+        self.stop_one("stop_server", self.servers)
+
+    def stop_one(self, fault, servers):
+        server = self.pick(servers)
         if server is None:
             return
-        self.log.line("fault", "stop_server", server.folder.name)
+        self.log.line("fault", fault, server.folder.name)
         server.process.send_signal(signal.SIGSTOP)
         self.busy.add(server)
 
@@ -418,8 +422,8 @@ class Soak:
             self.busy.discard(server)
         self.undo_after(self.random.choice((0.05, 0.3, 2)) * self.random.uniform(0.5, 1), go_on)
 
-    def take_down(self, fault, how):
-        server = self.pick(self.servers)
+    def take_down(self, fault, servers, how=signal.SIGKILL):
+        server = self.pick(servers)
         if server is None:
             return
         self.log.line("fault", fault, server.folder.name)
@@ -432,13 +436,13 @@ class Soak:
         self.undo_after(self.random.uniform(0, 1.5), come_back)
 
     def kill_server(self):
-        self.take_down("kill_server", signal.SIGKILL)
+        self.take_down("kill_server", self.servers)
 
     def restart_server(self):
-        self.take_down("restart_server", signal.SIGTERM)
+        self.take_down("restart_server", self.servers, signal.SIGTERM)
 
-    def command(self, fault, *words):
-        server = self.pick(self.servers)
+    def command(self, fault, *words, of=None):
+        server = self.pick(of or self.servers)
         if server is None:
             return
         self.log.line("fault", fault, server.folder.name)

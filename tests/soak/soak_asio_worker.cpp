@@ -275,6 +275,7 @@ int main(int count, char** arguments) {
   log.start(options.role);
   if (options.urls.size() == 1) {
     holdfast::AsyncClient client(loop.get_executor());
+    if (options.watch) client.watch_sentinels();
     client.async_connect(ways->config_of(0), [](std::error_code error) { note("connect", error); });
     run_actors<OneServersActor>(loop, client, options, log);
   } else {

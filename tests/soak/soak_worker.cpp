@@ -30,6 +30,10 @@ struct OneServer {
 
   // In a cluster with as many masters beside the first as there are, and one more, for a fail-over.
   explicit OneServer(const WorkerOptions& options) : ways(options), config(ways.config_of(0)) {
+    if (options.watch) {
+      news.emplace(client);
+      watchdogs_news.emplace(watchdog);
+    }
     if (!options.branches) return;
     branches.emplace(client);
     lanes.emplace(watchdog);
@@ -49,6 +53,8 @@ struct OneServer {
   WatchdogPlaces<16> places;
   Watchdog watchdog{places.storage()};
   std::optional<WatchdogBranchesOf<soak_masters, 16>> lanes;
+  std::optional<SentinelWatch> news;
+  std::optional<SentinelWatch> watchdogs_news;
 };
 
 struct FiveServers {

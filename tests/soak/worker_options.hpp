@@ -37,6 +37,7 @@ struct WorkerOptions {
   std::string ca_file;
   std::vector<std::string> only;
   bool branches = false;
+  bool watch = false;
   bool spoilt_names = false;
   std::uint64_t seed = 1;
   int rate = 0;
@@ -81,11 +82,13 @@ inline WorkerOptions read_options(int count, char** arguments) {
   app.add_option("--seed", options.seed, "of every choice");
   app.add_option("--rate", options.rate, "by how many millionths holdfast's clock is too fast")
       ->check(CLI::Range(-500000, 500000));
-  app.add_flag("--slow-names", options.slow_names, "hosts named soak.* are found slowly, or not at all");
-  app.add_flag("--spoilt-names", options.spoilt_names, "hosts named soak.* are found at 127.0.0.2, where a proxy is");
+  app.add_flag("--slow-names", options.slow_names, "these hosts are found slowly, or not at all");
+  app.add_flag("--spoilt-names", options.spoilt_names,
+               "hosts named soak.*, and localhost, are found at 127.0.0.2, where a proxy is");
   app.add_option("--only", options.only, "a lock that it takes, of several that there are")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--watch", options.watch, "it hears of a fail-over from a sentinel");
   app.add_flag("--branches", options.branches, "a blocking client has names in any slot of a cluster");
   // Who was built without TLS does not know it, and soak.py sees that.
   if (SOAK_TLS != 0)
