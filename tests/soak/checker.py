@@ -31,6 +31,7 @@ and from soak.py:
     stop T NAME, cont T NAME          around SIGSTOP and SIGCONT; NAME is that of a log, without .log
     exit T NAME STATUS WHY            a process has ended; WHY is killed or finished where that was wanted
     final T COUNTER VALUE             the counter at the end
+    answers T BEGIN STATUS...         what calls of processes whose names so begin may be told; LOCK:STATUS: of this lock alone
     stays T KEY                       what may be left on a server
     left T SERVER KEY                 what is left there
     hears T SERVER CHANNEL            a subscription that is left there
@@ -42,6 +43,7 @@ Rules, as they are named in what is printed:
     fence     a later grant with a fence that is not larger; a valid holder whose fence was refused
     lost      a call of a holder was told lock_lost before the end of its validity: nobody may take a hold away, and servers
               keep their data here
+    answer    a call was told what nothing here explains
     wait      a call that took longer than its bound
     memory    a process that grows
     death     a process that ended by itself
@@ -140,6 +142,7 @@ class Judge:
         self.calls = []
         self.longest = collections.Counter()  # By call: how long over its wait.
         self.stays = set()
+        self.answers = {}  # By how a process is named: a set.
         self.outcomes = collections.Counter()
         self.grants_by_role = collections.Counter()
         self.refused = 0
@@ -186,6 +189,10 @@ class Judge:
         self.outcomes[f"{call} {status}"] += 1
         if status == "lock_lost" and "acquire" not in call and at < it.until:
             self.violate("lost", f"{process.name}/{actor} had {it.lock} until {it.until}, and {call} was told lock_lost at {at}")
+        lock = it.asked[1] if it.asked else "?"
+        for begin, statuses in self.answers.items():
+            if process.name.startswith(begin) and not statuses & {status, f"{lock}:{status}"}:
+                self.violate("answer", f"{process.name}/{actor}: {call} of {lock} was told {status} at {at}")
         self._answered(process, it, at, int(excused))
 
     def on_until(self, process, at, actor, until):
@@ -257,6 +264,9 @@ class Judge:
 
     def on_final(self, process, at, counter, value):
         self.counters[counter].final = (at, int(value))
+
+    def on_answers(self, process, at, begin, *statuses):
+        self.answers[begin] = set(statuses)
 
     def on_stays(self, process, at, key):
         self.stays.add(key)

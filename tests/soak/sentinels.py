@@ -4,7 +4,7 @@ one is told to, nobody may write to the old master from before until it is a rep
 import time
 
 from servers import Server, await_it
-from setups import ALL_KINDS
+from setups import ALL_KINDS, ANSWERS
 
 REPLICAS = 2
 SENTINELS = 3
@@ -63,6 +63,7 @@ class Sentinel(Server):
 
 class Sentinels:
     kinds = ALL_KINDS
+    answers = ANSWERS | {"read_only", "stale_replica"}
 
     def __init__(self, soak):
         self.soak = soak
@@ -131,7 +132,9 @@ class Sentinels:
         old = self.masters()[0]
         self.soak.busy.update(everybody)
         self.soak.log.line("fault", "fail_over", old.folder.name)
-        old.ask("CLIENT", "PAUSE", 1000 * 3600, "WRITE")
+        splits = self.soak.options.canary == "splits_brain"
+        if not splits:
+            old.ask("CLIENT", "PAUSE", 1000 * 3600, "WRITE")
         sentinel = self.soak.random.choice(self.sentinels)
         replicas = [server for server in self.servers if server is not old]
         given_up = time.monotonic() + 2 * FAILOVER_TIMEOUT
@@ -158,7 +161,8 @@ class Sentinels:
             for server in self.servers:
                 if server is not new:
                     server.follows = new
-                    server.ask("REPLICAOF", HOST, new.port)
+                    if not splits:
+                        server.ask("REPLICAOF", HOST, new.port)
             go_on()
 
         def go_on():

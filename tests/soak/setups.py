@@ -10,10 +10,16 @@ ALL_KINDS = {"mutex": "plain", "announced": "fenced", "reentrant": "plain", "fen
 REDLOCKS = {"mutex": "plain", "announced": "fenced", "reentrant": "plain", "fenced": "fenced"}
 
 
+# What a call may be told where servers stop, die and come back, and connections break.
+ANSWERS = {"ok", "done", "lock_busy", "lock_lost", "cancelled", "too_many_requests", "not_connected", "connect_failed",
+           "name_not_resolved", "transport_closed", "timed_out", "loading", "outcome_unknown"}
+
+
 class OneServer:
     """One, or five for Redlocks, which are found by their addresses."""
 
     kinds = ALL_KINDS
+    answers = ANSWERS
     nodes = 1
 
     def __init__(self, soak):
@@ -77,4 +83,5 @@ class OneServer:
 
 class FiveServers(OneServer):
     kinds = REDLOCKS
+    answers = ANSWERS | {"no_quorum"}
     nodes = NODES

@@ -281,6 +281,8 @@ class Soak:
                 self.log.line("counter", name, counter)
             if counter == "fenced":
                 self.log.line("stays", f"redisson_lock_token:{{{name}}}")
+        for client in ("blocking", "asio"):
+            self.log.line("answers", f"{phase}-{client}-", *sorted(PHASES[phase].answers))
         if "permit" in kinds:
             self.log.line("stays", f"{phase}.permit")
             # Permits whose time is over are taken back by whoever finds none free.
@@ -601,7 +603,7 @@ def read_arguments():
     parser.add_argument("--every", type=float, default=60, help="seconds between two lines of progress")
     parser.add_argument("--short", action="store_true", help="few processes, and no long wait for leftovers")
     parser.add_argument("--phase", choices=PHASES, action="append", help="only this one, or these")
-    parser.add_argument("--canary", choices=("slow_clock", "deletes_key", "leaves_key"),
+    parser.add_argument("--canary", choices=("slow_clock", "deletes_key", "leaves_key", "moves_without_data", "splits_brain"),
                         help="break what holdfast's promise asks for, and see the checker complain")
     options = parser.parse_args()
     if not 0 < options.hours <= 1000:

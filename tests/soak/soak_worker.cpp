@@ -28,7 +28,7 @@ struct OneServer {
   using Lock = BlockingLock;
   using Guard = ScopedLock;
 
-  // In a cluster with as many masters beside the first as there are, and one more, for a fail-over.
+  // In a cluster with room for each of its nodes: any may be a master, or have been one.
   explicit OneServer(const WorkerOptions& options) : ways(options), config(ways.config_of(0)) {
     if (options.watch) {
       news.emplace(client);
@@ -49,10 +49,10 @@ struct OneServer {
   WorkerWays ways;
   ClientConfig config;
   Client client;
-  std::optional<BranchesOf<soak_masters>> branches;
+  std::optional<BranchesOf<soak_branches>> branches;
   WatchdogPlaces<16> places;
   Watchdog watchdog{places.storage()};
-  std::optional<WatchdogBranchesOf<soak_masters, 16>> lanes;
+  std::optional<WatchdogBranchesOf<soak_branches, 16>> lanes;
   std::optional<SentinelWatch> news;
   std::optional<SentinelWatch> watchdogs_news;
 };

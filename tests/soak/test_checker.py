@@ -170,6 +170,36 @@ class TestChecker(unittest.TestCase):
         self.worker("a", hold(0, 100, 200, 900), f"ask 300 0 one.lock acquire {SECOND}", "told 301 0 lock_lost 0")
         self.assert_right()
 
+    # ---- Answers ----------------------------------------------------------------------------------------------------
+
+    def answer(self, status, lock="one.lock"):
+        self.worker("a-blocking", hold(0, 100, 200, 900), f"ask 300 0 {lock} acquire {SECOND}", f"told 301 0 {status} 0")
+
+    def test_an_answer_that_nothing_explains_should_be_seen(self):
+        self.answer("cross_slot")
+        self.assert_right()
+        self.soak.append("answers 1 a-blocking ok lock_busy")
+        self.assert_seen("answer")
+
+    def test_an_answer_that_may_be_should_pass(self):
+        self.answer("lock_busy")
+        self.soak.append("answers 1 a-blocking ok lock_busy")
+        self.assert_right()
+
+    def test_answers_should_be_of_whom_they_are_for(self):
+        self.answer("cross_slot")
+        self.soak.append("answers 1 b-blocking ok lock_busy")
+        self.assert_right()
+
+    def test_an_answer_that_may_be_of_one_lock_should_be_seen_of_another(self):
+        self.soak.append("lock 1 one.other 1")
+        self.worker("b", hold(0, 100, 200, 900, lock="one.other"))
+        self.answer("server_error", "one.other")
+        self.soak.append("answers 1 a-blocking ok one.other:server_error")
+        self.assert_right()
+        self.soak[-1] = "answers 1 a-blocking ok one.lock:server_error"
+        self.assert_seen("answer")
+
     # ---- Counters ---------------------------------------------------------------------------------------------------
 
     def test_a_counter_that_lost_nothing_should_pass(self):

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 using holdfast::Duration;
 
 inline constexpr std::size_t soak_nodes = 5;
-inline constexpr std::size_t soak_masters = 3;  // Of a cluster.
+inline constexpr std::size_t soak_branches = 5;  // Beside the first, of a cluster of six nodes.
 inline constexpr std::uint32_t soak_permits = 3;
 inline constexpr Duration longest_wait = 2s;
 inline constexpr Duration work_step = 10ms;
