@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A master, two replicas and three sentinels for the soak, and faults that nothing is lost by. No sentinel fails over by itself; when
-one is told to, nobody may write to the old master from before until it is a replica."""
+"""A master, two replicas and three sentinels for the soak, and faults that nothing is lost by. No sentinel fails over by itself;
+when one is told to, nobody may write to the old master from before until it is a replica."""
 import time
 
 from servers import Server, await_it
@@ -56,8 +56,8 @@ class Sentinel(Server):
         said = self.ask("SENTINEL", "MASTER", SERVICE)
         master = dict(zip(said[::2], said[1::2]))
         replicas = [dict(zip(words[::2], words[1::2])) for words in self.ask("SENTINEL", "REPLICAS", SERVICE)]
-        return (master["flags"] == "master" and master["num-other-sentinels"] == str(SENTINELS - 1) and len(replicas) == REPLICAS and
-                all(replica["flags"] == "slave" and replica["master-link-status"] == "ok" and
+        return (master["flags"] == "master" and master["num-other-sentinels"] == str(SENTINELS - 1) and
+                len(replicas) == REPLICAS and all(replica["flags"] == "slave" and replica["master-link-status"] == "ok" and
                     replica["master-port"] == master["port"] for replica in replicas))
 
 

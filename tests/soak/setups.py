@@ -77,7 +77,8 @@ class OneServer:
             blocking += [("tls", safe + ["--keep", "watchdog"], False)]
             if not self.soak.options.short:
                 blocking += [("tls-spoilt", spoilt_safe + ["--keep", "tend"], True)]
-            asio += [("tls", spoilt_safe + ["--actors", "4"], False)]
+            # The short form is a test of the suite, and has no TLS behind the proxy: see "What it found" in proto/verification.md.
+            asio += [("tls", (safe if self.soak.options.short else spoilt_safe) + ["--actors", "4"], False)]
         return blocking, asio
 
 

@@ -78,7 +78,8 @@ int __wrap_clock_gettime(clockid_t clock, timespec* time) {
   return 0;
 }
 
-// The hosts of the soak are on this machine. Where names are slow, one in eight names takes up to two seconds, one in eight is not resolved, the others take up to a quarter of a second.
+// The hosts of the soak are on this machine. Where names are slow,
+// one in eight takes up to two seconds, one in eight is not resolved, the others take up to a quarter of a second.
 int __wrap_getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
   if (host == nullptr || (std::strncmp(host, "soak.", 5) != 0 && std::strcmp(host, "localhost") != 0))
     return __real_getaddrinfo(host, service, hints, found);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// WorkerWays is how a worker of the soak finds its servers, by what its URLs say: it has the Sentinels, the Cluster and the Tls of all
-// its clients, and outlives them.
+// WorkerWays is how a worker of the soak finds its servers, by what its URLs say: it has the Sentinels, the Cluster and the Tls of
+// all its clients, and outlives them.
 #pragma once
 
 #include <cstdio>
