@@ -359,6 +359,16 @@ class TestChecker(unittest.TestCase):
         self.grow(0, 4 * 1024)
         self.assert_seen("memory")
 
+    def test_a_heap_may_grow_by_what_connections_over_tls_take_and_no_further(self):
+        for role, growth, seen in (("asio-tls", 4, False), ("asio-tls", 64, True), ("asio-tlsless", 4, True)):
+            with self.subTest(role=role, growth=growth):
+                judge = checker.Judge()
+                process = checker.Process("a")
+                process.role = role
+                process.memory = [(n * SECOND, 10_000_000, 5000 + n * growth * 1024) for n in range(40)]
+                judge._judge_memory(process)
+                self.assertEqual(dict(judge.violations), {"memory": 1} if seen else {})
+
     def test_a_process_that_ends_by_itself_should_be_seen(self):
         for end in ("-6 unasked", "1 finished", "-9 hung"):
             with self.subTest(end=end):
