@@ -412,6 +412,8 @@ void AsyncNode::open_push() {
 
 void AsyncNode::finish_push(Status status) {
   push_stream_.adopt(push_wire_.descriptor());
+  // The client may have gone on to another host, whose address is not known yet, while this one was slow to accept.
+  if (status == Status::ok && push_place_ != connection_.dialer().place()) status = Status::not_connected;
   if (status == Status::ok) status = connection_.set_up(push_stream_);
   if (status == Status::ok && push_wire_.start_use() == 0) {
     subscriber_->handle_connected(now());

@@ -64,7 +64,8 @@ void KeyEvents::dial(Instant now, std::uint32_t random) {
     if (::poll(&entry, 1, 0) != 1) return;
     if (Connection::connect_outcome(stream_.socket()) != Status::ok) return close(now, random);
   }
-  if (client_.connection().set_up(stream_) != Status::ok) return close(now, random);
+  // Where the client is on its way to another host, the address of this one is not known any more.
+  if (!client_.connected() || client_.connection().set_up(stream_) != Status::ok) return close(now, random);
   state_ = State::open;
   begin();
 }

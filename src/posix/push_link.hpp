@@ -161,6 +161,8 @@ class PushLink {
       }
   }
   void finish_dial(Status outcome) noexcept {
+    // The client may have gone on to another host, whose address is not known yet, while this one was slow to accept.
+    if (outcome == Status::ok && elsewhere()) outcome = Status::not_connected;
     if (outcome == Status::ok) outcome = connection_.set_up(push_.stream_);
     if (outcome == Status::ok) {
       subscriber().handle_connected(now());

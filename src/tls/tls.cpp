@@ -310,7 +310,12 @@ std::ptrdiff_t Tls::send(StreamLayer& layer, ByteView bytes, int /*flags*/) noex
   const int count = SSL_write(place.session, bytes.data(), size);
   const int error_number = errno;
   if (!place.established && SSL_is_init_finished(place.session) == 1) place.established = true;
-  return count > 0 ? count : outcome(place, count, error_number);
+  if (count > 0) return count;
+  // The peer has ended the connection in the midst of the handshake. None sent would say: try once more, and so for ever.
+  const std::ptrdiff_t result = outcome(place, count, error_number);
+  if (result != 0) return result;
+  errno = EPIPE;
+  return -1;
 }
 
 }  // namespace holdfast

@@ -3,8 +3,10 @@
 // How the Asio client comes to its connections: a resolver that takes its time, and servers that refuse subscriptions.
 #include "asio_fixture.hpp"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -65,6 +67,17 @@ int __wrap_getaddrinfo(const char* host, const char* port, const addrinfo* hints
 }
 }
 
+// How often somebody was connected to by TCP.
+static std::atomic<int> dials = 0;
+extern "C" {
+int __real_connect(int, const sockaddr*, socklen_t);
+int __wrap_connect(int socket, const sockaddr* address, socklen_t size) {
+  const int result = __real_connect(socket, address, size);
+  if (address->sa_family == AF_INET) ++dials;
+  return result;
+}
+}
+
 static void setUp() { slow_name = std::make_unique<SlowName>(); }
 static void tearDown() {}
 
@@ -111,6 +124,77 @@ class Refuser {
   Way way_;
   std::string line_;
   bool granted_ = false;
+};
+
+}  // namespace
+
+namespace {
+
+// The one node of a cluster, which holds every lock. It accepts when it is told to; whoever comes while one waits for that, waits
+// with his SYN.
+class SlowNode {
+ public:
+  SlowNode() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    if (::bind(listener_, where(), size) != 0 || ::listen(listener_, 0) != 0 ||
+        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &size) != 0)
+      throw std::runtime_error("nobody can listen");
+  }
+  ~SlowNode() {
+    for (const int caller : callers_) ::close(caller);
+    if (idler_ >= 0) ::close(idler_);
+    ::close(listener_);
+  }
+  SlowNode(const SlowNode&) = delete;
+  SlowNode& operator=(const SlowNode&) = delete;
+
+  [[nodiscard]] std::string host() const { return "slow.test:" + std::to_string(::ntohs(address_.sin_port)); }
+  // One that waits to be accepted, and says nothing.
+  void fill() {
+    idler_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    TEST_ASSERT_EQUAL(0, ::connect(idler_, where(), sizeof address_));
+  }
+  // Callers so far.
+  std::size_t accept() {
+    for (int caller = -1; (caller = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;)
+      callers_.push_back(caller);
+    return callers_.size();
+  }
+  // The caller has said this since the last time that he was asked.
+  [[nodiscard]] bool hears(std::size_t number, const char* words) {
+    char bytes[4096];
+    for (ssize_t count = 0; (count = ::recv(callers_[number], bytes, sizeof bytes, MSG_DONTWAIT)) > 0;)
+      heard_.append(bytes, static_cast<std::size_t>(count));
+    const std::size_t at = heard_.find(words);
+    if (at == std::string::npos) return false;
+    heard_.erase(0, at);
+    return true;
+  }
+  void say(std::size_t number, const std::string& words) {
+    TEST_ASSERT_EQUAL(static_cast<ssize_t>(words.size()),
+                      ::send(callers_[number], words.data(), words.size(), MSG_NOSIGNAL));
+  }
+  void introduce(std::size_t number) {
+    say(number, "+OK\r\n:7\r\n*6\r\n$40\r\n" + std::string(40, 'f') +
+                    "\r\n$3\r\n100\r\n$6\r\n7.0.15\r\n$0\r\n\r\n$40\r\n" + std::string(40, '0') +
+                    "\r\n$15\r\n-1clustermaster\r\n");
+  }
+  void hang_up(std::size_t number) { ::shutdown(callers_[number], SHUT_RDWR); }
+  [[nodiscard]] bool is_left_by(std::size_t number) {
+    char byte = 0;
+    return ::recv(callers_[number], &byte, 1, MSG_DONTWAIT) == 0;
+  }
+
+ private:
+  [[nodiscard]] const sockaddr* where() const { return reinterpret_cast<const sockaddr*>(&address_); }
+
+  int listener_;
+  int idler_ = -1;
+  sockaddr_in address_{};
+  std::vector<int> callers_;
+  std::string heard_;
 };
 
 }  // namespace
@@ -226,6 +310,45 @@ TEST_ON_SERVER(test_a_late_answer_should_not_disturb_another_configuration) {
   slow_name->answer();
   loop.restart();
   loop.run();
+}
+
+// A connection for subscriptions that comes about when its client is on its way to another host, or to the same one anew, and does
+// not know its address yet: nothing of that one's is right for it.
+TEST(test_a_subscription_that_connects_late_should_not_disturb_a_client_that_looks_for_its_server) {
+  slow_name->answer();
+  SlowNode node;
+  Cluster cluster({.hosts = node.host(), .name = "k"});
+  ClientConfig config;
+  config.topology = &cluster;
+  config.connect_timeout = config.request_timeout = 20s;
+  SlowLoop loop;
+  AsyncClient client(loop.get_executor());
+  client.async_connect(config, [](std::error_code) {});
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return node.accept() == 1 && node.hears(0, "run_id"); }));
+  node.introduce(0);
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return client.connected(); }));
+  Sole<AsyncReentrantLock> lock(client, "k", LockTiming{.lease = 60s});
+  Outcome acquired;
+  lock.async_acquire(wait_forever, acquired.handler());
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return node.hears(0, "EVALSHA"); }));
+  node.fill();
+  const int before = dials;
+  node.say(0, ":60000\r\n");
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return dials == before + 1; }));
+  {
+    const std::lock_guard guard(slow_name->mutex);
+    slow_name->answers = false;
+  }
+  const int asked = slow_name->questions();
+  node.hang_up(0);
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return slow_name->questions() == asked + 1; }));
+  // The idle one, and then that for subscriptions.
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return node.accept() == 3; }));
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return node.is_left_by(2); }));
+  slow_name->answer();
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return node.accept() == 4 && node.hears(3, "run_id"); }));
+  node.introduce(3);
+  TEST_ASSERT_TRUE(runs_until(loop, [&] { return client.connected(); }));
 }
 
 // ---- Subscriptions -----------------------------------------------------------------------------------------------

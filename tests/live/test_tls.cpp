@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <thread>
@@ -274,6 +275,25 @@ TEST(test_a_peer_that_drips_bytes_should_not_keep_a_call_beyond_its_deadline) {
   const Instant begin = Client::now();
   TEST_ASSERT_EQUAL(Status::timed_out, client.connect(config));
   TEST_ASSERT_TRUE(Client::now() - begin < 3s);
+}
+
+// As send(2) says it of a peer that has gone: 0 would ask for another try, and so for ever.
+TEST(test_a_peer_that_ends_in_the_handshake_should_end_the_send) {
+  Trust trust;
+  int ends[2];
+  TEST_ASSERT_EQUAL(0, ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+  holdfast::StreamSecurity& security = trust.tls;
+  const holdfast::StreamSecurity::Table& table = security.table();
+  holdfast::StreamLayer* const layer = table.open(security, ends[0], "localhost");
+  TEST_ASSERT_TRUE(layer != nullptr);
+  ::shutdown(ends[1], SHUT_WR);  // It still takes what we say.
+  errno = 0;
+  const std::ptrdiff_t sent = table.send(*layer, "PING", MSG_DONTWAIT);
+  const int error = errno;
+  table.close(*layer);
+  for (const int end : ends) ::close(end);
+  TEST_ASSERT_EQUAL(std::ptrdiff_t{-1}, sent);
+  TEST_ASSERT_EQUAL(EPIPE, error);
 }
 
 TEST(test_a_reply_that_drips_should_not_keep_a_call_beyond_its_deadline) {

@@ -31,6 +31,7 @@ and from soak.py:
     stop T NAME, cont T NAME          around SIGSTOP and SIGCONT; NAME is that of a log, without .log
     exit T NAME STATUS WHY            a process has ended; WHY is killed or finished where that was wanted
     final T COUNTER VALUE             the counter at the end
+    answers T BEGIN STATUS...         what calls of processes whose names so begin may be told; LOCK:STATUS: of this lock alone
     stays T KEY                       what may be left on a server
     left T SERVER KEY                 what is left there
     hears T SERVER CHANNEL            a subscription that is left there
@@ -42,6 +43,7 @@ Rules, as they are named in what is printed:
     fence     a later grant with a fence that is not larger; a valid holder whose fence was refused
     lost      a call of a holder was told lock_lost before the end of its validity: nobody may take a hold away, and servers
               keep their data here
+    answer    a call was told what nothing here explains
     wait      a call that took longer than its bound
     memory    a process that grows
     death     a process that ended by itself
@@ -63,6 +65,8 @@ LINES_LATE_MAX = 60 * SECOND
 MEMORY_AGE_MIN = 10 * SECOND
 HEAP_GROWTH_MAX = 64 * 1024
 RSS_GROWTH_MAX = 1536 * 1024
+# What OpenSSL takes while connected, some 40 KiB each time: three connections to each of five servers.
+TLS_HEAP = 15 * 40 * 1024
 EVER = 1 << 62
 
 
@@ -140,6 +144,7 @@ class Judge:
         self.calls = []
         self.longest = collections.Counter()  # By call: how long over its wait.
         self.stays = set()
+        self.answers = {}  # By how a process is named: a set.
         self.outcomes = collections.Counter()
         self.grants_by_role = collections.Counter()
         self.refused = 0
@@ -186,6 +191,10 @@ class Judge:
         self.outcomes[f"{call} {status}"] += 1
         if status == "lock_lost" and "acquire" not in call and at < it.until:
             self.violate("lost", f"{process.name}/{actor} had {it.lock} until {it.until}, and {call} was told lock_lost at {at}")
+        lock = it.asked[1] if it.asked else "?"
+        for begin, statuses in self.answers.items():
+            if process.name.startswith(begin) and not statuses & {status, f"{lock}:{status}"}:
+                self.violate("answer", f"{process.name}/{actor}: {call} of {lock} was told {status} at {at}")
         self._answered(process, it, at, int(excused))
 
     def on_until(self, process, at, actor, until):
@@ -257,6 +266,9 @@ class Judge:
 
     def on_final(self, process, at, counter, value):
         self.counters[counter].final = (at, int(value))
+
+    def on_answers(self, process, at, begin, *statuses):
+        self.answers[begin] = set(statuses)
 
     def on_stays(self, process, at, key):
         self.stays.add(key)
@@ -421,7 +433,8 @@ class Judge:
         rss, heap = (statistics.median(it[part] for it in late) - statistics.median(it[part] for it in early) for part in (1, 2))
         self.memory_judged += 1
         self.growth = (max(self.growth[0], rss), max(self.growth[1], heap))
-        if rss > RSS_GROWTH_MAX or heap > HEAP_GROWTH_MAX:
+        heap_max = HEAP_GROWTH_MAX + (TLS_HEAP if "tls" in process.role.split("-") else 0)
+        if rss > RSS_GROWTH_MAX or heap > heap_max:
             self.violate("memory", f"{process.name} grew by {rss / 1024:.0f} KiB, its heap by {heap / 1024:.0f} KiB, within "
                          f"{(samples[-1][0] - samples[0][0]) / SECOND:.0f} s")
 

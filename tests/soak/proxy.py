@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""usage: proxy.py PORT...
+"""usage: proxy.py [HOST:]PORT...
 
-Stands between workers of the soak and each server at 127.0.0.1:PORT, and spoils connections when told so. Prints a line with
-its own ports, in the order of the servers'. A word per line of standard input:
+Stands between workers of the soak and each server at 127.0.0.1:PORT, and spoils connections when told so. With HOST it listens
+there, at the same port, for who goes wherever the servers send him; else at a port that is free. Prints a line with its own ports, in the
+order of the servers'. A word per line of standard input:
 
     reset N      every Nth connection is ended by an RST, on both sides
     hang         nothing gets through any more, as on a half-open connection
@@ -61,7 +62,9 @@ def reset(pair):
         writer.transport.abort()
 
 
-async def serve(line, port):
+async def serve(line, place):
+    host, _, port = place.rpartition(":")
+
     async def accept(reader, writer):
         try:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
@@ -73,13 +76,13 @@ async def serve(line, port):
         await asyncio.gather(carry(line, reader, far_writer), carry(line, far_reader, writer))
         line.pairs.discard(pair)
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, host or "127.0.0.1", int(port) if host else 0)
     return server, server.sockets[0].getsockname()[1]
 
 
 async def main():
     line = Line()
-    served = [await serve(line, int(port)) for port in sys.argv[1:]]
+    served = [await serve(line, place) for place in sys.argv[1:]]
     print(*(port for _, port in served), flush=True)
     commands = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Several processes with both clients of holdfast, and clients of other languages where they are, take locks on real servers
-that are tormented, first on one server, then on five. Every process writes down what it believes; checker.py judges all of it
-while the soak runs and at its end. A seed decides which faults come and when, and what the workers draw; whom they meet is the
+that are tormented: on one server, on five for Redlocks, on a cluster, and where sentinels say. Every process writes down what it
+believes; checker.py judges all of it while the soak runs and at its end. A seed decides which faults come and when, and what the workers draw; whom they meet is the
 machine's. SIGINT ends it early, with all that comes at the end.
 
 Everything is written to FOLDER: logs, summary.txt, what the servers said. Exits with 1 where there was a violation, with 2 where
 the soak could not be done, with 77 where there is no server.
 """
 import argparse
-import ctypes
 import fcntl
 import heapq
 import itertools
@@ -18,7 +17,6 @@ import pathlib
 import random
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -29,33 +27,21 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import checker
+from cluster import Cluster
+from sentinels import Sentinels
+from servers import PATIENCE, Certificates, die_with_parent
+from setups import FiveServers, OneServer
 
 LEASE = 1500  # Milliseconds.
 PERMITS = 3
-PATIENCE = 60  # Seconds. For what takes no time unless something is wrong, on a busy machine.
 # A client that stood in the queue of a fair lock and died leaves the queue for its TTL.
 FADING = 62
-NODES = 5
-
-# By lock: what its counter does.
-ONE_SERVER = {"mutex": "plain", "announced": "fenced", "reentrant": "plain", "fenced": "fenced", "fair": "fenced",
-              "read_write": "plain", "permit": None}
-FIVE_SERVERS = {"mutex": "plain", "announced": "fenced", "reentrant": "plain", "fenced": "fenced"}
 PEERS = ("redis_py", "redsync", "node_redlock", "redisson")
+PHASES = {"one": OneServer, "five": FiveServers, "cluster": Cluster, "sentinels": Sentinels}
 
 
 def now():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-def die_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Log:
@@ -109,71 +95,6 @@ class Counter:
         at = now()
         fcntl.flock(self.file, fcntl.LOCK_UN)
         log.line("wrote", 0, at=at)
-
-
-class Server:
-    """A redis-server that keeps what it has answered, over kills too: every write is in its file before its reply leaves. Only a
-    machine that dies would lose some, so nothing waits for the disk."""
-
-    def __init__(self, binary, folder):
-        self.binary, self.folder, self.port = binary, folder, free_port()
-        folder.mkdir()
-        self.socket = folder / "socket"
-        self.process = None
-        self.start()
-
-    def start(self):
-        with open(self.folder / "said.txt", "ab") as said:
-            self.process = subprocess.Popen(
-                [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket), "--dir",
-                 str(self.folder), "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction",
-                 "--auto-aof-rewrite-min-size", "16mb"],
-                stdin=subprocess.DEVNULL, stdout=said, stderr=said, preexec_fn=die_with_parent,
-                start_new_session=True)
-        end = time.monotonic() + PATIENCE
-        while True:
-            try:
-                if self.ask("PING") == "PONG":
-                    return
-            except OSError:
-                pass
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"the server of {self.folder} does not come up; see said.txt there")
-            time.sleep(0.02)
-
-    def ask(self, *words):
-        """One command over a connection of its own. Errors of the server come as text."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
-            connection.sendall(b"*%d\r\n" % len(words) + b"".join(
-                b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in map(str, words)))
-            with connection.makefile("rb") as stream:
-                return self.parse(stream)
-
-    @staticmethod
-    def parse(stream):
-        line = stream.readline()
-        if not line:
-            raise ConnectionError("the server has closed")
-        kind, rest = line[:1], line[1:].strip().decode()
-        if kind == b":":
-            return int(rest)
-        if kind == b"$":
-            return None if rest == "-1" else stream.read(int(rest) + 2)[:-2].decode()
-        if kind == b"*":
-            return [Server.parse(stream) for _ in range(int(rest))]
-        return rest
-
-    def kill(self, how=signal.SIGKILL):
-        self.process.send_signal(how)
-        self.process.wait()
-
-    def keys(self):
-        found, cursor = [], "0"
-        while True:
-            cursor, some = self.ask("SCAN", cursor, "COUNT", "1000")
-            found += some
-            if cursor == "0":
-                return sorted(set(found))
 
 
 class Worker:
@@ -328,10 +249,19 @@ class Soak:
         self.judge = checker.Judge()
         self.reader = checker.Reader(self.folder, self.judge)
         self.counters = {}
+        self.certificates, self.without_tls = self.make_certificates()
         self.peers_used, self.peers_absent = set(), {}
         self.phase = ""
         self.told_at = time.monotonic()
         self.begun = time.monotonic()
+
+    def make_certificates(self):
+        """And a sentence on why there are none."""
+        said = subprocess.run([self.options.worker, "--help"], capture_output=True, text=True, check=True).stdout
+        if "--ca-file" not in said:
+            return None, "the workers were built without it"
+        made = Certificates(self.options.server, self.folder / "certificates")
+        return (made, "") if made.problem is None else (None, made.problem)
 
     def random_of(self, what):
         """Of the seed and this, whatever else was drawn before."""
@@ -339,9 +269,9 @@ class Soak:
 
     # ---- A phase ----------------------------------------------------------------------------------------------------
 
-    def run_phase(self, phase, nodes, seconds):
+    def run_phase(self, phase, seconds):
         self.phase = phase
-        kinds = ONE_SERVER if nodes == 1 else FIVE_SERVERS
+        kinds = PHASES[phase].kinds
         for lock, counter in kinds.items():
             name = f"{phase}.{lock}"
             self.log.line("lock", name, PERMITS if lock == "permit" else 1)
@@ -351,18 +281,20 @@ class Soak:
                 self.log.line("counter", name, counter)
             if counter == "fenced":
                 self.log.line("stays", f"redisson_lock_token:{{{name}}}")
+        for client in ("blocking", "asio"):
+            self.log.line("answers", f"{phase}-{client}-", *sorted(PHASES[phase].answers))
         if "permit" in kinds:
             self.log.line("stays", f"{phase}.permit")
             # Permits whose time is over are taken back by whoever finds none free.
             self.log.line("stays", f"{{{phase}.permit}}:timeout")
-        self.servers = [Server(self.options.server, self.folder / f"{phase}-server-{node}") for node in range(nodes)]
-        ports = [str(server.port) for server in self.servers]
-        self.proxy = subprocess.Popen([sys.executable, "-B", str(HERE / "proxy.py"), *ports], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=die_with_parent,
+        self.setup = PHASES[phase](self)
+        self.servers = self.setup.servers
+        self.proxy = subprocess.Popen([sys.executable, "-B", str(HERE / "proxy.py"), *map(str, self.setup.proxied())],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=die_with_parent,
                                       start_new_session=True)
         proxy_ports = self.proxy.stdout.readline().split()
-        self.workers = self.start_workers(ports, proxy_ports)
-        self.peers = self.start_peers(nodes)
+        self.workers = self.start_workers(proxy_ports)
+        self.peers = self.start_peers()
         self.plan_faults()
         try:
             self.torment(seconds)
@@ -370,45 +302,29 @@ class Soak:
             self.undo_all()
         self.wind_up()
 
-    def start_workers(self, ports, proxy_ports):
-        many = len(ports) > 1
-        direct = [word for port in ports for word in ("--url", f"redis://127.0.0.1:{port}")]
-        spoilt = [word for port in proxy_ports for word in ("--url", f"redis://127.0.0.1:{port}")]
-        named = [word for port in ports for word in ("--url", f"redis://soak.slow:{port}")] + ["--slow-names"]
-        local = [word for server in self.servers for word in ("--url", f"unix://{server.socket}")]
-        slow_clock = "-80000" if self.options.canary == "slow_clock" else "-8000"
-        # Those that may not die live long enough for their memory to be compared.
-        blocking = [
-            ("direct", direct + ["--keep", "watchdog"], False),
-            ("spoilt", spoilt + ["--keep", "renew"], True),
-            ("slow-clock", direct + ["--keep", "watchdog", "--rate", slow_clock], False),
-            ("names", named + ["--keep", "watchdog"], True),
-            ("local", local + ["--keep", "tend"], True),
-            ("fast-clock", spoilt + ["--keep", "tend", "--rate", "8000"], False),
-        ]
-        asio = [
-            ("direct", direct + ["--actors", "4"], False),
-            ("slow-clock", spoilt + ["--actors", "8", "--rate", slow_clock], True),
-            ("names", named + ["--actors", "4"], True),
-        ]
-        if self.options.short:
-            blocking, asio = blocking[:3], asio[:1]
-        elif many:
-            blocking, asio = blocking[:5], asio[:2]
+    def slow_clock(self):
+        return "-80000" if self.options.canary == "slow_clock" else "-8000"
+
+    def start_workers(self, proxy_ports):
+        blocking, asio = self.setup.workers(proxy_ports)
         workers = [Worker(self, self.options.worker, "blocking-" + role, words, may_die) for role, words, may_die in blocking]
         if self.options.asio_worker:
             workers += [Worker(self, self.options.asio_worker, "asio-" + role, words, may_die) for role, words, may_die in asio]
         return workers
 
-    def start_peers(self, nodes):
+    def start_peers(self):
         kinds = {"redis_py": ["mutex"], "redsync": ["mutex"], "node_redlock": ["mutex"],
                  "redisson": ["reentrant", "fenced", "fair", "read", "write", "permit"]}
+        if self.phase == "five":
+            kinds = {name: kinds[name] for name in ("redsync", "node_redlock")}
+        elif self.phase != "one":
+            return []
         peers = []
-        for name in PEERS:
+        for name in kinds:
             program = self.options.peers / name / "peer" if self.options.peers else None
             if program is None or not program.exists():
                 self.peers_absent[name] = True
-            elif nodes == 1 or name in ("redsync", "node_redlock"):
+            else:
                 self.peers_used.add(name)
                 peers.append(Peer(self, name, program, kinds[name], self.servers))
         for peer in peers:
@@ -425,6 +341,7 @@ class Soak:
         ]
         if self.peers:
             self.faults += [(3, self.stop_peer), (1, self.kill_peer)]
+        self.faults += self.setup.faults()
         if self.options.canary == "deletes_key":
             self.faults.append((20, self.delete_key))
         self.undos = []  # (when, number, what)
@@ -461,6 +378,7 @@ class Soak:
     def undo_all(self):
         while self.undos:
             heapq.heappop(self.undos)[2]()
+            time.sleep(0.01)  # One that looks again and again is not the only thing that runs here.
 
     def pick(self, things):
         """One that no other fault has in its hands, or None."""
@@ -491,10 +409,13 @@ class Soak:
         worker.start()
 
     def stop_server(self):
-        server = self.pick(self.servers)
+        self.stop_one("stop_server", self.servers)
+
+    def stop_one(self, fault, servers):
+        server = self.pick(servers)
         if server is None:
             return
-        self.log.line("fault", "stop_server", server.folder.name)
+        self.log.line("fault", fault, server.folder.name)
         server.process.send_signal(signal.SIGSTOP)
         self.busy.add(server)
 
@@ -503,8 +424,8 @@ class Soak:
             self.busy.discard(server)
         self.undo_after(self.random.choice((0.05, 0.3, 2)) * self.random.uniform(0.5, 1), go_on)
 
-    def take_down(self, fault, how):
-        server = self.pick(self.servers)
+    def take_down(self, fault, servers, how=signal.SIGKILL):
+        server = self.pick(servers)
         if server is None:
             return
         self.log.line("fault", fault, server.folder.name)
@@ -517,13 +438,13 @@ class Soak:
         self.undo_after(self.random.uniform(0, 1.5), come_back)
 
     def kill_server(self):
-        self.take_down("kill_server", signal.SIGKILL)
+        self.take_down("kill_server", self.servers)
 
     def restart_server(self):
-        self.take_down("restart_server", signal.SIGTERM)
+        self.take_down("restart_server", self.servers, signal.SIGTERM)
 
-    def command(self, fault, *words):
-        server = self.pick(self.servers)
+    def command(self, fault, *words, of=None):
+        server = self.pick(of or self.servers)
         if server is None:
             return
         self.log.line("fault", fault, server.folder.name)
@@ -604,20 +525,21 @@ class Soak:
             if name.startswith(self.phase + "."):
                 self.log.line("final", name, counter.load()[0])
         self.reader.read()
-        for server in self.servers:
+        for server in (*self.servers, *self.setup.others()):
             server.kill()
 
     def look_for_leftovers(self):
         if self.options.canary == "leaves_key":
             self.servers[0].ask("SET", f"{self.phase}.forgotten", "1")
         # The short form does not wait for the queues of those that died.
-        if self.options.short and self.phase == "one":
+        if self.options.short and "fair" in self.setup.kinds:
             self.log.line("stays", f"holdfast_queue:{{{self.phase}.fair}}")
         self.reader.read()
         end = time.monotonic() + (4 if self.options.short else FADING + 8)
+        keepers = self.setup.keepers()
         while True:
-            keys = [(server, key) for server in self.servers for key in server.keys()]
-            channels = [(server, channel) for server in self.servers for channel in server.ask("PUBSUB", "CHANNELS")]
+            keys = [(server, key) for server in keepers for key in server.keys()]
+            channels = [(server, channel) for server in self.servers for channel in server.channels()]
             unexpected = [key for _, key in keys if key not in self.judge.stays]
             if (not unexpected and not channels) or time.monotonic() > end:
                 break
@@ -636,7 +558,7 @@ class Soak:
         self.reader.read()
         self.judge.judge(now() - checker.LINES_LATE_MAX)
         judge = self.judge
-        print(f"{int(self.told_at - self.begun):6d} s  {self.phase:4s}  {judge.count_grants():9d} grants  "
+        print(f"{int(self.told_at - self.begun):6d} s  {self.phase:9s}  {judge.count_grants():9d} grants  "
               f"{sum(judge.faults.values()):6d} faults  {sum(judge.violations.values()):4d} violations", flush=True)
 
     def summary(self):
@@ -649,6 +571,7 @@ class Soak:
         used = [name + ("" if self.judge.grants_by_role[name] else " (granted nothing)") for name in sorted(self.peers_used)]
         yield "clients of other languages: " + (", ".join(used) or "none") + (
             "; absent: " + ", ".join(self.peers_absent) if self.peers_absent else "")
+        yield "TLS: " + (f"none: {self.without_tls}" if self.without_tls else "a part of the workers of one and five servers")
         yield from self.judge.figures()
 
     def version(self):
@@ -668,7 +591,7 @@ def server_binary():
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("hours", type=float, metavar="HOURS",
-                        help="how long, 0.1 for example; half of it on one server, half on five")
+                        help="how long, 0.1 for example; shared by all phases")
     parser.add_argument("--seed", type=int, default=None, help="of the faults and of the workers' choices")
     parser.add_argument("--folder", type=pathlib.Path,
                         help="where everything is written; must not be there. Without it one that goes where nothing was wrong")
@@ -679,8 +602,8 @@ def read_arguments():
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two faults, in the mean")
     parser.add_argument("--every", type=float, default=60, help="seconds between two lines of progress")
     parser.add_argument("--short", action="store_true", help="few processes, and no long wait for leftovers")
-    parser.add_argument("--phase", choices=("one", "five"), help="only this one")
-    parser.add_argument("--canary", choices=("slow_clock", "deletes_key", "leaves_key"),
+    parser.add_argument("--phase", choices=PHASES, action="append", help="only this one, or these")
+    parser.add_argument("--canary", choices=("slow_clock", "deletes_key", "leaves_key", "moves_without_data", "splits_brain"),
                         help="break what holdfast's promise asks for, and see the checker complain")
     options = parser.parse_args()
     if not 0 < options.hours <= 1000:
@@ -705,11 +628,11 @@ def main():
         return 77
     soak = Soak(options)
     signal.signal(signal.SIGINT, lambda *_: setattr(soak, "enough", True))
-    phases = [(name, nodes) for name, nodes in (("one", 1), ("five", NODES)) if options.phase in (None, name)]
+    phases = [name for name in PHASES if name in (options.phase or PHASES)]
     try:
-        for name, nodes in phases:
+        for name in phases:
             if not soak.enough:
-                soak.run_phase(name, nodes, options.hours * 3600 / len(phases))
+                soak.run_phase(name, options.hours * 3600 / len(phases))
     except (OSError, RuntimeError) as error:
         print(f"soak: {error!r}; checker.py judges what there is in {options.folder}", file=sys.stderr)
         return 2

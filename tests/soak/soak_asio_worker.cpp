@@ -17,6 +17,7 @@
 #include "holdfast/asio.hpp"
 #include "soak_log.hpp"
 #include "worker_options.hpp"
+#include "worker_ways.hpp"
 
 namespace soak {
 
@@ -35,7 +36,7 @@ class Actor {
         log_(log),
         number_(number),
         choice_(options.seed * 64 + static_cast<std::uint64_t>(number)),
-        config_(options.config_of(0)),
+        config_(WorkerOptions::timeouts()),
         pause_(loop),
         change_of_mind_(loop) {}
 
@@ -269,16 +270,19 @@ int main(int count, char** arguments) {
   const WorkerOptions options = read_options(count, arguments);
   end_on_term();
   Log log(options.log);
+  const auto ways = std::make_unique<WorkerWays>(options);
   asio::io_context loop(1);
   log.start(options.role);
   if (options.urls.size() == 1) {
-    holdfast::AsyncClient client(loop.get_executor());
-    client.async_connect(options.config_of(0), [](std::error_code error) { note("connect", error); });
+    // What a cluster's masters take is taken at the beginning, so that memory which grows is a leak.
+    holdfast::AsyncClient client(loop.get_executor(), {.masters = soak_branches + 3});
+    if (options.watch) client.watch_sentinels();
+    client.async_connect(ways->config_of(0), [](std::error_code error) { note("connect", error); });
     run_actors<OneServersActor>(loop, client, options, log);
   } else {
     holdfast::AsyncQuorum quorum(loop.get_executor(), soak_nodes);
     std::vector<holdfast::ClientConfig> configs;
-    for (std::size_t node = 0; node < soak_nodes; ++node) configs.push_back(options.config_of(node));
+    for (std::size_t node = 0; node < soak_nodes; ++node) configs.push_back(ways->config_of(node));
     quorum.async_connect(configs.data(), soak_nodes, {.max_lease = options.lease_time()},
                          [](std::error_code error) { note("connect", error); });
     run_actors<FiveServersActor>(loop, quorum, options, log);

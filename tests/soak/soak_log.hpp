@@ -39,6 +39,8 @@ class WorkerClock {
   static void set_rate(int millionths) noexcept;
   // Names take their time from here on, and some are not resolved.
   static void make_names_slow(std::uint64_t seed) noexcept;
+  // Where the hosts of the soak are; else at 127.0.0.1.
+  static void lead_names_to(const char* address) noexcept;
   // Nanoseconds of CLOCK_BOOTTIME, at its own rate.
   [[nodiscard]] static std::int64_t true_now() noexcept;
   // When holdfast's clock shows this instant.

@@ -6,12 +6,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "counter_file.hpp"
 #include "holdfast/holdfast.hpp"
 #include "soak_log.hpp"
 #include "worker_options.hpp"
+#include "worker_ways.hpp"
 
 namespace soak {
 
@@ -26,7 +28,16 @@ struct OneServer {
   using Lock = BlockingLock;
   using Guard = ScopedLock;
 
-  explicit OneServer(const WorkerOptions& options) : config(options.config_of(0)) {}
+  // In a cluster with room for each of its nodes: any may be a master, or have been one.
+  explicit OneServer(const WorkerOptions& options) : ways(options), config(ways.config_of(0)) {
+    if (options.watch) {
+      news.emplace(client);
+      watchdogs_news.emplace(watchdog);
+    }
+    if (!options.branches) return;
+    branches.emplace(client);
+    lanes.emplace(watchdog);
+  }
   [[nodiscard]] Status connect() { return client.connect(config); }
   Instant tend() { return client.tend(); }
   [[nodiscard]] std::size_t pending() const { return client.compensations_pending(); }
@@ -35,10 +46,15 @@ struct OneServer {
     return watchdog.start(client);
   }
 
+  WorkerWays ways;
   ClientConfig config;
   Client client;
+  std::optional<BranchesOf<soak_branches>> branches;
   WatchdogPlaces<16> places;
   Watchdog watchdog{places.storage()};
+  std::optional<WatchdogBranchesOf<soak_branches, 16>> lanes;
+  std::optional<SentinelWatch> news;
+  std::optional<SentinelWatch> watchdogs_news;
 };
 
 struct FiveServers {
@@ -46,8 +62,8 @@ struct FiveServers {
   using Guard = ScopedRedlock;
 
   explicit FiveServers(const WorkerOptions& options)
-      : config(options.config_of(0)), longest_lease(options.lease_time()) {
-    for (std::size_t node = 0; node < soak_nodes; ++node) configs[node] = options.config_of(node);
+      : ways(options), config(ways.config_of(0)), longest_lease(options.lease_time()) {
+    for (std::size_t node = 0; node < soak_nodes; ++node) configs[node] = ways.config_of(node);
   }
   [[nodiscard]] Status connect() {
     const Status status = quorum.connect(configs, soak_nodes, {.max_lease = longest_lease});
@@ -60,6 +76,7 @@ struct FiveServers {
     return watchdog.start(quorum);
   }
 
+  WorkerWays ways;
   ClientConfig config;
   ClientConfig configs[soak_nodes];
   Duration longest_lease;
@@ -110,6 +127,7 @@ class Worker {
   // `counter` is nullptr where several may hold the lock at a time.
   template <class Lock>
   void take(Lock& lock, const char* kind, char mode, CounterFile* counter) {
+    if (!options_.takes(kind)) return;
     const std::string name = options_.name_of(kind);
     if (!acquire(lock, name.c_str(), mode)) return;
     const std::uint64_t fence = fence_of(lock);

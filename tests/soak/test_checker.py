@@ -170,6 +170,36 @@ class TestChecker(unittest.TestCase):
         self.worker("a", hold(0, 100, 200, 900), f"ask 300 0 one.lock acquire {SECOND}", "told 301 0 lock_lost 0")
         self.assert_right()
 
+    # ---- Answers ----------------------------------------------------------------------------------------------------
+
+    def answer(self, status, lock="one.lock"):
+        self.worker("a-blocking", hold(0, 100, 200, 900), f"ask 300 0 {lock} acquire {SECOND}", f"told 301 0 {status} 0")
+
+    def test_an_answer_that_nothing_explains_should_be_seen(self):
+        self.answer("cross_slot")
+        self.assert_right()
+        self.soak.append("answers 1 a-blocking ok lock_busy")
+        self.assert_seen("answer")
+
+    def test_an_answer_that_may_be_should_pass(self):
+        self.answer("lock_busy")
+        self.soak.append("answers 1 a-blocking ok lock_busy")
+        self.assert_right()
+
+    def test_answers_should_be_of_whom_they_are_for(self):
+        self.answer("cross_slot")
+        self.soak.append("answers 1 b-blocking ok lock_busy")
+        self.assert_right()
+
+    def test_an_answer_that_may_be_of_one_lock_should_be_seen_of_another(self):
+        self.soak.append("lock 1 one.other 1")
+        self.worker("b", hold(0, 100, 200, 900, lock="one.other"))
+        self.answer("server_error", "one.other")
+        self.soak.append("answers 1 a-blocking ok one.other:server_error")
+        self.assert_right()
+        self.soak[-1] = "answers 1 a-blocking ok one.lock:server_error"
+        self.assert_seen("answer")
+
     # ---- Counters ---------------------------------------------------------------------------------------------------
 
     def test_a_counter_that_lost_nothing_should_pass(self):
@@ -328,6 +358,16 @@ class TestChecker(unittest.TestCase):
     def test_a_heap_that_grows_should_be_seen(self):
         self.grow(0, 4 * 1024)
         self.assert_seen("memory")
+
+    def test_a_heap_may_grow_by_what_connections_over_tls_take_and_no_further(self):
+        for role, growth, seen in (("asio-tls", 4, False), ("asio-tls", 64, True), ("asio-tlsless", 4, True)):
+            with self.subTest(role=role, growth=growth):
+                judge = checker.Judge()
+                process = checker.Process("a")
+                process.role = role
+                process.memory = [(n * SECOND, 10_000_000, 5000 + n * growth * 1024) for n in range(40)]
+                judge._judge_memory(process)
+                self.assertEqual(dict(judge.violations), {"memory": 1} if seen else {})
 
     def test_a_process_that_ends_by_itself_should_be_seen(self):
         for end in ("-6 unasked", "1 finished", "-9 hung"):

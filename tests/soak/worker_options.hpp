@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +14,6 @@
 
 #include "holdfast/core/client_config.hpp"
 #include "holdfast/core/lock_machine.hpp"
-#include "holdfast/url.hpp"
 #include "soak_log.hpp"
 
 namespace soak {
@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 using holdfast::Duration;
 
 inline constexpr std::size_t soak_nodes = 5;
+inline constexpr std::size_t soak_branches = 5;  // Beside the first, of a cluster of six nodes.
 inline constexpr std::uint32_t soak_permits = 3;
 inline constexpr Duration longest_wait = 2s;
 inline constexpr Duration work_step = 10ms;
@@ -33,6 +34,11 @@ struct WorkerOptions {
   std::string prefix;
   std::string role;
   std::string keep = "watchdog";
+  std::string ca_file;
+  std::vector<std::string> only;
+  bool branches = false;
+  bool watch = false;
+  bool spoilt_names = false;
   std::uint64_t seed = 1;
   int rate = 0;
   bool slow_names = false;
@@ -44,13 +50,13 @@ struct WorkerOptions {
   // Kept by somebody, or renewed by the worker itself.
   [[nodiscard]] bool kept() const { return keep != "renew"; }
   [[nodiscard]] holdfast::LockTiming timing() const { return {.lease = lease_time(), .kept = kept()}; }
-  [[nodiscard]] holdfast::ClientConfig config_of(std::size_t node) const {
+  // A lock that this worker takes; without --only, every one.
+  [[nodiscard]] bool takes(const char* lock) const {
+    return only.empty() || std::find(only.begin(), only.end(), lock) != only.end();
+  }
+  // All that does not depend on where a server is.
+  [[nodiscard]] static holdfast::ClientConfig timeouts() {
     holdfast::ClientConfig config;
-    const char* reason = nullptr;
-    if (holdfast::parse_url(urls[node], config, &reason) != holdfast::Status::ok) {
-      std::fprintf(stderr, "%s: %s\n", urls[node].c_str(), reason);
-      std::exit(2);
-    }
     config.connect_timeout = 500ms;
     config.request_timeout = 300ms;
     config.stall_timeout = 1s;
@@ -63,7 +69,8 @@ struct WorkerOptions {
 inline WorkerOptions read_options(int count, char** arguments) {
   WorkerOptions options;
   CLI::App app{"A worker of the soak: takes locks, and writes down what it believes. See soak.py."};
-  app.add_option("--url", options.urls, "a server, or five of them")
+  app.add_option("--url", options.urls,
+                 "a server, several that are found by sentinels or in a cluster, or five for Redlocks")
       ->required()
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -75,7 +82,17 @@ inline WorkerOptions read_options(int count, char** arguments) {
   app.add_option("--seed", options.seed, "of every choice");
   app.add_option("--rate", options.rate, "by how many millionths holdfast's clock is too fast")
       ->check(CLI::Range(-500000, 500000));
-  app.add_flag("--slow-names", options.slow_names, "the host soak.slow is found slowly, or not at all");
+  app.add_flag("--slow-names", options.slow_names, "these hosts are found slowly, or not at all");
+  app.add_flag("--spoilt-names", options.spoilt_names,
+               "hosts named soak.*, and localhost, are found at 127.0.0.2, where a proxy is");
+  app.add_option("--only", options.only, "a lock that it takes, of several that there are")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--watch", options.watch, "it hears of a fail-over from a sentinel");
+  app.add_flag("--branches", options.branches, "a blocking client has names in any slot of a cluster");
+  // Who was built without TLS does not know it, and soak.py sees that.
+  if (SOAK_TLS != 0)
+    app.add_option("--ca-file", options.ca_file, "the authority of servers that are spoken to over TLS");
   app.add_option("--actors", options.actors, "how many take locks at the same time, on a loop")
       ->check(CLI::Range(1, 64));
   app.add_option("--lease", options.lease, "milliseconds")->check(CLI::Range(100, 60000));
@@ -91,6 +108,7 @@ inline WorkerOptions read_options(int count, char** arguments) {
   }
   WorkerClock::set_rate(options.rate);
   if (options.slow_names) WorkerClock::make_names_slow(options.seed);
+  if (options.spoilt_names) WorkerClock::lead_names_to("127.0.0.2");
   return options;
 }
 
