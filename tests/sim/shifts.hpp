@@ -62,7 +62,9 @@ class Shifts {
   void step_move(std::size_t slot);
   void end_move(std::size_t slot, bool called_off);
   void take_slot_down();
-  void change_master_of_slots();
+  void change_master_of_slots(bool loses);
+  void fail_over(Node& before, Node& after, const Databases* old_data);
+  [[nodiscard]] std::vector<std::size_t> slots_of(std::size_t node) const;
   void change_master();
   void promote();
   void tell_sentinels(SimTime within);
@@ -70,11 +72,13 @@ class Shifts {
   void spread_old_news();
   void carry_roles();
   void look_at_clocks();
+  void spread(std::size_t from, std::string_view channel, std::string_view payload);
   [[nodiscard]] SimTime length();
   [[nodiscard]] bool moves(std::size_t node) const;
 
   World& world_;
   Random random_;
+  Random bus_random_;
   std::unique_ptr<ClusterModel> cluster_;
   std::vector<std::uint32_t> weights_;
   std::uint64_t total_ = 0;
