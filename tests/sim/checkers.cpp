@@ -554,7 +554,9 @@ void Checkers::check_left(const Process& process, const Application::Slot& slot)
   View& view = views_[slot.domain];
   Waiter* const waiter = find_waiter(view, text_of(slot.unclear));
   if (waiter == nullptr || waiter->process != process.index || waiter->life != process.life) return;
-  waiter->has_left = !may_bring_back();
+  // A server that is moving the slot may end the script before it has taken the waiter out: its beat ends by itself then.
+  const bool moves = weight(Fault::slot_move) != 0 || weight(Fault::move_called_off) != 0;
+  waiter->has_left = !may_bring_back() && !moves;
   const std::string beat = beat_of(names_[slot.name].lock, waiter->token);
   if (waiter->stands && waiter->has_left && find_key(slot.node, beat, names_[slot.name].database) != nullptr)
     world_.fail("queue", "it has left, and stands there still: " + waiter->token);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view address = "10.0.0.1";
 constexpr std::string_view service = "s";
 constexpr Fault first_shift = Fault::slot_move;
-// What a shift costs whom it meets, beside its own length: its requests are refused, and it finds the way.
+// What a shift costs a client beside the time that it lasts: requests are refused, and the way is to be found.
 constexpr SimTime aftermath = 2 * second;
 
 std::string port_of(std::size_t node) { return std::to_string(port_base + node); }
@@ -115,7 +115,7 @@ void Shifts::spread(std::size_t from, std::string_view channel, std::string_view
   }
 }
 
-// A client that goes where it should not is one that is served there.
+// A client that follows ASK, although it should not: its request is run at the slot's new node.
 bool Shifts::answer_as_canary(std::size_t node, std::span<const std::string_view> words, std::string& reply) {
   if (sin_of(world_) != Sin::ask_followed) return false;
   std::string own;
@@ -130,7 +130,7 @@ bool Shifts::answer_as_canary(std::size_t node, std::span<const std::string_view
   std::string request = "*" + std::to_string(words.size()) + "\r\n";
   for (const std::string_view word : words)
     request += "$" + std::to_string(word.size()) + "\r\n" + std::string(word) + "\r\n";
-  // Between its question and what follows of the answer.
+  // The move may be called off between the ASK and the request that follows it.
   if (random_.coin()) end_move(index, true);
   asking_ = true;
   const ModelRedis::ConnectionId connection = target.redis.accept();
@@ -164,7 +164,7 @@ void Shifts::next() {
   world_.after(random_.magnitude(microsecond, world_.plan().shift_interval), [this] { next(); });
 }
 
-// What a replica has that will not be told what comes now.
+// For the canary whose fail-overs lose data: what the next master has is taken down here, and nothing of what comes after.
 void Shifts::keep_as_canary() {
   if (sin_of(world_) == Sin::failover_loses && !in_cluster() && !demoted_)
     old_data_ = world_.node(master_).redis.copy_data();
@@ -181,7 +181,7 @@ void Shifts::shift(Fault fault) {
   }
 }
 
-// What is past its time stays nowhere: where data are copied it would be left behind.
+// Keys that are past their time go now: where data are copied or moved they would be left behind.
 void Shifts::look_at_clocks() {
   for (Node& node : world_.nodes()) node.redis.expire(world_.wall(node));
 }
