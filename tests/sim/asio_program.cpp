@@ -252,7 +252,8 @@ class AsioProgram final : public LoopProgram {
   void acquired(Session& session, Status status);
   void renew(Session& session);
   void renewed(Session& session, Status status);
-  void release(Session& session);
+  // `told`: what follows.
+  void release(Session& session, void (AsioProgram::*told)(Session&, Status) = &AsioProgram::released);
   void released(Session& session, Status status);
   void post(Session& session);
   void note_released(Session& session, const Token& token, Status status, bool posted);
@@ -982,13 +983,14 @@ SimTime AsioProgram::bound_of_close(std::size_t index) const noexcept {
   return of_quorum(index) ? application_.bound_of_request() : application_.bound_of_release(index);
 }
 
-// A release for which there is no room waits for some as long as there is something to release.
+// A release for which there is no room waits for some as long as there is something to release: of a cluster, what is to be taken
+// back and was sent from server to server takes the places of one of them for two seconds.
 SimTime AsioProgram::bound_of_release(const Session& session) const noexcept {
   if (session.slot->of_quorum) return application_.bound_of_request();
   return application_.bound_of_release(session.slot->plan->connection) + Application::bound_of_span(session.held_for);
 }
 
-void AsioProgram::release(Session& session) {
+void AsioProgram::release(Session& session, void (AsioProgram::*told)(Session&, Status)) {
   Slot& slot = *session.slot;
   begin_of(session, Doing::releasing, "release");
   const LoopPeer& peer = connection_of(session).peer;
@@ -999,8 +1001,7 @@ void AsioProgram::release(Session& session) {
   slot.own_belief = Instant();
   session.last = session.lock->hold_count() <= 1;
   session.number = world_.checkers().number_of(slot);
-  ask_for(session, "release", &AsioProgram::released,
-          [&](const Done<Session>& done) { session.lock->async_release(done); });
+  ask_for(session, "release", told, [&](const Done<Session>& done) { session.lock->async_release(done); });
 }
 
 void AsioProgram::released(Session& session, Status status) {
@@ -1506,13 +1507,7 @@ void AsioProgram::acquired_last(Session& session, Status status) {
                                        time_text(took) + " s");
   if (status == Status::ok) {
     application_.granted(*session.slot);
-    begin_of(session, Doing::releasing, "release");
-    session.slot->releasing = true;
-    session.slot->own_belief = Instant();
-    session.last = session.lock->hold_count() <= 1;
-    session.number = world_.checkers().number_of(*session.slot);
-    return ask_for(session, "release", &AsioProgram::released_last,
-                   [&](const Done<Session>& done) { session.lock->async_release(done); });
+    return release(session, &AsioProgram::released_last);
   }
   session.pause->expires_after(std::chrono::milliseconds(20));
   session.pause->async_wait([this](const std::error_code& error) {
@@ -1524,7 +1519,7 @@ void AsioProgram::released_last(Session& session, Status status) {
   Slot& slot = *session.slot;
   slot.releasing = false;
   if (slot.depth != 0) --slot.depth;
-  finish(session, status, "release", bound_of_close(slot.plan->connection));
+  finish(session, status, "release", bound_of_release(session));
   note_released(session, session.before, status, false);
   world_.checkers().note_quiet(process_);
   close_all();

@@ -423,7 +423,7 @@ Checkers::Waiter* Checkers::find_waiter(View& view, std::string_view token) cons
 }
 
 bool Checkers::lives(const Node& node, std::size_t name, const Waiter& waiter) const {
-  return node.redis.find(beat_of(names_[name].lock, waiter.token), names_[name].database) != nullptr;
+  return find_key(node.index, beat_of(names_[name].lock, waiter.token), names_[name].database) != nullptr;
 }
 
 void Checkers::observe_queue(Node& node, std::size_t name, const ModelRedis::Effect& effect) {
@@ -554,7 +554,9 @@ void Checkers::check_left(const Process& process, const Application::Slot& slot)
   View& view = views_[slot.domain];
   Waiter* const waiter = find_waiter(view, text_of(slot.unclear));
   if (waiter == nullptr || waiter->process != process.index || waiter->life != process.life) return;
-  waiter->has_left = weight(Fault::stale_failover) == 0;
+  // A server that is moving the slot may end the script before it has taken the waiter out: its beat ends by itself then.
+  const bool moves = weight(Fault::slot_move) != 0 || weight(Fault::move_called_off) != 0;
+  waiter->has_left = !may_bring_back() && !moves;
   const std::string beat = beat_of(names_[slot.name].lock, waiter->token);
   if (waiter->stands && waiter->has_left && find_key(slot.node, beat, names_[slot.name].database) != nullptr)
     world_.fail("queue", "it has left, and stands there still: " + waiter->token);
@@ -626,8 +628,8 @@ void Checkers::observe_permit_gone(const Node& node, std::size_t name, const Mod
 
 // Of a semaphore that nobody has set there is nothing to say.
 bool Checkers::permits_add_up(const Node& node, std::size_t name) const {
-  const Entry* const permits = node.redis.find(names_[name].lock, names_[name].database);
-  const Entry* const taken = node.redis.find(names_[name].taken, names_[name].database);
+  const Entry* const permits = find_key(node.index, names_[name].lock, names_[name].database);
+  const Entry* const taken = find_key(node.index, names_[name].taken, names_[name].database);
   std::int64_t count = 0;
   if (taken != nullptr) {
     const auto* const set = std::get_if<SortedSetValue>(&taken->value);
@@ -694,7 +696,7 @@ void Checkers::note_grant(Node& node, std::size_t name, std::string_view token, 
     // Its release has overtaken its last beat over another connection, and follows that on its own, too: see check_compensated().
   } else if (before != 0 && gift && waiter != nullptr && waiter->late) {
     // The same, and somebody gave the lock to it before its beat was over.
-  } else if (before != 0 && gift && world_.plan().enabled(Fault::stale_failover)) {
+  } else if (before != 0 && gift && may_bring_back()) {
     again = before;  // A replica that lagged has brought its place back.
   } else if (before != 0) {
     // An unasked reply shifts the answers: a NOSCRIPT that is another's then makes a SET go out once more.
@@ -835,6 +837,21 @@ void Checkers::break_name(const Node& node, std::size_t name) {
   quorums_[name].fence_excused = true;
 }
 
+void Checkers::break_names(const Node& before, const std::function<bool(std::size_t name)>& which) {
+  for (std::size_t name = 0; name < names_.size(); ++name)
+    if (which(name)) break_name(before, name);
+}
+
+void Checkers::read_names(Node& after, const std::function<bool(std::size_t name)>& which) {
+  for (std::size_t name = 0; name < names_.size(); ++name)
+    if (which(name)) read(after, name);
+  if (trace_holds()) note_keys(after);
+}
+
+bool Checkers::may_bring_back() const noexcept {
+  return world_.plan().enabled(Fault::stale_failover) || world_.plan().enabled(Fault::losing_change);
+}
+
 void Checkers::lose_data(const Node& node) {
   if (!world_.plan().restart_guard) return break_all(node);
   const auto [least, most] =
@@ -947,7 +964,8 @@ void Checkers::expect_woken_of_several(const Node& node, std::size_t name, Role 
   const auto told = node.redis.subscribers(names_[name].channel);
   for (Process& process : world_.processes())
     for (Application::Slot& slot : process.slots()) {
-      if (!slot.of_several() || slot.is_part() || !slot.waiting || slot.node != node.index) continue;
+      if (!slot.of_several() || slot.is_part() || !slot.waiting || place_of(slot.node) != place_of(node.index))
+        continue;
       bool named = false;
       bool free = true;
       const auto look = [&](const Application::Slot& part) {
@@ -1405,7 +1423,7 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
   const std::int64_t expiry_ms = expiry_of(slot.name, view, number);
   const bool expired = expiry_ms != no_expiry && world_.wall(world_.node(slot.node)) >= (expiry_ms + 1) * 1000;
   // A replica that lagged has brought its place in a queue back, and somebody gave it the lock.
-  const bool brought_back = number != 0 && grants_[number].given && world_.plan().enabled(Fault::stale_failover);
+  const bool brought_back = number != 0 && grants_[number].given && may_bring_back();
   if (number != 0 && view.present && !expired && view.has(number) && !grants_[number].broken && !brought_back)
     world_.fail("compensated", "nobody waits for a compensation, and there is still " + who(number));
   slot.unclear = Token();

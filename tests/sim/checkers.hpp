@@ -98,6 +98,10 @@ class Checkers {
   // Who holds a lock now may lose it without being told in time: it is not our doing.
   void break_all(const Node& node);
   void break_name(const Node& node, std::size_t name);
+  // Of a cluster, where a fail-over loses data: who holds one of these names now may lose it,
+  void break_names(const Node& before, const std::function<bool(std::size_t name)>& which);
+  // and this is what is there now.
+  void read_names(Node& after, const std::function<bool(std::size_t name)>& which);
   // The same by a restart or a fail-over, which a quorum survives.
   void lose_data(const Node& node);
   // Somebody else has written.
@@ -272,6 +276,8 @@ class Checkers {
   void check_popped(const Node& node, std::size_t name);
   void expect_confirmed(std::size_t domain, const Waiter& waiter);
   void check_left(const Process& process, const Application::Slot& slot);
+  // A replica that lagged may bring back what has gone.
+  [[nodiscard]] bool may_bring_back() const noexcept;
   [[nodiscard]] bool lives(const Node& node, std::size_t name, const Waiter& waiter) const;
   [[nodiscard]] Waiter* find_waiter(View& view, std::string_view token) const;
   void observe_semaphore(Node& node, std::size_t name, Role role, const ModelRedis::Effect& effect);

@@ -76,6 +76,7 @@ std::string_view to_string(Fault fault) noexcept {
     case Fault::slot_down: return "slot down";
     case Fault::master_change: return "master change";
     case Fault::old_news: return "old news";
+    case Fault::losing_change: return "losing change";
   }
   return "?";
 }
@@ -107,7 +108,8 @@ bool outside_model(Fault fault) noexcept {
     case Fault::foreign_field:
     case Fault::foreign_type:
     case Fault::foreign_expire:
-    case Fault::clock_forward: return true;
+    case Fault::clock_forward:
+    case Fault::losing_change: return true;
     case Fault::client_pause:
     case Fault::client_pause_at_call:
     case Fault::client_crash:

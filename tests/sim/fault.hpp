@@ -90,9 +90,10 @@ enum class Fault : std::uint8_t {
   slot_down,      // Nobody serves it for a while.
   master_change,  // By agreement: the new master has all that the old one had.
   old_news,       // Who is asked names another server than the one that it is, or none.
+  losing_change,  // The new master of a cluster has what the old one had a while ago.
 };
 
-inline constexpr int fault_count = static_cast<int>(Fault::old_news) + 1;
+inline constexpr int fault_count = static_cast<int>(Fault::losing_change) + 1;
 using FaultCounts = std::array<std::uint64_t, fault_count>;
 
 [[nodiscard]] std::string_view to_string(Fault fault) noexcept;

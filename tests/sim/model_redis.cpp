@@ -224,6 +224,8 @@ std::vector<ModelRedis::ConnectionId> ModelRedis::subscribers(std::string_view c
   return all;
 }
 
+bool ModelRedis::hears(std::string_view channel) const { return !state_->pubsub.subscribers(channel).empty(); }
+
 std::size_t ModelRedis::connection_count() const { return state_->by_client_id.size(); }
 
 std::int64_t ModelRedis::client_id(ConnectionId id) const {
@@ -234,6 +236,12 @@ std::int64_t ModelRedis::client_id(ConnectionId id) const {
 const ModelRedis::Settings& ModelRedis::settings() const { return state_->settings; }
 
 void ModelRedis::set_gate(Gate gate) { state_->gate = std::move(gate); }
+
+void ModelRedis::set_bus(Bus bus) { state_->bus = std::move(bus); }
+
+void ModelRedis::hear(std::string_view channel, std::string_view payload) {
+  state_->publish(state_->pubsub, "message", channel, payload);
+}
 
 void ModelRedis::observe(Observer observer) { state_->observer = std::move(observer); }
 

@@ -103,6 +103,9 @@ class ModelRedis {
   using Gate =
       std::function<bool(ConnectionId connection, std::span<const std::string_view> words, std::string& reply)>;
 
+  // Told of each PUBLISH: in a cluster, all nodes have its channels together.
+  using Bus = std::function<void(std::string_view channel, std::string_view payload)>;
+
   explicit ModelRedis(Settings settings);
   ~ModelRedis();
   ModelRedis(const ModelRedis&) = delete;
@@ -159,6 +162,9 @@ class ModelRedis {
   // The slots of these channels have left it: who was subscribed to one of them by SSUBSCRIBE is told that it is not any more.
   void end_shard_channels(const std::function<bool(std::string_view channel)>& left);
 
+  // Another node has published it. Who is subscribed here hears of it.
+  void hear(std::string_view channel, std::string_view payload);
+
   // D. For checkers: nothing of this changes anything.
   // nullptr if it is not there or its time has passed.
   [[nodiscard]] const Entry* find(std::string_view key, int database = 0) const;
@@ -167,11 +173,14 @@ class ModelRedis {
   [[nodiscard]] std::vector<std::string> keys(int database = 0) const;
   // By SUBSCRIBE or by SSUBSCRIBE.
   [[nodiscard]] std::vector<ConnectionId> subscribers(std::string_view channel) const;
+  // By SUBSCRIBE alone.
+  [[nodiscard]] bool hears(std::string_view channel) const;
   [[nodiscard]] std::size_t connection_count() const;
   [[nodiscard]] std::int64_t client_id(ConnectionId connection) const;  // As CLIENT ID says it; 0: unknown.
   [[nodiscard]] const Settings& settings() const;
   void observe(Observer observer);
   void set_gate(Gate gate);
+  void set_bus(Bus bus);
 
  private:
   std::unique_ptr<ServerState> state_;

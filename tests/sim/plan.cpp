@@ -507,7 +507,7 @@ bool has_the_same(const ClientPlan& client, const SlotPlan& wanted, const std::v
   });
 }
 
-// Some locks become MultiLocks. Each name has a slot, and the first stands for all.
+// Some locks become MultiLocks. Each name has a slot, and the first stands for all. In a cluster they have one hash tag.
 void make_multis(Random& random, const Plan& plan, ClientPlan& client, std::uint32_t often) {
   const std::size_t count = client.slots.size();
   for (std::size_t place = 0; place < count; ++place) {
@@ -517,6 +517,7 @@ void make_multis(Random& random, const Plan& plan, ClientPlan& client, std::uint
     std::vector<std::size_t> names = {slot.name};
     std::size_t size = plan.names[slot.name].size() + 1;
     for (std::size_t name = 0; name < plan.quorum_names; ++name) {
+      if (plan.tag_of(name) != plan.tag_of(slot.name)) continue;
       if (name == slot.name || random.chance(200'000)) continue;
       if (size + plan.names[name].size() + 1 > key_size_max) continue;
       size += plan.names[name].size() + 1;
@@ -572,6 +573,70 @@ void draw_branches(Plan& plan) {
   }
 }
 
+// Of a cluster: so many more names, each with the next hash tag in turn.
+void add_tagged_names(Random& random, Plan& plan, std::size_t count) {
+  for (std::size_t more = 0; more < count; ++more)
+    plan.names.push_back(tag_text(plan.names.size() % plan.tags) + draw_name(random, plan.names.size()));
+}
+
+// Locks of a cluster that become permits: each hash tag has a semaphore.
+void draw_cluster_semaphores(Random& random, Plan& plan) {
+  const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
+  plan.semaphore_names = plan.names.size();
+  add_tagged_names(random, plan, plan.tags);
+  for (std::size_t tag = 0; tag < plan.tags; ++tag)
+    plan.permits.push_back(static_cast<std::uint32_t>(random.between(1, 3)));
+  for (ClientPlan& client : plan.clients)
+    for (SlotPlan& slot : client.slots) {
+      if (slot.kind >= KindOfLock::read || slot.linger != 0 || !random.chance(often)) continue;
+      const std::size_t tag = plan.tag_of(slot.name);
+      slot.kind = KindOfLock::semaphore;
+      slot.name = plan.semaphore_names;
+      while (plan.tag_of(slot.name) != tag) ++slot.name;
+      slot.permits = plan.permits_of(slot.name);
+    }
+}
+
+// Fair locks, MultiLocks and permits in half of the clusters, each kind in half of those. Drawn apart, and by a number that leaves
+// the worlds of the older seeds in seeds.txt what they were.
+void draw_cluster_kinds(Plan& plan) {
+  Random random(plan.seed ^ 0x12e3);
+  if (random.coin()) return;
+  const bool fair = random.coin();
+  const bool multis = random.coin();
+  const bool semaphores = random.coin();
+  if (multis) add_tagged_names(random, plan, plan.tags * (1 + random.index(2)));
+  plan.quorum_names = plan.quorum_end = plan.crowd_names = plan.names.size();
+  if (fair) {
+    const bool alone = random.coin();
+    const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
+    const auto lingers = static_cast<std::uint32_t>(random.coin() ? 0 : random.between(300'000, 1'000'000));
+    for (ClientPlan& client : plan.clients) {
+      std::vector<std::size_t> places(client.connections.size(), lingering_max);
+      for (SlotPlan& slot : client.slots) {
+        if (slot.kind >= KindOfLock::read || (!alone && !random.chance(often))) continue;
+        slot.kind = random.coin() ? KindOfLock::fair : KindOfLock::fair_fenced;
+        plan.fair = true;
+        if (client.loop || client.branches || !random.chance(lingers) || places[slot.connection] == 0) continue;
+        --places[slot.connection];
+        slot.linger = random.magnitude(5 * millisecond, 10 * second);
+      }
+    }
+  }
+  const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
+  if (multis)
+    for (ClientPlan& client : plan.clients) make_multis(random, plan, client, often);
+  if (semaphores) draw_cluster_semaphores(random, plan);
+}
+
+// In a quarter of the clusters fail-overs lose data. Drawn apart, and by a number that leaves the worlds of the older seeds in
+// seeds.txt what they were.
+void draw_losing_changes(Plan& plan) {
+  Random random(plan.seed ^ 0x200e);
+  if (random.coin() || random.coin()) return;
+  plan.weights[static_cast<std::size_t>(Fault::losing_change)] = static_cast<std::uint32_t>(random.magnitude(1, 100));
+}
+
 // Servers that change, and who says where they are. Every program of the plan goes there.
 void draw_set_up(Plan& plan, WorldKind kind) {
   if (!of_shifts(kind)) return;
@@ -602,6 +667,7 @@ void draw_set_up(Plan& plan, WorldKind kind) {
     }
   }
   if (cluster) draw_branches(plan);
+  if (cluster) draw_cluster_kinds(plan);
   const bool quiet = random.chance(200'000);
   for (const Fault fault :
        {Fault::slot_move, Fault::move_called_off, Fault::slot_down, Fault::master_change, Fault::old_news}) {
@@ -611,6 +677,7 @@ void draw_set_up(Plan& plan, WorldKind kind) {
       plan.weights[static_cast<std::size_t>(fault)] = static_cast<std::uint32_t>(random.magnitude(1, 100));
   }
   plan.shift_interval = random.magnitude(10 * millisecond, std::max(plan.fault_interval, 2 * plan.lease_max));
+  if (cluster && !quiet) draw_losing_changes(plan);
 }
 
 // By numbers that leave the worlds of the older seeds in seeds.txt what they were.
@@ -620,16 +687,16 @@ WorldKind kind_of_seed(std::uint64_t seed, WorldKind kind) {
   return Random(seed ^ 0x16f6).chance(100'000) ? WorldKind::sentinels : kind;
 }
 
-std::string tag_of(const std::string& name) { return name.find('{') == std::string::npos ? "{" + name + "}" : name; }
+std::string tagged(const std::string& name) { return name.find('{') == std::string::npos ? "{" + name + "}" : name; }
 
 }  // namespace
 
 std::string tag_text(std::size_t tag) { return "{" + std::to_string(tag) + "}"; }
 
-std::string queue_of(const std::string& name) { return "holdfast_queue:" + tag_of(name); }
+std::string queue_of(const std::string& name) { return "holdfast_queue:" + tagged(name); }
 
 std::string beat_of(const std::string& name, std::string_view token) {
-  return "holdfast_beat:" + tag_of(name) + ":" + std::string(token);
+  return "holdfast_beat:" + tagged(name) + ":" + std::string(token);
 }
 
 std::string taken_permits_of(const std::string& name) {

@@ -204,6 +204,8 @@ struct Plan {
   [[nodiscard]] std::size_t name_in(std::size_t name, int database) const noexcept {
     return database == 0 ? name : name + (of_semaphore(name) ? permits.size() : quorum_end);
   }
+  // Of a cluster's name: which of its hash tags.
+  [[nodiscard]] std::size_t tag_of(std::size_t name) const noexcept { return tags == 0 ? 0 : name % tags; }
   // All nodes have one lock of a name between them.
   [[nodiscard]] bool one_place() const noexcept { return set_up != SetUp::fixed; }
   [[nodiscard]] bool is_sentinel(std::size_t node) const noexcept { return one_place() && node >= servers; }

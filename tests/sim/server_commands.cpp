@@ -214,21 +214,15 @@ void script_kill(Call& call) {
 // ---- Channels ---------------------------------------------------------------
 
 void publish_to(Call& call, const PubSub& pubsub, std::string_view kind) {
-  std::string message;
-  ReplyWriter writer(message);
-  writer.array(3);
-  writer.bulk(kind);
-  writer.bulk(call[1]);
-  writer.bulk(call[2]);
-  // A copy: who is closed at the output limit leaves the list.
-  const std::vector<PubSub::Subscriber> told = pubsub.subscribers(call[1]);
-  for (const PubSub::Subscriber subscriber : told)
-    call.server.push(call.server.connections.find(subscriber)->second, message);
-  call.tell(ModelRedis::EffectKind::published, call[1], call[2], std::to_string(told.size()));
-  call.reply.integer(static_cast<std::int64_t>(told.size()));
+  const std::size_t told = call.server.publish(pubsub, kind, call[1], call[2]);
+  call.tell(ModelRedis::EffectKind::published, call[1], call[2], std::to_string(told));
+  call.reply.integer(static_cast<std::int64_t>(told));
 }
 
-void publish(Call& call) { publish_to(call, call.server.pubsub, "message"); }
+void publish(Call& call) {
+  publish_to(call, call.server.pubsub, "message");
+  if (call.server.bus) call.server.bus(call[1], call[2]);
+}
 void spublish(Call& call) { publish_to(call, call.server.shard_pubsub, "smessage"); }
 
 void confirm(Call& call, std::string_view kind, const std::string_view* channel) {

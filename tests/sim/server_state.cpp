@@ -337,6 +337,20 @@ int ServerState::may_call(std::span<const std::string_view> words) {
   return permission_of(faults, *command, words) == Permission::granted ? 1 : 0;
 }
 
+std::size_t ServerState::publish(const PubSub& channels, std::string_view kind, std::string_view channel,
+                                 std::string_view payload) {
+  std::string message;
+  ReplyWriter writer(message);
+  writer.array(3);
+  writer.bulk(kind);
+  writer.bulk(channel);
+  writer.bulk(payload);
+  // A copy: who is closed at the output limit leaves the list.
+  const std::vector<PubSub::Subscriber> told = channels.subscribers(channel);
+  for (const PubSub::Subscriber subscriber : told) push(connections.find(subscriber)->second, message);
+  return told.size();
+}
+
 Entry* ServerState::find_live(int database, std::string_view key) {
   Keyspace& keys = databases[static_cast<std::size_t>(database)];
   Entry* const entry = keys.find(key);

@@ -112,6 +112,9 @@ struct ServerState final : ScriptHost {
     if (observer) observer(effect);
   }
   void push(Connection& connection, std::string_view bytes);
+  // To who is subscribed: so many.
+  std::size_t publish(const PubSub& channels, std::string_view kind, std::string_view channel,
+                      std::string_view payload);
   void leave_channels(Connection& connection);
   void end_shard_channel(Connection& connection, const std::string& channel);
   void close_by_server(Connection& connection);
@@ -132,6 +135,7 @@ struct ServerState final : ScriptHost {
   std::int64_t next_client_id = 1;
   ModelRedis::Observer observer;
   ModelRedis::Gate gate;
+  ModelRedis::Bus bus;
   LuaScripts scripts;
 
   // While a request is executed.

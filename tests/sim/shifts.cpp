@@ -17,14 +17,15 @@ namespace {
 constexpr std::string_view address = "10.0.0.1";
 constexpr std::string_view service = "s";
 constexpr Fault first_shift = Fault::slot_move;
-// What a shift costs whom it meets, beside its own length: its requests are refused, and it finds the way.
+// What a shift costs a client beside the time that it lasts: requests are refused, and the way is to be found.
 constexpr SimTime aftermath = 2 * second;
 
 std::string port_of(std::size_t node) { return std::to_string(port_base + node); }
 
 }  // namespace
 
-Shifts::Shifts(World& world) : world_(world), random_(world.plan().seed ^ 0x5417f7) {
+Shifts::Shifts(World& world)
+    : world_(world), random_(world.plan().seed ^ 0x5417f7), bus_random_(world.plan().seed ^ 0xb05) {
   const Plan& plan = world.plan();
   for (int fault = static_cast<int>(first_shift); fault < fault_count; ++fault)
     weights_.push_back(plan.weights[static_cast<std::size_t>(fault)]);
@@ -36,7 +37,12 @@ Shifts::Shifts(World& world) : world_(world), random_(world.plan().seed ^ 0x5417
                                                    std::string& reply) { return answer(index, from, words, reply); });
   if (plan.set_up == SetUp::cluster) {
     std::vector<ModelRedis*> nodes;
-    for (Node& node : world.nodes()) nodes.push_back(&node.redis);
+    for (Node& node : world.nodes()) {
+      nodes.push_back(&node.redis);
+      node.redis.set_bus([this, index = node.index](std::string_view channel, std::string_view payload) {
+        spread(index, channel, payload);
+      });
+    }
     cluster_ = std::make_unique<ClusterModel>(std::move(nodes), std::string(address), port_base);
     for (std::size_t tag = 0; tag < plan.tags; ++tag) {
       const std::string text = tag_text(tag);
@@ -97,7 +103,19 @@ bool Shifts::answer_as_sentinel(std::size_t node, std::span<const std::string_vi
   return true;
 }
 
-// A client that goes where it should not is one that is served there.
+// What one node has published is told by the others a little later.
+void Shifts::spread(std::size_t from, std::string_view channel, std::string_view payload) {
+  for (Node& node : world_.nodes()) {
+    if (node.index == from || !node.redis.hears(channel)) continue;
+    const auto tell = [&node, this, name = std::string(channel), text = std::string(payload)] {
+      node.redis.hear(name, text);
+      world_.flush_server(node);
+    };
+    world_.after(bus_random_.magnitude(10 * microsecond, 10 * millisecond), tell);
+  }
+}
+
+// A client that follows ASK, although it should not: its request is run at the slot's new node.
 bool Shifts::answer_as_canary(std::size_t node, std::span<const std::string_view> words, std::string& reply) {
   if (sin_of(world_) != Sin::ask_followed) return false;
   std::string own;
@@ -112,7 +130,7 @@ bool Shifts::answer_as_canary(std::size_t node, std::span<const std::string_view
   std::string request = "*" + std::to_string(words.size()) + "\r\n";
   for (const std::string_view word : words)
     request += "$" + std::to_string(word.size()) + "\r\n" + std::string(word) + "\r\n";
-  // Between its question and what follows of the answer.
+  // The move may be called off between the ASK and the request that follows it.
   if (random_.coin()) end_move(index, true);
   asking_ = true;
   const ModelRedis::ConnectionId connection = target.redis.accept();
@@ -146,7 +164,7 @@ void Shifts::next() {
   world_.after(random_.magnitude(microsecond, world_.plan().shift_interval), [this] { next(); });
 }
 
-// What a replica has that will not be told what comes now.
+// For the canary whose fail-overs lose data: what the next master has is taken down here, and nothing of what comes after.
 void Shifts::keep_as_canary() {
   if (sin_of(world_) == Sin::failover_loses && !in_cluster() && !demoted_)
     old_data_ = world_.node(master_).redis.copy_data();
@@ -157,12 +175,13 @@ void Shifts::shift(Fault fault) {
     case Fault::slot_move:
     case Fault::move_called_off: return move_slot();
     case Fault::slot_down: return take_slot_down();
-    case Fault::master_change: return in_cluster() ? change_master_of_slots() : change_master();
+    case Fault::master_change: return in_cluster() ? change_master_of_slots(false) : change_master();
+    case Fault::losing_change: return change_master_of_slots(true);
     default: return spread_old_news();
   }
 }
 
-// What is past its time stays nowhere: where data are copied it would be left behind.
+// Keys that are past their time go now: where data are copied or moved they would be left behind.
 void Shifts::look_at_clocks() {
   for (Node& node : world_.nodes()) node.redis.expire(world_.wall(node));
 }
@@ -234,24 +253,53 @@ void Shifts::take_slot_down() {
   world_.after(lasts, [&slot] { slot.down = false; });
 }
 
-// All that it has goes to the node without a slot, and it is that one's replica.
-void Shifts::change_master_of_slots() {
+std::vector<std::size_t> Shifts::slots_of(std::size_t node) const {
+  std::vector<std::size_t> slots;
+  for (std::size_t index = 0; index < cluster_->slots().size(); ++index)
+    if (cluster_->slots()[index].owner == node) slots.push_back(index);
+  return slots;
+}
+
+// All that it has goes to a node without a slot, or all that it had a while ago: so far behind was its replica.
+void Shifts::change_master_of_slots(bool loses) {
   std::vector<std::size_t> masters;
   std::vector<std::size_t> replicas;
   for (const Node& node : world_.nodes()) {
-    if (!cluster_->serves_any(node.index))
-      replicas.push_back(node.index);
-    else if (!moves(node.index))
-      masters.push_back(node.index);
+    if (moves(node.index)) continue;
+    (cluster_->serves_any(node.index) ? masters : replicas).push_back(node.index);
   }
-  std::erase_if(replicas, [&](std::size_t node) { return moves(node); });
   if (masters.empty() || replicas.empty()) return;
   Node& before = world_.node(masters[random_.index(masters.size())]);
   Node& after = world_.node(replicas[random_.index(replicas.size())]);
-  world_.count(Fault::master_change, before.lane);
-  world_.trace().add(world_.now(), "fails over", before.index, after.index);
+  if (!loses) return fail_over(before, after, nullptr);
+  const SimTime lag = random_.magnitude(100 * microsecond, world_.plan().lease_max);
+  world_.disturb(lag + aftermath);
+  const auto fail_over_later = [this, &before, &after, slots = slots_of(before.index), moved = cluster_->moves,
+                                copy = std::make_shared<Databases>(before.redis.copy_data())] {
+    // A slot that has come or gone meanwhile would be another one's data.
+    if (ended_ || cluster_->moves != moved || moves(before.index) || moves(after.index)) return;
+    fail_over(before, after, copy.get());
+  };
+  world_.after(lag, fail_over_later);
+}
+
+// The one before is the replica of the other then. With `old_data` that one has these, and nothing else.
+void Shifts::fail_over(Node& before, Node& after, const Databases* old_data) {
+  const bool loses = old_data != nullptr;
+  const std::vector<std::size_t> slots = slots_of(before.index);
+  world_.count(loses ? Fault::losing_change : Fault::master_change, before.lane);
+  world_.trace().add(world_.now(), loses ? "fails over, and loses" : "fails over", before.index, after.index);
   world_.disturb(aftermath);
+  const auto is_there = [&](std::size_t name) {
+    return std::find(slots.begin(), slots.end(), world_.plan().tag_of(name)) != slots.end();
+  };
+  if (loses && sin_of(world_) != Sin::failover_loses) world_.checkers().break_names(before, is_there);
   cluster_->fail_over(before.index, after.index);
+  if (loses) {
+    after.redis.load_data(*old_data);
+    after.redis.expire(world_.wall(after));
+    world_.checkers().read_names(after, is_there);
+  }
   if (random_.coin()) world_.restart_server(before, ModelRedis::Data::kept, random_.coin() ? 0 : length());
   world_.promote_server(after);
   carry_roles();

@@ -2,7 +2,8 @@
 //
 // Shifts moves the server of a name about while a world runs, and has those who are asked for it answer by what they know: the nodes
 // of a cluster (ClusterModel), or sentinels. What it does is by agreement: no data are lost, so nothing that is promised of a lock is
-// excused. Worlds whose set-up is fixed have none of it.
+// excused. Only Fault::losing_change, of a cluster, loses data; the checkers are told whose. Worlds whose set-up is fixed have none
+// of it.
 //
 //     cluster:    node 0 1 2, masters with slots ---- moves, key by key; fail-overs to the one without ---- node 3
 //     sentinels:  node 0, the master ---- fail-overs ---- node 1, 2        node 3, 4, 5 name it, late and wrongly
@@ -62,7 +63,9 @@ class Shifts {
   void step_move(std::size_t slot);
   void end_move(std::size_t slot, bool called_off);
   void take_slot_down();
-  void change_master_of_slots();
+  void change_master_of_slots(bool loses);
+  void fail_over(Node& before, Node& after, const Databases* old_data);
+  [[nodiscard]] std::vector<std::size_t> slots_of(std::size_t node) const;
   void change_master();
   void promote();
   void tell_sentinels(SimTime within);
@@ -70,19 +73,21 @@ class Shifts {
   void spread_old_news();
   void carry_roles();
   void look_at_clocks();
+  void spread(std::size_t from, std::string_view channel, std::string_view payload);
   [[nodiscard]] SimTime length();
   [[nodiscard]] bool moves(std::size_t node) const;
 
   World& world_;
   Random random_;
+  Random bus_random_;
   std::unique_ptr<ClusterModel> cluster_;
   std::vector<std::uint32_t> weights_;
   std::uint64_t total_ = 0;
   bool ended_ = false;
   std::vector<std::uint64_t> move_numbers_;  // By slot: what was planned for a move that is over tells nothing.
   // Of sentinels.
-  std::size_t master_ = 0;  // Or who was it last,
-  bool demoted_ = false;    // where nobody is.
+  std::size_t master_ = 0;  // The node that is it, or was it last,
+  bool demoted_ = false;    // where none is just now.
   static constexpr std::size_t nobody = SIZE_MAX;
   std::vector<std::size_t> named_;  // By each.
   // For canaries.
