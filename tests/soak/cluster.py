@@ -22,9 +22,7 @@ def slot_of(name):
 
 class Cluster:
     kinds = ALL_KINDS
-    # Scripts of these kinds read keys that they work out themselves: while the slot is moved, such a key may be elsewhere.
-    answers = ANSWERS | {"try_again", "cluster_down", "read_only", "stale_replica", "cluster.fair:server_error",
-                         "cluster.read_write:server_error"}
+    answers = ANSWERS | {"try_again", "cluster_down", "read_only", "stale_replica"}
 
     def __init__(self, soak):
         self.soak = soak
