@@ -3,8 +3,8 @@
 """usage: proxy.py [HOST:]PORT...
 
 Stands between workers of the soak and each server at 127.0.0.1:PORT, and spoils connections when told so. With HOST it listens
-there, at the same port, for who goes wherever the servers send him; else at a port that is free. Prints a line with its own ports, in the
-order of the servers'. A word per line of standard input:
+there, at the same port, for who goes wherever the servers send him; else at a port that is free. Prints a line with its own
+ports, in the order of the servers'. A word per line of standard input:
 
     reset N      every Nth connection is ended by an RST, on both sides
     hang         nothing gets through any more, as on a half-open connection

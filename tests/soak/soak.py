@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Several processes with both clients of holdfast, and clients of other languages where they are, take locks on real servers
 that are tormented: on one server, on five for Redlocks, on a cluster, and where sentinels say. Every process writes down what it
-believes; checker.py judges all of it while the soak runs and at its end. A seed decides which faults come and when, and what the workers draw; whom they meet is the
-machine's. SIGINT ends it early, with all that comes at the end.
+believes; checker.py judges all of it while the soak runs and at its end. A seed decides which faults come and when, and what the
+workers draw; whom they meet is the machine's. SIGINT ends it early, with all that comes at the end.
 
 Everything is written to FOLDER: logs, summary.txt, what the servers said. Exits with 1 where there was a violation, with 2 where
 the soak could not be done, with 77 where there is no server.
@@ -290,7 +290,8 @@ class Soak:
         self.setup = PHASES[phase](self)
         self.servers = self.setup.servers
         self.proxy = subprocess.Popen([sys.executable, "-B", str(HERE / "proxy.py"), *map(str, self.setup.proxied())],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=die_with_parent,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                                      preexec_fn=die_with_parent,
                                       start_new_session=True)
         proxy_ports = self.proxy.stdout.readline().split()
         self.workers = self.start_workers(proxy_ports)
