@@ -317,12 +317,12 @@ HOLDFAST_API void holdfast_client_cancel(holdfast_client* client) HOLDFAST_NOEXC
 
 /* ---- Names of several masters ---------------------------------------------------------------------------------------------
  * What a client of a cluster has that serves names of any slot: a connection for each further master. There is to be a place for each
- * master beside the first, and one for the new master of a fail-over. A name whose master finds no place: HOLDFAST_MOVED. Not beside
+ * master beside the first, and two for fail-overs. A name whose master finds no place: HOLDFAST_MOVED. Not beside
  * acks or a sentinel watch. holdfast/detail/branches.hpp says more, proto/topology.md (34 to 42) what it promises.
  *
  *     static holdfast_branches branches;
- *     static holdfast_branch_place masters[3];
- *     holdfast_branches_init(&branches, &client, masters, 3);
+ *     static holdfast_branch_place masters[4];
+ *     holdfast_branches_init(&branches, &client, masters, 4);
  *     status = holdfast_client_connect_to(&client, url, &config);
  */
 #define HOLDFAST_BRANCHES_MAX 63

@@ -107,6 +107,7 @@ void Branches::each(const ClientBase& client, Branching what, void* context) noe
 void Branches::start_anew(const ClientBase& begun) noexcept {
   if (starting_) return;
   starting_ = true;
+  last_ = nullptr;  // The parent's.
   for (std::uint8_t number = 0; number <= count_; ++number)
     if (ClientBase& client = at(number); &client != &begun) client.start_anew_in_child();
   home().random_source_.start_anew();
@@ -218,6 +219,7 @@ ClientBase* Branches::go_after(ClientBase& from, std::uint16_t slot, ByteView na
     place.client.close();
     place.server = server;
     place.led_at = from.now_;
+    routes_.forget(static_cast<std::uint8_t>(number));
     go_by(place, name);
     SlotSearch::lead(place.client, server.host(), server.port());
   }
@@ -245,8 +247,19 @@ bool Branches::reroute(ClientBase& from) noexcept {
 
 // ---- Calls -------------------------------------------------------------------------------------------------------
 
+// A lock that rests needs no server, and must not keep a branch from being used for another one.
+void Branches::let_rest(const HoldRecord& next) noexcept {
+  HoldRecord* const record = last_;
+  last_ = nullptr;
+  if (record == nullptr || record == &next || record->machine_.state() != LockState::idle || record->strays_) return;
+  if (record->calls() || record->client_->session_.compensations_pending() != 0) return;
+  move(*record, home());
+}
+
 void Branches::route(HoldRecord& record) noexcept {
   Branches& self = of(record);
+  self.let_rest(record);
+  self.last_ = &record;
   if (record.machine_.state() == LockState::idle && !record.strays_)
     move(record, self.at_slot(SlotSearch::slot_of_lock(record.machine_.kind(), record.machine_.key())));
   self.note_call(*record.client_);
@@ -272,6 +285,7 @@ void Branches::take_moved(HoldRecord& record, const Reply& reply, ClientBase& fr
 // What is to be taken back of it may be at any of them.
 void Branches::abandon(const HoldRecord& record) noexcept {
   Branches& self = of(record);
+  if (self.last_ == &record) self.last_ = nullptr;
   for (std::uint8_t number = 0; number <= self.count_; ++number) {
     ClientBase& client = self.at(number);
     client.session_.abandon(&record, client.now_);

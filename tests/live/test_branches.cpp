@@ -48,7 +48,7 @@ TEST_ON_CLUSTER(test_names_of_two_slots_should_be_no_multi_lock_and_may_be_a_set
   TEST_ASSERT_EQUAL(Status::ok, set.release());
 }
 
-TEST_ON_CLUSTER(test_a_master_without_a_branch_should_be_told_and_a_branch_without_locks_be_used_for_it) {
+TEST_ON_CLUSTER(test_a_master_without_a_branch_should_be_told_and_a_branch_without_holds_be_used_for_it) {
   Cluster nodes({.hosts = ByteView(cluster.host(0)), .name = ByteView(name_at(0))});
   Client client;
   BranchesOf<1> branches(client);
@@ -67,8 +67,40 @@ TEST_ON_CLUSTER(test_a_master_without_a_branch_should_be_told_and_a_branch_witho
   TEST_ASSERT_EQUAL(Status::ok, last.try_acquire());
   TEST_ASSERT_EQUAL(1U, branches.connected());
   TEST_ASSERT_EQUAL(Status::ok, last.release());
+  // Locks that rest are in nobody's way.
   Mutex again(client, ByteView(second));
-  TEST_ASSERT_EQUAL(Status::moved, again.try_acquire());  // `last` is there still.
+  for (int round = 0; round < 3; ++round)
+    for (Mutex* const lock : {&again, &last}) {
+      TEST_ASSERT_EQUAL(Status::ok, lock->try_acquire());
+      TEST_ASSERT_EQUAL(Status::ok, lock->release());
+    }
+}
+
+// Each leaves locks at a server that is a master no more.
+TEST_ON_CLUSTER(test_locks_should_find_their_masters_after_a_fail_over_of_each) {
+  Cluster nodes({.hosts = ByteView(cluster.hosts()), .name = ByteView(name_at(0))});
+  Client client;
+  BranchesOf<4> branches(client);
+  TEST_ASSERT_EQUAL(Status::ok, client.connect({.topology = &nodes}));
+  Owner owner(client);
+  const std::string names[] = {name_at(0), name_at(1), name_at(2)};
+  std::deque<Mutex> resting;
+  std::deque<ReentrantLock> held;
+  for (const std::string& name : names) {
+    const std::string other = "{" + name + "}held";
+    TEST_ASSERT_EQUAL(Status::ok, resting.emplace_back(client, ByteView(name)).try_acquire());
+    TEST_ASSERT_EQUAL(Status::ok, resting.back().release());
+    TEST_ASSERT_EQUAL(Status::ok, held.emplace_back(owner, ByteView(other), LockTiming{.lease = 60s}).try_acquire());
+  }
+  for (std::size_t master = 0; master < ClusterSetup::masters; ++master) {
+    cluster.fail_over(names[master]);
+    TEST_ASSERT_EQUAL(Status::ok, held[master].renew(10s));
+  }
+  for (Mutex& lock : resting) {
+    TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+    TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  }
+  for (ReentrantLock& lock : held) TEST_ASSERT_EQUAL(Status::ok, lock.release());
 }
 
 // ---- Beside each other -------------------------------------------------------------------------------------------

@@ -27,6 +27,6 @@ struct Tree {
   ClientConfig config;
   Client client;
 #ifndef HOLDFAST_TEST_ASIO
-  holdfast::BranchesOf<3> branches{client};
+  holdfast::BranchesOf<4> branches{client};
 #endif
 };

@@ -5,16 +5,17 @@
 //
 //     Cluster cluster({.hosts = "10.0.0.1,10.0.0.2,10.0.0.3:6380", .name = "orders"});
 //     Client client;
-//     BranchesOf<3> branches(client);        // of three masters: two beside the first, and one for a fail-over
+//     BranchesOf<4> branches(client);        // of three masters: two beside the first, and two for fail-overs
 //     Status status = client.connect({.topology = &cluster});
 //     Mutex order(client, "orders/42"), bill(client, "bills/42");
 //
 //   - Locks, Owners, sets, inspect() and its like take the client, as ever. Each lock asks where its slot was last, and at first the
 //     server of the cluster's `name`; the server that does not have it says MOVED, and the lock goes there. A slot that moves is
 //     followed in the same way. So a wrong belief costs one question.
-//   - Each branch is connected when it is needed first, and shared by all names there. A branch without locks is used for another
-//     master. Where there is none, the call says `moved`: so there is to be one for each further master, and one for the new master
-//     of a fail-over, to which the locks of the old one go one by one.
+//   - Each branch is connected when it is needed first, and shared by all names there. A branch without holds is used for another
+//     master; a lock that was let go of is nowhere from the next call of another lock on. Where there is none, the call says `moved`: so
+//     there is to be one for each further master, one for the new master of a fail-over, to which the holds of the old one go one by
+//     one, and one for where the client's own server is a master no more, since its connection stays there.
 //   - tend() and each call that waits serve all of them. A call waits for its own server alone: one that stands still holds up its own
 //     names.
 //   - Over TLS each branch takes places as a client does (tls.hpp).
@@ -84,6 +85,7 @@ class Branches : public Brancher {
   [[nodiscard]] int find_led(const NamedServer& server, Instant now) const noexcept;
   [[nodiscard]] int find_unused(const ClientBase& from) const noexcept;
   static void move(HoldRecord& record, ClientBase& to) noexcept;
+  void let_rest(const HoldRecord& next) noexcept;
   bool reroute(ClientBase& from) noexcept;
   [[nodiscard]] Instant work_beside(ClientBase& active, Instant latest, bool sees) noexcept;
   void set_up(ClientBase& client, bool branched) noexcept;
@@ -100,6 +102,7 @@ class Branches : public Brancher {
   Cluster cluster_;         // Of the client itself.
   ClientConfig config_;     // Of the branches.
   SlotRoutes routes_;
+  HoldRecord* last_ = nullptr;  // Of the last call.
 };
 static_assert(sizeof(Branches) <= 20 * 1024, "promised: what is known of a cluster's slots");
 
