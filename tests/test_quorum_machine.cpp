@@ -1667,6 +1667,52 @@ TEST(test_release_should_count_those_whose_grant_was_taken_back) {
   TEST_ASSERT_EQUAL(Status::ok, council->status());
 }
 
+// The session repeats a release whose answer went down with its connection, and says so as a compensation. That the repeat finds
+// nothing is neither "yes" nor "not yours": the first one may have run.
+TEST(test_release_that_was_repeated_should_not_take_a_node_that_has_nothing_for_one_that_lost_it) {
+  struct {
+    std::size_t disowned;  // Nodes whose first answer is 0,
+    std::size_t repeated;  // and those whose first answer was lost, and whose second one is 0. The rest has released.
+    Status expected;
+  } const rows[] = {{0, 5, Status::ok},
+                    {0, 3, Status::ok},
+                    {0, 2, Status::ok},
+                    {1, 2, Status::outcome_unknown},
+                    {1, 4, Status::outcome_unknown},
+                    {2, 3, Status::outcome_unknown},
+                    {3, 2, Status::lock_lost},
+                    {3, 0, Status::lock_lost}};
+  for (const LockKind* const kind : kinds)
+    for (const auto& row : rows) {
+      TEST_MESSAGE(row.repeated << " repeated, " << row.disowned << " not ours");
+      Council council(5, *kind);
+      council.hold(start);
+      council.release(start + 1s);
+      for (std::size_t node = row.disowned; node < row.disowned + row.repeated; ++node)
+        council.asked[node].request.tag.operation = Operation::compensate;
+      for (std::size_t node = 0; node < 5; ++node)
+        council.say(node, node >= row.disowned + row.repeated, start + 1s + 30ms);
+      TEST_ASSERT_EQUAL("released", council.events());
+      TEST_ASSERT_EQUAL(row.expected, council->status());
+      TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
+      for (std::size_t node = 0; node < 5; ++node) TEST_ASSERT_EQUAL(LockState::idle, council.node(node).state());
+    }
+}
+
+// A repeat that finds the hold has released it as any other.
+TEST(test_release_that_was_repeated_should_count_where_it_found_the_hold) {
+  Council council(3);
+  council.hold(start);
+  council.release(start + 1s);
+  council.asked[0].request.tag.operation = Operation::compensate;
+  council.say(0, true, start + 1s);
+  council.say(1, false, start + 1s);
+  TEST_ASSERT_EQUAL("", council.events());
+  council.say(2, true, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::ok, council->status());
+}
+
 // Whoever was given up was given up by us, and the release was not.
 TEST(test_release_should_not_report_the_giving_up_of_a_straggler_as_its_own_cancel) {
   Council council(3);
@@ -2003,7 +2049,7 @@ enum ReleaseVote : std::uint8_t {
   asked,        // It has not answered.
   unclear,      // Its answer is lost.
   missed,       // Its grant was given up, and is not taken back yet.
-  taken_back,   // It is by now.
+  taken_back,   // It is by now; or its release was repeated, and found nothing.
   never_asked,  // It has nothing of the hold.
   left_over,    // It has, or may have, something that counted no more.
   release_votes

@@ -110,7 +110,8 @@ QuorumTally QuorumMachine::release_tally() const noexcept {
         tally.why = vote.status;
     } else {
       ++tally.free;
-      ++(vote.status == Status::lock_lost ? tally.no : tally.yes);
+      // Unknown where a release had to be repeated, and found nothing: the first one may have had it.
+      ++(vote.status == Status::lock_lost ? tally.no : vote.status == Status::outcome_unknown ? tally.ours : tally.yes);
     }
   }
   return tally;
