@@ -46,34 +46,32 @@ constexpr auto words = list(
     Entry{"TRYAGAIN", Status::try_again}, Entry{"DENIED", Status::denied});
 
 // What follows "ERR ".
-constexpr auto generic =
-    list(Entry{"max number", Status::too_many_clients}, Entry{"unknown command", Status::unknown_command},
-         Entry{"Unknown Redis command", Status::unknown_command},  // Out of a script.
-         Entry{"Unknown Valkey command", Status::unknown_command}, Entry{"unknown subcommand", Status::unknown_command},
-         Entry{"The user executing the script can't", Status::no_permission},
-         Entry{"ACL failure in script", Status::no_permission},     // Valkey's words.
-         Entry{"Script attempted to access a", Status::try_again},  // "... non local key": its slot is on the move.
-         Entry{"Attempted to access a", Status::try_again},         // Valkey's words.
-         Entry{"invalid password", Status::auth_failed},            // Before 6.0.
-         Entry{"Client sent AUTH", Status::auth_failed}, Entry{"AUTH <password>", Status::auth_failed});
+constexpr auto generic = list(
+    Entry{"max number", Status::too_many_clients}, Entry{"unknown command", Status::unknown_command},
+    Entry{"Unknown Redis command", Status::unknown_command},  // Out of a script.
+    Entry{"Unknown Valkey command", Status::unknown_command}, Entry{"unknown subcommand", Status::unknown_command},
+    Entry{"The user executing", Status::no_permission}, Entry{"ACL failure", Status::no_permission},  // Valkey's words.
+    Entry{"Script attempted to access a", Status::try_again},  // "... non local key": its slot is on the move.
+    Entry{"Attempted to access a", Status::try_again},         // Valkey's words.
+    Entry{"invalid password", Status::auth_failed},            // Before 6.0.
+    Entry{"Client sent AUTH", Status::auth_failed}, Entry{"AUTH <password>", Status::auth_failed});
 
 // How lines begin that wrap the error of a script, before 7.0.
 constexpr auto wrappers = list(Entry{"ERR Error ", Status::server_error});  // "running script", "compiling script"
 
 // Texts that are wrapped without an error class.
-constexpr auto embedded = list(Entry{"The user executing the script can't", Status::no_permission},
-                               Entry{"Unknown Redis command", Status::unknown_command},
-                               Entry{"command not allowed when used", Status::out_of_memory},
-                               Entry{"You can't write against a read", Status::read_only},
-                               Entry{"Script attempted to access a", Status::try_again},
-                               Entry{"Write commands are not allowed", Status::server_error});
+constexpr auto embedded =
+    list(Entry{"The user executing", Status::no_permission}, Entry{"Unknown Redis command", Status::unknown_command},
+         Entry{"command not allowed when used", Status::out_of_memory},
+         Entry{"You can't write against a read", Status::read_only},
+         Entry{"Script attempted to access a", Status::try_again},
+         Entry{"Write commands are not allowed", Status::server_error});
 
 // Anywhere in a line: it came out of a script, or quotes one that did.
 constexpr auto script_marks =
     list(Entry{" script: ", Status::server_error}, Entry{"@user_script", Status::server_error},
-         Entry{"ERR The user executing the script can't", Status::server_error},
-         Entry{"ERR ACL failure in script", Status::server_error}, Entry{"called from script", Status::server_error},
-         Entry{"called from Lua", Status::server_error});
+         Entry{"ERR The user executing", Status::server_error}, Entry{"ERR ACL failure", Status::server_error},
+         Entry{"called from script", Status::server_error}, Entry{"called from Lua", Status::server_error});
 
 // What the line begins with, out of a list; ok: nothing of it.
 Status begins_with(ByteView line, const char* entry, bool whole_word = false) noexcept {
