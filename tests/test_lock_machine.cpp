@@ -859,27 +859,6 @@ TEST(test_posted_release_should_be_left_to_the_session) {
   TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
 }
 
-// The first one may have run, and its answer is lost. Only an answer to that one itself says that the lock was not ours.
-TEST(test_posted_release_that_was_repeated_should_not_tell_what_it_cannot_know) {
-  for (const bool repeated : {false, true}) {
-    const Status expected = repeated ? Status::outcome_unknown : Status::lock_lost;
-    for (const bool spoilt : {false, true}) {
-      Desk desk;
-      desk.hold(start);
-      TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, true, start + 1s, start + 2s));
-      TEST_ASSERT_TRUE(desk.take_request());
-      if (repeated) desk.request.tag.operation = Operation::compensate;
-      if (spoilt)  // Somebody put something else in its place.
-        desk.fail(Status::wrong_type, false, start + 1s);
-      else
-        desk.answer(Desk::zero(), start + 1s);
-      TEST_ASSERT_EQUAL(LockEvent::released, desk.event());
-      TEST_ASSERT_EQUAL(expected, desk.machine.status());
-      TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
-    }
-  }
-}
-
 // [rule 6] A compensation that is refused leaves the outcome unknown.
 TEST(test_refused_compensation_should_leave_the_outcome_unknown) {
   Desk desk;

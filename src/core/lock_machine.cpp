@@ -480,10 +480,7 @@ void LockMachine::handle_reply(const Reply& reply, Instant now) noexcept {
       // A refusal confirms nothing: the session tries again, or the lease ends it.
       if (reply.outcome == Status::ok && (state_ == LockState::unknown || state_ == LockState::lost))
         move(LockInput::compensated);
-      if (state_ != LockState::releasing) return;
-      // What was posted, once more: it may have run before, and its answer is lost. "Not ours" says nothing then.
-      handle_released(reply);
-      if (status_ == Status::lock_lost) status_ = Status::outcome_unknown;
+      if (state_ == LockState::releasing) handle_released(reply);  // What was posted, once more.
       return;
     case Operation::query: return;
   }

@@ -110,8 +110,8 @@ QuorumTally QuorumMachine::release_tally() const noexcept {
         tally.why = vote.status;
     } else {
       ++tally.free;
-      // Unknown where a release had to be repeated, and found nothing: the first one may have had it.
-      ++(vote.status == Status::lock_lost ? tally.no : vote.status == Status::outcome_unknown ? tally.ours : tally.yes);
+      // Where a release was repeated, and found nothing, the first one may have found it.
+      ++(vote.status != Status::lock_lost ? tally.yes : (repeated_ & node_bit(node)) != 0 ? tally.ours : tally.no);
     }
   }
   return tally;
@@ -296,7 +296,7 @@ void QuorumMachine::forget() noexcept {
 
 // Every node is released: also those that have not answered, and those whose grant nobody counts any more.
 void QuorumMachine::let_go_everywhere(Instant now) noexcept {
-  released_ = missed_ = missing_ = 0;
+  released_ = missed_ = missing_ = repeated_ = 0;
   ++generation_;
   valid_until_ = Instant();
   round_open_ = false;
@@ -435,7 +435,11 @@ void QuorumMachine::retry_owed() noexcept {
 
 void QuorumMachine::handle_reply(std::size_t node, const Reply& reply, Instant now) noexcept {
   if (reply.outcome == Status::read_only) demoted_ = static_cast<NodeSet>(demoted_ | node_bit(node));
-  votes_[node]->machine.handle_reply(reply, now);
+  LockMachine& machine = votes_[node]->machine;
+  if (machine.state() == LockState::releasing && reply.tag.generation == machine.generation() &&
+      reply.tag.operation == Operation::compensate)
+    repeated_ = static_cast<NodeSet>(repeated_ | node_bit(node));
+  machine.handle_reply(reply, now);
   settle(node_bit(node), now);
 }
 

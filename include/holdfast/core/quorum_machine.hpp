@@ -310,6 +310,7 @@ class QuorumMachine {
   NodeSet missing_ = 0;    // Nodes that have said "not yours" in it: nothing is taken back there before it is decided.
   NodeSet released_ = 0;   // Nodes that were asked to release the last hold or attempt,
   NodeSet missed_ = 0;     // and those whose answer was given up then.
+  NodeSet repeated_ = 0;   // Nodes that have answered a repeat of that release: the first one may have run.
   NodeSet changed_ = 0;
   NodeSet give_up_ = 0;
   NodeSet doubted_ = 0;
