@@ -309,7 +309,7 @@ void Branches::move(HoldRecord& record, ClientBase& to) noexcept {
   if (&to == &from || record.machine_.waiting() || !to.session_.take_along(from.session_, &record)) return;
   const bool tended = record.tended_;
   record.leave_tended();
-  to.now_ = from.now_;
+  to.now_ = later(to.now_, from.now_);
   to.session_.clear_failure_text();
   --from.records_;
   ++to.records_;
