@@ -153,7 +153,7 @@ HOLDFAST_API const char* holdfast_status_remedy(holdfast_status status) HOLDFAST
 #define HOLDFAST_SENTINELS_SIZE 1856
 #define HOLDFAST_CLUSTER_SIZE 1344
 #define HOLDFAST_ACKS_SIZE 6912           /* All its buffers included. */
-#define HOLDFAST_BRANCHES_SIZE 18960      /* Branches without their places. */
+#define HOLDFAST_BRANCHES_SIZE 19072      /* Branches without their places. */
 #define HOLDFAST_BRANCH_PLACE_SIZE 17816  /* One for each further master of a cluster. */
 #define HOLDFAST_SENTINEL_WATCH_SIZE 4416 /* Likewise. */
 #define HOLDFAST_METER_SIZE 648

@@ -107,7 +107,7 @@ void Branches::each(const ClientBase& client, Branching what, void* context) noe
 void Branches::start_anew(const ClientBase& begun) noexcept {
   if (starting_) return;
   starting_ = true;
-  last_ = nullptr;  // The parent's.
+  for (HoldRecord*& called : called_) called = nullptr;  // The parent's.
   for (std::uint8_t number = 0; number <= count_; ++number)
     if (ClientBase& client = at(number); &client != &begun) client.start_anew_in_child();
   home().random_source_.start_anew();
@@ -247,19 +247,29 @@ bool Branches::reroute(ClientBase& from) noexcept {
 
 // ---- Calls -------------------------------------------------------------------------------------------------------
 
-// A lock that rests needs no server, and must not keep a branch from being used for another one.
-void Branches::let_rest(const HoldRecord& next) noexcept {
-  HoldRecord* const record = last_;
-  last_ = nullptr;
-  if (record == nullptr || record == &next || record->machine_.state() != LockState::idle || record->strays_) return;
-  if (record->calls() || record->client_->session_.compensations_pending() != 0) return;
-  move(*record, home());
+// A lock that rests needs no server, and must not keep a branch from being used for another one. What is to be taken back of it is
+// waited for. Whoever holds comes by again when it lets go.
+void Branches::let_rest(const HoldRecord& caller) noexcept {
+  for (std::uint8_t number = 0; number <= count_; ++number)
+    if (at(number).task_ != nullptr) return;  // It is called from within another call.
+  for (HoldRecord*& called : called_) {
+    if (called == nullptr || called == &caller || called->client_->session_.compensations_pending() != 0) continue;
+    if (called->machine_.state() == LockState::idle && !called->strays_) move(*called, home());
+    called = nullptr;
+  }
+}
+
+// It may rest when this call is over.
+void Branches::note(HoldRecord& caller) noexcept {
+  for (const HoldRecord* const called : called_)
+    if (called == &caller) return;
+  called_[next_called_++ % called_max] = &caller;
 }
 
 void Branches::route(HoldRecord& record) noexcept {
   Branches& self = of(record);
   self.let_rest(record);
-  self.last_ = &record;
+  self.note(record);
   if (record.machine_.state() == LockState::idle && !record.strays_)
     move(record, self.at_slot(SlotSearch::slot_of_lock(record.machine_.kind(), record.machine_.key())));
   self.note_call(*record.client_);
@@ -285,7 +295,8 @@ void Branches::take_moved(HoldRecord& record, const Reply& reply, ClientBase& fr
 // What is to be taken back of it may be at any of them.
 void Branches::abandon(const HoldRecord& record) noexcept {
   Branches& self = of(record);
-  if (self.last_ == &record) self.last_ = nullptr;
+  for (HoldRecord*& called : self.called_)
+    if (called == &record) called = nullptr;
   for (std::uint8_t number = 0; number <= self.count_; ++number) {
     ClientBase& client = self.at(number);
     client.session_.abandon(&record, client.now_);

@@ -76,6 +76,26 @@ TEST_ON_CLUSTER(test_a_master_without_a_branch_should_be_told_and_a_branch_witho
     }
 }
 
+// Its release was on its way when another one was called.
+TEST_ON_CLUSTER(test_a_lock_whose_release_was_posted_should_keep_no_branch) {
+  Cluster nodes({.hosts = ByteView(cluster.host(0)), .name = ByteView(name_at(0))});
+  Client client;
+  BranchesOf<1> branches(client);
+  TEST_ASSERT_EQUAL(Status::ok, client.connect({.topology = &nodes}));
+  const std::string second = name_at(1);
+  const std::string also_second = name_at(1, "other");
+  const std::string third = name_at(2);
+  Mutex posted(client, ByteView(second));
+  Mutex called(client, ByteView(also_second));
+  Mutex last(client, ByteView(third));
+  TEST_ASSERT_EQUAL(Status::ok, posted.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, posted.post_release());
+  TEST_ASSERT_EQUAL(Status::ok, called.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, called.release());
+  TEST_ASSERT_EQUAL(Status::ok, last.try_acquire());
+  TEST_ASSERT_EQUAL(Status::ok, last.release());
+}
+
 // Each leaves locks at a server that is a master no more.
 TEST_ON_CLUSTER(test_locks_should_find_their_masters_after_a_fail_over_of_each) {
   Cluster nodes({.hosts = ByteView(cluster.hosts()), .name = ByteView(name_at(0))});

@@ -85,7 +85,8 @@ class Branches : public Brancher {
   [[nodiscard]] int find_led(const NamedServer& server, Instant now) const noexcept;
   [[nodiscard]] int find_unused(const ClientBase& from) const noexcept;
   static void move(HoldRecord& record, ClientBase& to) noexcept;
-  void let_rest(const HoldRecord& next) noexcept;
+  void let_rest(const HoldRecord& caller) noexcept;
+  void note(HoldRecord& caller) noexcept;
   bool reroute(ClientBase& from) noexcept;
   [[nodiscard]] Instant work_beside(ClientBase& active, Instant latest, bool sees) noexcept;
   void set_up(ClientBase& client, bool branched) noexcept;
@@ -102,7 +103,9 @@ class Branches : public Brancher {
   Cluster cluster_;         // Of the client itself.
   ClientConfig config_;     // Of the branches.
   SlotRoutes routes_;
-  HoldRecord* last_ = nullptr;  // Of the last call.
+  static constexpr std::uint8_t called_max = 8;
+  HoldRecord* called_[called_max] = {};  // Of the last calls: those that may not have been let rest yet.
+  std::uint8_t next_called_ = 0;
 };
 static_assert(sizeof(Branches) <= 20 * 1024, "promised: what is known of a cluster's slots");
 
