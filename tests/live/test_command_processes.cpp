@@ -27,10 +27,11 @@ constexpr char brood[] =
     "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; sh -c '(setsid sleep 1000 >/dev/null & echo $!)'; "
     "env -i setsid sleep 1000 & echo $!; wait";
 
-// A run inside of a run: the inner one's command is `script`.
+// A run inside of a run: the inner one's command is `script`. The inner one's id is said before anything of that.
 Words nested(const std::string& url, const std::string& script) {
-  return {"run",   "outer", "--", "sh", "-c",  "\"$@\" & echo $!; wait", "sh", command_path(), "run", "--url", url,
-          "inner", "--",    "sh", "-c", script};
+  return {"run", "outer",        "--",  "sh",    "-c", "sh -c 'echo $$; exec \"$@\"' sh \"$@\" & wait",
+          "sh",  command_path(), "run", "--url", url,  "inner",
+          "--",  "sh",           "-c",  script};
 }
 
 struct Nest {
