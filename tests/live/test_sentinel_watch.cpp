@@ -323,7 +323,14 @@ TEST_ON_SERVER(test_a_flood_of_forged_messages_should_cost_few_connections_and_n
   await([&] { return ours.watchdog.calls() > calls; });
   TEST_ASSERT_TRUE(ours.lock.held());
   TEST_ASSERT_EQUAL("1", count_on(true_one, ours.lock));
-  TEST_ASSERT_EQUAL(Status::ok, ours.lock.release());
+  // The last of the messages may lead it away at this moment. Then the release is on its way.
+  const Status released = ours.lock.release();
+  TEST_ASSERT_TRUE(released == Status::ok || released == Status::not_connected || released == Status::transport_closed);
+  const std::string key(ours.lock.key().bytes().string_view());
+  await([&] {
+    (void)ours.client.tend();
+    return true_one.command({"EXISTS", key}) == "0";
+  });
 }
 
 TEST_ON_SERVER(test_hostile_bytes_should_cost_the_sentinel_its_connection_and_nothing_else) {
