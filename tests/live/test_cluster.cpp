@@ -55,6 +55,17 @@ struct SlotOnTheMove {
   const int slot;
 };
 
+// Waits for a fair lock over a client of its own, has it, and lets go of it.
+std::thread fair_waiter(const std::string& host, const std::string& client_name, const std::string& name) {
+  return std::thread([=] {
+    Member member(host, client_name);
+    Owner owner(member.client);
+    FairLock lock(owner, ByteView(name));
+    TEST_ASSERT_EQUAL(Status::ok, lock.acquire(60s));
+    TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  });
+}
+
 // Waits for the lock "k", and would sleep for longer than a test lasts.
 class PatientWaiter {
  public:
@@ -347,13 +358,7 @@ TEST_ON_CLUSTER(test_a_place_in_a_queue_should_be_kept_where_the_queue_moves_bef
   FairLock lock(owner, "{k}:fair");
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
   const std::string who = "ZRANGE holdfast_queue:{k}:fair 0 -1 WITHSCORES";
-  std::thread waiter([&] {
-    Member member(cluster.host(1), "{k}");
-    Owner other(member.client);
-    FairLock rival(other, "{k}:fair");
-    TEST_ASSERT_EQUAL(Status::ok, rival.acquire(60s));
-    TEST_ASSERT_EQUAL(Status::ok, rival.release());
-  });
+  std::thread waiter = fair_waiter(cluster.host(1), "{k}", "{k}:fair");
   TEST_ASSERT_TRUE(comes([&] { return slot.source().command("ZCARD holdfast_queue:{k}:fair") == "1"; }, 30s));
   const std::string before = slot.source().command(who);
   const long beats = slot.source().calls("evalsha");
@@ -379,13 +384,7 @@ TEST_ON_CLUSTER(test_a_fair_lock_that_is_released_while_its_slot_moves_should_co
   Owner owner(ours.client);
   FairLock lock(owner, "{k}:fair");
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
-  std::thread waiter([&] {
-    Member member(cluster.host(1), "{k}");
-    Owner other(member.client);
-    FairLock rival(other, "{k}:fair");
-    TEST_ASSERT_EQUAL(Status::ok, rival.acquire(60s));
-    TEST_ASSERT_EQUAL(Status::ok, rival.release());
-  });
+  std::thread waiter = fair_waiter(cluster.host(1), "{k}", "{k}:fair");
   TEST_ASSERT_TRUE(comes([&] { return slot.source().command("ZCARD holdfast_queue:{k}:fair") == "1"; }, 30s));
   slot.open();
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
@@ -514,13 +513,7 @@ TEST_ON_CLUSTER(test_a_fair_lock_should_be_handed_on_in_a_cluster) {
   Owner owner(ours.client);
   FairLock lock(owner, "k");
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
-  std::thread waiter([&] {
-    Member member(cluster.host(1), "k");
-    Owner other(member.client);
-    FairLock rival(other, "k");
-    TEST_ASSERT_EQUAL(Status::ok, rival.acquire(20s));
-    TEST_ASSERT_EQUAL(Status::ok, rival.release());
-  });
+  std::thread waiter = fair_waiter(cluster.host(1), "k", "k");
   RedisServer& master = cluster.master("k");
   TEST_ASSERT_TRUE(comes([&] { return master.command("ZCARD holdfast_queue:{k}") == "1"; }, 30s));
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
