@@ -13,7 +13,7 @@
 //     server of the cluster's `name`; the server that does not have it says MOVED, and the lock goes there. A slot that moves is
 //     followed in the same way. So a wrong belief costs one question.
 //   - Each branch is connected when it is needed first, and shared by all names there. A branch without holds is used for another
-//     master; a lock that was let go of is nowhere from the next call of another lock on. Where there is none, the call says `moved`: so
+//     master; a lock whose release was answered is nowhere from the next call on. Where there is none, the call says `moved`: so
 //     there is to be one for each further master, one for the new master of a fail-over, to which the holds of the old one go one by
 //     one, and one for where the client's own server is a master no more, since its connection stays there.
 //   - tend() and each call that waits serve all of them. A call waits for its own server alone: one that stands still holds up its own
