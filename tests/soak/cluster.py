@@ -16,8 +16,8 @@ FAILOVER_TIMEOUT = 6
 
 
 def slot_of(name):
-    """Of a name without braces."""
-    return binascii.crc_hqx(name.encode(), 0) % SLOTS
+    """Of a name without braces, or of what is within them."""
+    return binascii.crc_hqx(name.partition("{")[2].partition("}")[0].encode() or name.encode(), 0) % SLOTS
 
 
 class Cluster:

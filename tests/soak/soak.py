@@ -464,7 +464,8 @@ class Soak:
         self.command("flush_scripts", "SCRIPT", "FLUSH", self.random.choice(("SYNC", "ASYNC")))
 
     def delete_key(self):
-        self.command("delete_key", "DEL", f"{self.phase}.{self.random.choice(('mutex', 'reentrant', 'fenced'))}")
+        names = [name for name in ("mutex", "reentrant", "fenced", "{pair}.left", "{pair}.right") if name in self.setup.kinds]
+        self.command("delete_key", "DEL", f"{self.phase}.{self.random.choice(names)}")
 
     def tell_proxy(self, fault, word, seconds):
         if self.proxy in self.busy:
