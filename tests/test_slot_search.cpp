@@ -154,6 +154,27 @@ TEST(test_a_node_that_does_not_know_its_host_should_mean_the_one_that_is_asked) 
   desk.prove();
 }
 
+TEST(test_a_node_that_cannot_name_the_server_yet_should_be_gone_around) {
+  SlotDesk desk("10.0.0.1,10.0.0.2");
+  TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
+  desk.answer(desk.moved("?:6380"));
+  TEST_ASSERT_EQUAL("10.0.0.2:6379", desk.dial());
+  desk.answer(desk.moved("10.0.0.9:6380"));
+  TEST_ASSERT_EQUAL("10.0.0.9:6380", desk.dial());
+  desk.prove();
+}
+
+TEST(test_where_no_node_can_name_the_server_yet_the_attempt_should_be_worth_another_one) {
+  SlotDesk desk("10.0.0.1,10.0.0.2");
+  for (const char* node : {"10.0.0.1:6379", "10.0.0.2:6379"}) {
+    TEST_ASSERT_EQUAL(node, desk.dial());
+    desk.answer(desk.moved("?:6380"));
+  }
+  TEST_ASSERT_EQUAL("none", desk.dial());
+  TEST_ASSERT_EQUAL(Status::try_again, desk.failure());
+  TEST_ASSERT_TRUE(worth_waiting(desk.failure()));
+}
+
 TEST(test_nodes_that_name_each_other_should_be_followed_so_often_and_no_more) {
   SlotDesk desk("10.0.0.1");
   TEST_ASSERT_EQUAL("10.0.0.1:6379", desk.dial());
@@ -397,9 +418,32 @@ TEST(test_a_request_that_was_moved_to_nowhere_should_close_the_connection) {
   desk.reach();
   Locked locked;
   desk.submit(locked);
-  desk.receive(desk.moved("?:1"));
+  desk.receive(desk.moved("h/x:1"));
   TEST_ASSERT_EQUAL(Status::protocol_error, desk.heard[0].outcome);
   TEST_ASSERT_EQUAL(SessionState::failed, desk.node->session().state());
+}
+
+// So Valkey does for a moment where nodes are told by their names and one of them was restarted.
+TEST(test_a_request_that_was_moved_to_whom_the_node_cannot_name_yet_should_be_waited_for) {
+  for (const bool any_slot : {false, true}) {
+    SlotDesk desk;
+    if (any_slot) desk.cluster.take_any_slot();
+    desk.reach();
+    for (int tries = 0; tries < 2; ++tries) {
+      Locked locked;
+      desk.heard.clear();
+      desk.submit(locked);
+      desk.receive(desk.moved("?:6381"));
+      TEST_ASSERT_EQUAL(Status::try_again, desk.heard[0].outcome);
+      TEST_ASSERT_TRUE(desk.heard[0].nothing_ran);
+      TEST_ASSERT_TRUE(desk.node->ready() && desk.node->session().ready());
+    }
+    Locked locked;
+    desk.heard.clear();
+    desk.submit(locked);
+    desk.receive(desk.moved("10.0.0.8:6381"));
+    TEST_ASSERT_EQUAL(any_slot ? Status::moved : Status::not_connected, desk.heard[0].outcome);
+  }
 }
 
 TEST(test_a_question_about_another_slot_should_not_move_the_client) {

@@ -26,6 +26,11 @@ constexpr std::uint16_t node_port_default = 6379;
 
 const Cluster& cluster_of(const Topology& topology) noexcept { return static_cast<const Cluster&>(topology); }
 
+// A node that sends its clients to names says "?" for one that has just come back, until it has heard its name. No host has a "?".
+[[gnu::noinline]] bool names_nobody(ByteView moved) noexcept {
+  return std::memchr(moved.data(), '?', moved.size()) != nullptr;
+}
+
 }  // namespace
 
 // ---- The configuration -------------------------------------------------------------------------------------------
@@ -179,6 +184,7 @@ Status SlotSearch::judge(Interview& self, const RespValue& value) noexcept {
     return Status::not_connected;
   }
   if (status != Status::moved) return status;
+  if (names_nobody(value.text())) return Status::try_again;
   const Status followed = search.follow(value.text());
   if (followed == Status::not_connected) return followed;
   search.note_judged();
@@ -192,6 +198,7 @@ Status SlotSearch::doubt(Interview& self, Session& session, Status status) noexc
   const ByteView text = TextWriter({space, sizeof space}).add(session.failure_text()).view();
   switch (status) {
     case Status::moved: {
+      if (names_nobody(text)) return Status::try_again;
       if (cluster_of(search.topology()).any_slot()) return status;  // Its driver knows the way.
       const Status followed = search.follow(text);
       if (followed == Status::moved) return Status::cross_slot;

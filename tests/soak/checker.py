@@ -6,8 +6,8 @@ Judges a soak by all of its logs: every file FOLDER/*.log. Prints the violations
 violation. soak.py feeds the same judge while the soak runs.
 
 A line is an event, an instant, and words. Instants are nanoseconds of one clock of the machine (CLOCK_BOOTTIME), whatever clock a
-worker gave to holdfast. An actor is one flow of control of a file: it has one lock at a time. From workers, and from whoever
-drives a client of another language:
+worker gave to holdfast. An actor is one flow of control of a file: it has one lock at a time. Whoever takes several names at once
+is an actor for each. From workers, and from whoever drives a client of another language:
 
     start T PID ROLE                  a process begins
     ask T ACTOR LOCK CALL BOUND       a call begins that must return within BOUND; acquire, release or renew
@@ -31,7 +31,7 @@ and from soak.py:
     stop T NAME, cont T NAME          around SIGSTOP and SIGCONT; NAME is that of a log, without .log
     exit T NAME STATUS WHY            a process has ended; WHY is killed or finished where that was wanted
     final T COUNTER VALUE             the counter at the end
-    answers T BEGIN STATUS...         what calls of processes whose names so begin may be told; LOCK:STATUS: of this lock alone
+    answers T BEGIN STATUS...         what calls of processes whose names so begin may be told
     stays T KEY                       what may be left on a server
     left T SERVER KEY                 what is left there
     hears T SERVER CHANNEL            a subscription that is left there
@@ -65,8 +65,8 @@ LINES_LATE_MAX = 60 * SECOND
 MEMORY_AGE_MIN = 10 * SECOND
 HEAP_GROWTH_MAX = 64 * 1024
 RSS_GROWTH_MAX = 1536 * 1024
-# What OpenSSL takes while connected, some 40 KiB each time: three connections to each of five servers.
-TLS_HEAP = 15 * 40 * 1024
+# What OpenSSL takes while connected, some 40 KiB each time: three connections to each of six servers.
+TLS_HEAP = 18 * 40 * 1024
 EVER = 1 << 62
 
 
@@ -191,9 +191,9 @@ class Judge:
         self.outcomes[f"{call} {status}"] += 1
         if status == "lock_lost" and "acquire" not in call and at < it.until:
             self.violate("lost", f"{process.name}/{actor} had {it.lock} until {it.until}, and {call} was told lock_lost at {at}")
-        lock = it.asked[1] if it.asked else "?"
         for begin, statuses in self.answers.items():
-            if process.name.startswith(begin) and not statuses & {status, f"{lock}:{status}"}:
+            if process.name.startswith(begin) and status not in statuses:
+                lock = it.asked[1] if it.asked else "?"
                 self.violate("answer", f"{process.name}/{actor}: {call} of {lock} was told {status} at {at}")
         self._answered(process, it, at, int(excused))
 

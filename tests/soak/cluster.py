@@ -16,8 +16,8 @@ FAILOVER_TIMEOUT = 6
 
 
 def slot_of(name):
-    """Of a name without braces."""
-    return binascii.crc_hqx(name.encode(), 0) % SLOTS
+    """Of a name without braces, or of what is within them."""
+    return binascii.crc_hqx(name.partition("{")[2].partition("}")[0].encode() or name.encode(), 0) % SLOTS
 
 
 class Cluster:
@@ -29,6 +29,8 @@ class Cluster:
         self.names = [f"{soak.phase}.{lock}" for lock in self.kinds]
         self.servers = []
         buses = []
+        # Each node tells its clients the ports that speak what they speak.
+        among_themselves = ["--tls-cluster", "yes", "--tls-replication", "yes"] if soak.certificates else []
         for node in range(2 * MASTERS):
             buses.append(free_port())
             # Everybody is sent to a name: each worker finds its nodes its own way there.
@@ -37,7 +39,7 @@ class Cluster:
                 "--cluster-node-timeout", str(NODE_TIMEOUT), "--cluster-replica-no-failover", "yes",
                 "--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
                 "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--cluster-announce-hostname", "soak.node",
-                "--cluster-preferred-endpoint-type", "hostname"]))
+                "--cluster-preferred-endpoint-type", "hostname", *among_themselves], soak.certificates))
         self.ids = [server.ask("CLUSTER", "MYID") for server in self.servers]
         for node, server in enumerate(self.servers[:MASTERS]):
             self.tell(server, "ADDSLOTSRANGE", node * SLOTS // MASTERS, (node + 1) * SLOTS // MASTERS - 1)
@@ -45,7 +47,7 @@ class Cluster:
         # Each meets all others: by gossip it would take seconds.
         for node, server in enumerate(self.servers):
             for other in self.servers[:node]:
-                self.tell(other, "MEET", "127.0.0.1", server.port, buses[node])
+                self.tell(other, "MEET", "127.0.0.1", server.known_port, buses[node])
         await_it("the cluster", lambda: all(self.knows_all(server) for server in self.servers))
         for node, server in enumerate(self.servers[MASTERS:]):
             self.tell(server, "REPLICATE", self.ids[node])
@@ -103,7 +105,7 @@ class Cluster:
     # ---- What the soak asks of a set-up: see setups.py ----------------------------------------------------------------
 
     def proxied(self):
-        return [f"127.0.0.2:{server.port}" for server in self.servers]
+        return [f"127.0.0.2:{port}" for server in self.servers for port in (server.port, server.tls_port) if port]
 
     def keepers(self):
         await_it("a well cluster", self.is_well)
@@ -119,6 +121,10 @@ class Cluster:
         def url(lock):
             hosts = ",".join(f"soak.node:{server.port}" for server in self.servers)
             return ["--url", f"redis-cluster://{hosts}/{self.soak.phase}.{lock}"]
+
+        def safe(lock):
+            hosts = ",".join(f"soak.node:{server.tls_port}" for server in self.servers)
+            return ["--url", f"rediss-cluster://{hosts}/{self.soak.phase}.{lock}", "--ca-file", self.soak.certificates.authority]
         slow_clock = self.soak.slow_clock()
         branches = url("mutex") + ["--branches"]
         # A client of one slot takes the lock that is there.
@@ -137,7 +143,17 @@ class Cluster:
             ("slow-clock", url("mutex") + ["--spoilt-names", "--actors", "8", "--rate", slow_clock], True),
             ("names", url("permit") + ["--slow-names", "--actors", "4"], True),
         ]
-        return (blocking[:3], asio[:1]) if self.soak.options.short else (blocking, asio)
+        if self.soak.options.short:
+            blocking, asio = blocking[:3], asio[:1]
+        if self.soak.certificates:
+            pair = ["--only", "{pair}.left", "--only", "{pair}.right"]
+            blocking += [("branches-tls", safe("mutex") + ["--branches", "--keep", "watchdog"], False)]
+            asio += [("tls", safe("reentrant") + ["--actors", "4"], False)]
+            if not self.soak.options.short:
+                blocking += [("slot-tls", safe("{pair}.left") + pair + ["--spoilt-names", "--keep", "renew"], True),
+                             ("branches-tls-spoilt", safe("mutex") + ["--branches", "--spoilt-names", "--keep", "tend"], True)]
+                asio += [("tls-spoilt", safe("fair") + ["--spoilt-names", "--actors", "4"], True)]
+        return blocking, asio
 
     # ---- Faults -----------------------------------------------------------------------------------------------------
 
@@ -184,7 +200,7 @@ class Cluster:
                     self.tell(server, "SETSLOT", slot, "NODE", self.id_of(target))
                 self.when(self.agrees, self.give_back)
                 return
-            said = source.ask("MIGRATE", "127.0.0.1", target.port, random.choice(keys), 0, 5000)
+            said = source.ask("MIGRATE", "127.0.0.1", target.known_port, random.choice(keys), 0, 5000)
             if said not in ("OK", "NOKEY"):
                 raise RuntimeError(f"MIGRATE: {said}")
             self.soak.undo_after(pause * random.random(), step)

@@ -15,34 +15,39 @@ HOST = "localhost"
 DOWN_AFTER = 60000
 # After it a fail-over that stands still is given up, by the sentinel and by us. Seconds.
 FAILOVER_TIMEOUT = 20
+TLS_AMONG_THEMSELVES = ("--tls-replication", "yes")
 
 
 class Data(Server):
     """A server that knows after a restart whom it followed."""
 
-    def __init__(self, soak, node, follows):
+    def __init__(self, soak, node, follows, certificates):
         self.follows = follows
         super().__init__(soak.options.server, soak.folder / f"{soak.phase}-server-{node}", [
-            "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--replica-announce-ip", HOST])
+            "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--replica-announce-ip", HOST,
+            *(TLS_AMONG_THEMSELVES if certificates else ())], certificates)
 
     def command(self):
-        return super().command() + (["--replicaof", HOST, str(self.follows.port)] if self.follows else [])
+        return super().command() + (["--replicaof", HOST, str(self.follows.known_port)] if self.follows else [])
 
 
 class Sentinel(Server):
     """Its configuration is a file that it writes to, so it knows after a restart what it knew."""
 
-    def __init__(self, soak, number, master):
+    def __init__(self, soak, number, master, certificates):
         self.master = master
-        super().__init__(soak.options.server, soak.folder / f"{soak.phase}-sentinel-{number}")
+        super().__init__(soak.options.server, soak.folder / f"{soak.phase}-sentinel-{number}",
+                         TLS_AMONG_THEMSELVES if certificates else (), certificates)
 
     def command(self):
         path = self.folder / "sentinel.conf"
         if not path.exists():
+            words = iter(self.settings)  # --NAME VALUE ...
             path.write_text(
+                "".join(f"{name.removeprefix('--')} {value}\n" for name, value in zip(words, words)) +
                 f"port {self.port}\nbind 127.0.0.1\nunixsocket {self.socket}\ndir {self.folder}\nprotected-mode no\n"
                 "sentinel resolve-hostnames yes\nsentinel announce-hostnames yes\n"
-                f"sentinel monitor {SERVICE} {HOST} {self.master.port} 2\n"
+                f"sentinel monitor {SERVICE} {HOST} {self.master.known_port} 2\n"
                 f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER}\n"
                 f"sentinel failover-timeout {SERVICE} {FAILOVER_TIMEOUT * 1000}\nsentinel parallel-syncs {SERVICE} {REPLICAS}\n")
         return [self.binary, str(path), "--sentinel"]
@@ -64,12 +69,14 @@ class Sentinel(Server):
 class Sentinels:
     kinds = ALL_KINDS
     answers = ANSWERS | {"read_only", "stale_replica"}
+    safe = False
 
     def __init__(self, soak):
         self.soak = soak
-        first = Data(soak, 0, None)
-        self.servers = [first] + [Data(soak, node + 1, first) for node in range(REPLICAS)]
-        self.sentinels = [Sentinel(soak, number, first) for number in range(SENTINELS)]
+        certificates = soak.certificates if self.safe else None
+        first = Data(soak, 0, None, certificates)
+        self.servers = [first] + [Data(soak, node + 1, first, certificates) for node in range(REPLICAS)]
+        self.sentinels = [Sentinel(soak, number, first, certificates) for number in range(SENTINELS)]
         await_it("a master with replicas and sentinels", self.is_well)
 
     # ---- What they say ----------------------------------------------------------------------------------------------
@@ -82,14 +89,14 @@ class Sentinels:
         try:
             masters = self.masters()
             return (len(masters) == 1 and all(server.is_in_step() for server in self.servers if server is not masters[0]) and
-                    all(it.master_port() == masters[0].port and it.knows_all() for it in self.sentinels))
+                    all(it.master_port() == masters[0].known_port and it.knows_all() for it in self.sentinels))
         except (OSError, KeyError):
             return False
 
     # ---- What the soak asks of a set-up: see setups.py ----------------------------------------------------------------
 
     def proxied(self):
-        return [f"127.0.0.2:{server.port}" for server in (*self.servers, *self.sentinels)]
+        return [f"127.0.0.2:{server.known_port}" for server in (*self.servers, *self.sentinels)]
 
     def keepers(self):
         await_it("a master with replicas and sentinels", self.is_well)
@@ -102,8 +109,10 @@ class Sentinels:
         return [(6, self.fail_over), (4, self.stop_sentinel), (2, self.kill_sentinel), (2, self.kill_sentinel_clients)]
 
     def workers(self, _):
-        hosts = ",".join(f"{HOST}:{sentinel.port}" for sentinel in self.sentinels)
-        url = ["--url", f"redis-sentinel://{hosts}/{SERVICE}"]
+        hosts = ",".join(f"{HOST}:{sentinel.known_port}" for sentinel in self.sentinels)
+        url = ["--url", f"{'rediss' if self.safe else 'redis'}-sentinel://{hosts}/{SERVICE}"]
+        if self.safe:
+            url += ["--ca-file", self.soak.certificates.authority]
         slow_clock = self.soak.slow_clock()
         # Some are told of a fail-over, others find out.
         blocking = [
@@ -119,6 +128,8 @@ class Sentinels:
             ("slow-clock", url + ["--watch", "--spoilt-names", "--actors", "8", "--rate", slow_clock], True),
             ("names", url + ["--slow-names", "--actors", "4"], True),
         ]
+        if self.safe:
+            blocking, asio = ([(role + "-tls", words, may_die) for role, words, may_die in some] for some in (blocking, asio))
         return (blocking[:3], asio[:1]) if self.soak.options.short else (blocking, asio)
 
     # ---- Faults -----------------------------------------------------------------------------------------------------
@@ -154,7 +165,7 @@ class Sentinels:
             new = next((it for it in replicas if it.ask("ROLE")[0] == "master"), None)
             if new is None and time.monotonic() > given_up:
                 raise RuntimeError("the sentinels do not fail over")
-            if new is None or any(it.master_port() != new.port for it in self.sentinels):
+            if new is None or any(it.master_port() != new.known_port for it in self.sentinels):
                 self.soak.undo_after(0.02, await_new)
                 return
             new.follows = None
@@ -162,7 +173,7 @@ class Sentinels:
                 if server is not new:
                     server.follows = new
                     if not splits:
-                        server.ask("REPLICAOF", HOST, new.port)
+                        server.ask("REPLICAOF", HOST, new.known_port)
             go_on()
 
         def go_on():
@@ -184,3 +195,9 @@ class Sentinels:
 
     def kill_sentinel_clients(self):
         self.soak.command("kill_sentinel_clients", "CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes", of=self.sentinels)
+
+
+class SafeSentinels(Sentinels):
+    """All of it over TLS: a sentinel names one port of a master to everybody, whatever who asks speaks."""
+
+    safe = True

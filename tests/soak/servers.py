@@ -59,7 +59,7 @@ class Certificates:
     def make(self):
         self.folder.mkdir()
         names = self.folder / "names.txt"
-        names.write_text("subjectAltName = IP:127.0.0.1, IP:127.0.0.2, DNS:soak.node, DNS:soak.slow\n")
+        names.write_text("subjectAltName = IP:127.0.0.1, IP:127.0.0.2, DNS:soak.node, DNS:soak.slow, DNS:localhost\n")
         request, ca_key = self.folder / "request.pem", self.folder / "ca.key"
         new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
         for words in (["req", "-x509", *new_key, "-keyout", ca_key, "-out", self.authority, "-days", "60", "-subj", "/CN=the soak"],
@@ -83,6 +83,8 @@ class Server:
         self.tls_port = free_port() if certificates else None
         if certificates:
             self.settings += certificates.settings(self.tls_port)
+        # Where the others have it in their configuration: those that have certificates speak TLS with each other.
+        self.known_port = self.tls_port or self.port
         folder.mkdir()
         self.socket = folder / "socket"
         self.process = None

@@ -6,7 +6,7 @@ NODES = 5
 
 # By lock: what its counter does.
 ALL_KINDS = {"mutex": "plain", "announced": "fenced", "reentrant": "plain", "fenced": "fenced", "fair": "fenced",
-             "read_write": "plain", "permit": None}
+             "read_write": "plain", "permit": None, "{pair}.left": "plain", "{pair}.right": "plain"}
 REDLOCKS = {"mutex": "plain", "announced": "fenced", "reentrant": "plain", "fenced": "fenced"}
 
 

@@ -28,7 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import checker
 from cluster import Cluster
-from sentinels import Sentinels
+from sentinels import SafeSentinels, Sentinels
 from servers import PATIENCE, Certificates, die_with_parent
 from setups import FiveServers, OneServer
 
@@ -37,7 +37,7 @@ PERMITS = 3
 # A client that stood in the queue of a fair lock and died leaves the queue for its TTL.
 FADING = 62
 PEERS = ("redis_py", "redsync", "node_redlock", "redisson")
-PHASES = {"one": OneServer, "five": FiveServers, "cluster": Cluster, "sentinels": Sentinels}
+PHASES = {"one": OneServer, "five": FiveServers, "cluster": Cluster, "sentinels": Sentinels, "sentinels-tls": SafeSentinels}
 
 
 def now():
@@ -464,7 +464,8 @@ class Soak:
         self.command("flush_scripts", "SCRIPT", "FLUSH", self.random.choice(("SYNC", "ASYNC")))
 
     def delete_key(self):
-        self.command("delete_key", "DEL", f"{self.phase}.{self.random.choice(('mutex', 'reentrant', 'fenced'))}")
+        names = [name for name in ("mutex", "reentrant", "fenced", "{pair}.left", "{pair}.right") if name in self.setup.kinds]
+        self.command("delete_key", "DEL", f"{self.phase}.{self.random.choice(names)}")
 
     def tell_proxy(self, fault, word, seconds):
         if self.proxy in self.busy:
@@ -572,7 +573,7 @@ class Soak:
         used = [name + ("" if self.judge.grants_by_role[name] else " (granted nothing)") for name in sorted(self.peers_used)]
         yield "clients of other languages: " + (", ".join(used) or "none") + (
             "; absent: " + ", ".join(self.peers_absent) if self.peers_absent else "")
-        yield "TLS: " + (f"none: {self.without_tls}" if self.without_tls else "a part of the workers of one and five servers")
+        yield "TLS: " + (f"none: {self.without_tls}" if self.without_tls else "a part of the workers, and all of sentinels-tls")
         yield from self.judge.figures()
 
     def version(self):
@@ -629,7 +630,10 @@ def main():
         return 77
     soak = Soak(options)
     signal.signal(signal.SIGINT, lambda *_: setattr(soak, "enough", True))
-    phases = [name for name in PHASES if name in (options.phase or PHASES)]
+    phases = [name for name in PHASES if name in (options.phase or PHASES) and (soak.certificates or name != "sentinels-tls")]
+    if not phases:
+        print(f"skipped: no TLS: {soak.without_tls}", file=sys.stderr)
+        return 77
     try:
         for name in phases:
             if not soak.enough:

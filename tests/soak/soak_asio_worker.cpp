@@ -10,6 +10,7 @@
 #include <asio/use_awaitable.hpp>
 #include <exception>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "holdfast/asio.hpp"
 #include "soak_log.hpp"
 #include "worker_options.hpp"
+#include "worker_report.hpp"
 #include "worker_ways.hpp"
 
 namespace soak {
@@ -40,10 +42,12 @@ class Actor {
         pause_(loop),
         change_of_mind_(loop) {}
 
-  // `nests`: its owner may acquire it again.
+  // A lock of one name, or of several that are had together. `nests`: its owner may acquire it again.
   template <class Lock>
-  asio::awaitable<void> take(Lock& lock, const char* kind, char mode, CounterFile* counter, bool nests = false) {
-    const std::string name = options_.name_of(kind);
+  asio::awaitable<void> take(Lock& lock, std::vector<Part> parts, bool nests = false) {
+    WorkerReport report(options_, log_, number_, parts);
+    constexpr bool is_set = std::is_same_v<Lock, AsyncLockSet>;
+    const int calls = is_set ? static_cast<int>(parts.size()) : 1;
     std::error_code error;
     auto token = asio::redirect_error(asio::use_awaitable, error);
 
@@ -54,56 +58,52 @@ class Actor {
         if (!ended) lock.cancel();
       });
     }
-    log_.ask(WorkerClock::true_now(), number_, name.c_str(), "async_acquire",
-             wait + config_.request_timeout + (wait == Duration::zero() ? config_.connect_timeout : Duration::zero()));
+    report.ask("async_acquire",
+               wait + calls * config_.request_timeout +
+                   (wait == Duration::zero() || calls > 1 ? calls * config_.connect_timeout : Duration::zero()));
     co_await lock.async_acquire(wait, token);
     change_of_mind_.cancel();  // Where its handler is on its way, it cancels whatever waits by then.
     if (error) {
-      log_.told(number_, to_string(to_status(error)), 0);
-      if (error == Status::lock_lost) (void)lock.forget_loss();
+      report.told(to_string(to_status(error)), 0);
+      if constexpr (!is_set)
+        if (error == Status::lock_lost) (void)lock.forget_loss();
       if (error != Status::lock_busy) co_await rest(choice_.up_to(50ms));
       co_return;
     }
     const std::int64_t at = WorkerClock::true_now();
-    Instant until = lock.valid_until();
     const std::uint64_t fence = fence_of(lock);
-    log_.got(at, number_, name.c_str(), mode, WorkerClock::true_time(until), fence);
+    report.got(at, WorkerClock::true_time(lock.valid_until()), fence);
 
-    const bool wanted = counter != nullptr && counter->read(log_, number_, fence);
+    report.read(fence);
     const std::int64_t end = WorkerClock::true_now() + choice_.work(options_.lease_time()).count();
     bool inner = false;
     if (nests && choice_.one_in(8)) {
-      log_.ask(WorkerClock::true_now(), number_, name.c_str(), "async_again",
-               config_.request_timeout + config_.connect_timeout);
+      report.ask("async_again", config_.request_timeout + config_.connect_timeout);
       co_await lock.async_try_acquire(token);
-      log_.told(number_, to_string(to_status(error)), 0);
+      report.told(to_string(to_status(error)), 0);
       inner = !error;
     }
     while (lock.held()) {
-      const Instant now_until = lock.valid_until();
-      if (until < now_until) {
-        until = now_until;
-        log_.until(number_, WorkerClock::true_time(until));
-      }
+      report.until(WorkerClock::true_time(lock.valid_until()));
       const std::int64_t left = end - WorkerClock::true_now();
       if (left <= 0) break;
       co_await rest(std::min(Duration(left), work_step));
     }
     if (inner) {
-      log_.ask(WorkerClock::true_now(), number_, name.c_str(), "async_release", config_.request_timeout);
+      report.ask("async_release", config_.request_timeout);
       co_await lock.async_release(token);
-      log_.told(number_, to_string(to_status(error)), 0);
+      report.told(to_string(to_status(error)), 0);
     }
     // Who has a fence may come late: the resource refuses it.
-    if (wanted && (lock.held() || (fence != 0 && choice_.one_in(2)))) counter->write(log_, number_, fence);
-    log_.end(number_);
+    if (lock.held() || (fence != 0 && choice_.one_in(2))) report.write(fence);
+    report.end();
     if (choice_.one_in(3)) {
-      log_.ask(WorkerClock::true_now(), number_, name.c_str(), "post_release", Duration::zero());
-      log_.told(number_, to_string(lock.post_release()), 0);
+      report.ask("post_release", Duration::zero());
+      report.told(to_string(lock.post_release()), 0);
     } else {
-      log_.ask(WorkerClock::true_now(), number_, name.c_str(), "async_release", config_.request_timeout);
+      report.ask("async_release", calls * config_.request_timeout);
       co_await lock.async_release(token);
-      log_.told(number_, to_string(to_status(error)), 0);
+      report.told(to_string(to_status(error)), 0);
     }
   }
 
@@ -147,23 +147,35 @@ class OneServersActor {
               {.fence = true, .linger = number % 2 == 0 ? linger_off : linger}),
         read_write_(owner_, options.name_of("read_write"), {.read = timing(options), .write = timing(options)}),
         permit_(client, options.name_of("permit"), soak_permits, timing(options)),
+        left_(owner_, options.name_of("{pair}.left"), timing(options)),
+        right_(owner_, options.name_of("{pair}.right"), timing(options)),
+        both_(owner_, {options.name_of("{pair}.left"), options.name_of("{pair}.right")}, timing(options)),
         mutex_counter_(options.counters, options.name_of("mutex")),
         announced_counter_(options.counters, options.name_of("announced")),
         reentrant_counter_(options.counters, options.name_of("reentrant")),
         fenced_counter_(options.counters, options.name_of("fenced")),
         fair_counter_(options.counters, options.name_of("fair")),
-        write_counter_(options.counters, options.name_of("read_write")) {}
+        write_counter_(options.counters, options.name_of("read_write")),
+        left_counter_(options.counters, options.name_of("{pair}.left")),
+        right_counter_(options.counters, options.name_of("{pair}.right")) {}
 
   asio::awaitable<void> take_one() {
-    switch (actor_.choice().below(8)) {
-      case 0: return actor_.take(mutex_, "mutex", 'x', &mutex_counter_);
-      case 1: return actor_.take(announced_, "announced", 'x', &announced_counter_);
-      case 2: return actor_.take(reentrant_, "reentrant", 'x', &reentrant_counter_, true);
-      case 3: return actor_.take(fenced_, "fenced", 'x', &fenced_counter_, true);
-      case 4: return actor_.take(fair_, "fair", 'x', &fair_counter_, true);
-      case 5: return actor_.take(read_write_.read(), "read_write", 'r', nullptr, true);
-      case 6: return actor_.take(read_write_.write(), "read_write", 'x', &write_counter_, true);
-      default: return actor_.take(permit_, "permit", 'p', nullptr);
+    switch (actor_.choice().below(12)) {
+      case 0: return actor_.take(mutex_, {{"mutex", 'x', &mutex_counter_}});
+      case 1: return actor_.take(announced_, {{"announced", 'x', &announced_counter_}});
+      case 2: return actor_.take(reentrant_, {{"reentrant", 'x', &reentrant_counter_}}, true);
+      case 3: return actor_.take(fenced_, {{"fenced", 'x', &fenced_counter_}}, true);
+      case 4: return actor_.take(fair_, {{"fair", 'x', &fair_counter_}}, true);
+      case 5: return actor_.take(read_write_.read(), {{"read_write", 'r', nullptr}}, true);
+      case 6: return actor_.take(read_write_.write(), {{"read_write", 'x', &write_counter_}}, true);
+      case 7: return actor_.take(permit_, {{"permit", 'p', nullptr}});
+      case 8: return actor_.take(left_, {{"{pair}.left", 'x', &left_counter_}}, true);
+      case 9: return actor_.take(right_, {{"{pair}.right", 'x', &right_counter_}}, true);
+      case 10:
+        return actor_.take(both_, {{"{pair}.left", 'x', &left_counter_}, {"{pair}.right", 'x', &right_counter_}}, true);
+      default:
+        return actor_.take(
+            set_, {{"mutex", 'x', &mutex_counter_}, {"{pair}.right", 'x', &right_counter_}, {"permit", 'p', nullptr}});
     }
   }
   [[nodiscard]] Actor& actor() { return actor_; }
@@ -181,12 +193,20 @@ class OneServersActor {
   AsyncFairLock fair_;
   AsyncReadWriteLock read_write_;
   AsyncSemaphore permit_;
+  AsyncReentrantLock left_;
+  AsyncReentrantLock right_;
+  AsyncMultiLock both_;
+  // In a cluster they are at any masters.
+  AsyncHandle* some_[3] = {&permit_, &mutex_, &right_};
+  AsyncLockSet set_{some_, 3};
   CounterFile mutex_counter_;
   CounterFile announced_counter_;
   CounterFile reentrant_counter_;
   CounterFile fenced_counter_;
   CounterFile fair_counter_;
   CounterFile write_counter_;
+  CounterFile left_counter_;
+  CounterFile right_counter_;
 };
 
 class FiveServersActor {
@@ -205,10 +225,10 @@ class FiveServersActor {
 
   asio::awaitable<void> take_one() {
     switch (actor_.choice().below(4)) {
-      case 0: return actor_.take(mutex_, "mutex", 'x', &mutex_counter_);
-      case 1: return actor_.take(announced_, "announced", 'x', &announced_counter_);
-      case 2: return actor_.take(reentrant_, "reentrant", 'x', &reentrant_counter_, true);
-      default: return actor_.take(fenced_, "fenced", 'x', &fenced_counter_, true);
+      case 0: return actor_.take(mutex_, {{"mutex", 'x', &mutex_counter_}});
+      case 1: return actor_.take(announced_, {{"announced", 'x', &announced_counter_}});
+      case 2: return actor_.take(reentrant_, {{"reentrant", 'x', &reentrant_counter_}}, true);
+      default: return actor_.take(fenced_, {{"fenced", 'x', &fenced_counter_}}, true);
     }
   }
   [[nodiscard]] Actor& actor() { return actor_; }
@@ -274,8 +294,8 @@ int main(int count, char** arguments) {
   asio::io_context loop(1);
   log.start(options.role);
   if (options.urls.size() == 1) {
-    // What a cluster's masters take is taken at the beginning, so that memory which grows is a leak.
-    holdfast::AsyncClient client(loop.get_executor(), {.masters = soak_branches + 3});
+    // All that a cluster's branches may ever take is taken at the beginning, so that memory which grows is a leak.
+    holdfast::AsyncClient client(loop.get_executor(), {.masters = holdfast::cluster_masters_max});
     if (options.watch) client.watch_sentinels();
     client.async_connect(ways->config_of(0), [](std::error_code error) { note("connect", error); });
     run_actors<OneServersActor>(loop, client, options, log);

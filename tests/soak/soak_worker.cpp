@@ -7,12 +7,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "counter_file.hpp"
 #include "holdfast/holdfast.hpp"
 #include "soak_log.hpp"
 #include "worker_options.hpp"
+#include "worker_report.hpp"
 #include "worker_ways.hpp"
 
 namespace soak {
@@ -124,33 +127,39 @@ class Worker {
 
   // ---- A round --------------------------------------------------------------------------------------------------------
 
-  // `counter` is nullptr where several may hold the lock at a time.
+  // A lock of one name, or of several that are had together.
   template <class Lock>
-  void take(Lock& lock, const char* kind, char mode, CounterFile* counter) {
-    if (!options_.takes(kind)) return;
-    const std::string name = options_.name_of(kind);
-    if (!acquire(lock, name.c_str(), mode)) return;
+  void take(Lock& lock, const std::vector<Part>& parts) {
+    for (const Part& part : parts)
+      if (!options_.takes(part.lock)) return;
+    WorkerReport report(options_, log_, actor, parts);
+    const int calls = is_set<Lock> ? static_cast<int>(parts.size()) : 1;
+    if (!acquire(lock, report, calls)) return;
     const std::uint64_t fence = fence_of(lock);
     bool inner = false;
-    const bool wanted = counter != nullptr && counter->read(log_, actor, fence);
-    work(lock, choice_.work(options_.lease_time()), [&] {
+    report.read(fence);
+    work(lock, report, calls, choice_.work(options_.lease_time()), [&] {
       // Reentrant kinds are acquired again, now and then.
-      if (nests<Lock> && !inner && choice_.one_in(8)) inner = again(lock, name.c_str());
+      if constexpr (nests<Lock>)
+        if (!inner && choice_.one_in(8))
+          inner = told(report, "again", config().request_timeout + config().connect_timeout,
+                       [&] { return lock.try_acquire(); }) == Status::ok;
     });
     // Who has a fence may come late: the resource refuses it.
-    if (wanted && (lock.held() || (fence != 0 && choice_.one_in(2)))) counter->write(log_, actor, fence);
-    if (inner) told(name.c_str(), "release", config().request_timeout, [&] { return lock.release(); });
-    log_.end(actor);
+    if (lock.held() || (fence != 0 && choice_.one_in(2))) report.write(fence);
+    if (inner) told(report, "release", config().request_timeout, [&] { return lock.release(); });
+    report.end();
     switch (choice_.below(3)) {
-      case 0: told(name.c_str(), "post_release", Duration::zero(), [&] { return lock.post_release(); }); break;
+      case 0: told(report, "post_release", Duration::zero(), [&] { return lock.post_release(); }); break;
       case 1: {
-        told(name.c_str(), "guard", Duration::zero(), [&] {
-          const typename Servers::Guard guard(lock, adopt_hold);
+        using Guard = std::conditional_t<is_set<Lock>, BasicScopedLock<Lock>, typename Servers::Guard>;
+        told(report, "guard", Duration::zero(), [&] {
+          const Guard guard(lock, adopt_hold);
           return guard.status();
         });
         break;
       }
-      default: told(name.c_str(), "release", config().request_timeout, [&] { return lock.release(); });
+      default: told(report, "release", calls * config().request_timeout, [&] { return lock.release(); });
     }
   }
 
@@ -158,45 +167,43 @@ class Worker {
 
  private:
   template <class Lock>
-  static constexpr bool nests = !std::is_same_v<Lock, Mutex> && !std::is_same_v<Lock, Semaphore> &&
+  static constexpr bool is_set = std::is_same_v<Lock, LockSet>;
+  template <class Lock>
+  static constexpr bool nests = !is_set<Lock> && !std::is_same_v<Lock, Mutex> && !std::is_same_v<Lock, Semaphore> &&
                                 !std::is_same_v<Lock, RedlockMutex<soak_nodes>>;
 
   [[nodiscard]] const ClientConfig& config() const { return servers_.config; }
 
   template <class Call>
-  Status told(const char* name, const char* what, Duration bound, Call call) {
+  Status told(WorkerReport& report, const char* what, Duration bound, Call call) {
     const std::int64_t names_before = WorkerClock::waited_for_names();
-    log_.ask(WorkerClock::true_now(), actor, name, what, bound);
+    report.ask(what, bound);
     const Status status = call();
-    log_.told(actor, to_string(status), WorkerClock::waited_for_names() - names_before);
+    report.told(to_string(status), WorkerClock::waited_for_names() - names_before);
     return status;
   }
 
+  // `calls`: as many as each may block for a request longer than it was to wait.
   template <class Lock>
-  [[nodiscard]] bool acquire(Lock& lock, const char* name, char mode) {
+  [[nodiscard]] bool acquire(Lock& lock, WorkerReport& report, int calls) {
     const Duration wait = choice_.wait();
     const bool once = wait == Duration::zero();
     const std::int64_t names_before = WorkerClock::waited_for_names();
     // A first attempt may have to connect.
-    log_.ask(WorkerClock::true_now(), actor, name, "acquire",
-             wait + config().request_timeout + (once ? config().connect_timeout : Duration::zero()));
+    report.ask("acquire", wait + calls * config().request_timeout +
+                              (once || calls > 1 ? calls * config().connect_timeout : Duration::zero()));
     const Status status = once ? lock.try_acquire() : lock.acquire(wait);
     if (status != Status::ok) {
-      log_.told(actor, to_string(status), WorkerClock::waited_for_names() - names_before);
-      // A lost reentrant lock is forgotten, since nothing counts on it.
-      if (status == Status::lock_lost) (void)lock.forget_loss();
+      report.told(to_string(status), WorkerClock::waited_for_names() - names_before);
+      // A lost reentrant lock is forgotten, since nothing counts on it. A set has let go of what it had.
+      if constexpr (!is_set<Lock>)
+        if (status == Status::lock_lost) (void)lock.forget_loss();
       if (status != Status::lock_busy) pause(choice_.up_to(50ms));
       return false;
     }
     const std::int64_t at = WorkerClock::true_now();
-    until_ = lock.valid_until();
-    log_.got(at, actor, name, mode, WorkerClock::true_time(until_), fence_of(lock));
+    report.got(at, WorkerClock::true_time(lock.valid_until()), fence_of(lock));
     return true;
-  }
-  template <class Lock>
-  [[nodiscard]] bool again(Lock& lock, const char* name) {
-    return told(name, "again", config().request_timeout + config().connect_timeout,
-                [&] { return lock.try_acquire(); }) == Status::ok;
   }
   template <class Lock>
   [[nodiscard]] static std::uint64_t fence_of(const Lock& lock) {
@@ -208,21 +215,18 @@ class Worker {
 
   // Looks at the hold before each step, as a user should.
   template <class Lock, class Step>
-  void work(Lock& lock, Duration length, Step step) {
+  void work(Lock& lock, WorkerReport& report, int calls, Duration length, Step step) {
     const std::int64_t end = WorkerClock::true_now() + length.count();
     for (;;) {
       if (!lock.held()) return;
-      const Instant until = lock.valid_until();
-      if (until_ < until) {
-        until_ = until;
-        log_.until(actor, WorkerClock::true_time(until));
-      }
+      report.until(WorkerClock::true_time(lock.valid_until()));
       const std::int64_t left = end - WorkerClock::true_now();
       if (left <= 0) return;
       step();
       if (options_.keep == "tend") tend();
       if (options_.keep == "renew" && lock.renewal_due() < ClientBase::now())
-        told("-", "renew", config().request_timeout + config().connect_timeout, [&] { return lock.renew(); });
+        told(report, "renew", calls * (config().request_timeout + config().connect_timeout),
+             [&] { return lock.renew(); });
       pause(std::min(Duration(left), work_step));
     }
   }
@@ -242,7 +246,6 @@ class Worker {
   Log log_;
   Choice choice_;
   Servers servers_;
-  Instant until_;
 };
 
 // ---- What there is to take ----------------------------------------------------------------------------------------------
@@ -257,12 +260,17 @@ struct OneServersLocks {
         fair(owner, options.name_of("fair"), options.timing(), {.fence = true}),
         read_write(owner, options.name_of("read_write"), {.read = options.timing(), .write = options.timing()}),
         permit(servers.client, options.name_of("permit"), soak_permits, options.timing()),
+        left(owner, options.name_of("{pair}.left"), options.timing()),
+        right(owner, options.name_of("{pair}.right"), options.timing()),
+        both(owner, {options.name_of("{pair}.left"), options.name_of("{pair}.right")}, options.timing()),
         mutex_counter(options.counters, options.name_of("mutex")),
         announced_counter(options.counters, options.name_of("announced")),
         reentrant_counter(options.counters, options.name_of("reentrant")),
         fenced_counter(options.counters, options.name_of("fenced")),
         fair_counter(options.counters, options.name_of("fair")),
-        write_counter(options.counters, options.name_of("read_write")) {}
+        write_counter(options.counters, options.name_of("read_write")),
+        left_counter(options.counters, options.name_of("{pair}.left")),
+        right_counter(options.counters, options.name_of("{pair}.right")) {}
 
   Owner owner;
   Mutex mutex;
@@ -272,12 +280,20 @@ struct OneServersLocks {
   FairLock fair;
   ReadWriteLock read_write;
   Semaphore permit;
+  ReentrantLock left;
+  ReentrantLock right;
+  MultiLock both;
+  // In a cluster they are at any masters.
+  BlockingLock* some[3] = {&permit, &mutex, &right};
+  LockSet set{some, 3};
   CounterFile mutex_counter;
   CounterFile announced_counter;
   CounterFile reentrant_counter;
   CounterFile fenced_counter;
   CounterFile fair_counter;
   CounterFile write_counter;
+  CounterFile left_counter;
+  CounterFile right_counter;
 };
 
 struct FiveServersLocks {
@@ -313,14 +329,45 @@ int run_on_one(const WorkerOptions& options) {
   {
     const auto locks = std::make_unique<OneServersLocks>(worker->servers(), options);
     worker->run({
-        [&] { worker->take(locks->mutex, "mutex", 'x', &locks->mutex_counter); },
-        [&] { worker->take(locks->announced, "announced", 'x', &locks->announced_counter); },
-        [&] { worker->take(locks->reentrant, "reentrant", 'x', &locks->reentrant_counter); },
-        [&] { worker->take(locks->fenced, "fenced", 'x', &locks->fenced_counter); },
-        [&] { worker->take(locks->fair, "fair", 'x', &locks->fair_counter); },
-        [&] { worker->take(locks->read_write.read(), "read_write", 'r', nullptr); },
-        [&] { worker->take(locks->read_write.write(), "read_write", 'x', &locks->write_counter); },
-        [&] { worker->take(locks->permit, "permit", 'p', nullptr); },
+        [&] {
+          worker->take(locks->mutex, {{"mutex", 'x', &locks->mutex_counter}});
+        },
+        [&] {
+          worker->take(locks->announced, {{"announced", 'x', &locks->announced_counter}});
+        },
+        [&] {
+          worker->take(locks->reentrant, {{"reentrant", 'x', &locks->reentrant_counter}});
+        },
+        [&] {
+          worker->take(locks->fenced, {{"fenced", 'x', &locks->fenced_counter}});
+        },
+        [&] {
+          worker->take(locks->fair, {{"fair", 'x', &locks->fair_counter}});
+        },
+        [&] {
+          worker->take(locks->read_write.read(), {{"read_write", 'r', nullptr}});
+        },
+        [&] {
+          worker->take(locks->read_write.write(), {{"read_write", 'x', &locks->write_counter}});
+        },
+        [&] {
+          worker->take(locks->permit, {{"permit", 'p', nullptr}});
+        },
+        [&] {
+          worker->take(locks->left, {{"{pair}.left", 'x', &locks->left_counter}});
+        },
+        [&] {
+          worker->take(locks->right, {{"{pair}.right", 'x', &locks->right_counter}});
+        },
+        [&] {
+          worker->take(locks->both,
+                       {{"{pair}.left", 'x', &locks->left_counter}, {"{pair}.right", 'x', &locks->right_counter}});
+        },
+        [&] {
+          worker->take(locks->set, {{"mutex", 'x', &locks->mutex_counter},
+                                    {"{pair}.right", 'x', &locks->right_counter},
+                                    {"permit", 'p', nullptr}});
+        },
     });
     worker->farewell();
   }
@@ -334,10 +381,18 @@ int run_on_five(const WorkerOptions& options) {
   {
     const auto locks = std::make_unique<FiveServersLocks>(worker->servers(), options);
     worker->run({
-        [&] { worker->take(locks->mutex, "mutex", 'x', &locks->mutex_counter); },
-        [&] { worker->take(locks->announced, "announced", 'x', &locks->announced_counter); },
-        [&] { worker->take(locks->reentrant, "reentrant", 'x', &locks->reentrant_counter); },
-        [&] { worker->take(locks->fenced, "fenced", 'x', &locks->fenced_counter); },
+        [&] {
+          worker->take(locks->mutex, {{"mutex", 'x', &locks->mutex_counter}});
+        },
+        [&] {
+          worker->take(locks->announced, {{"announced", 'x', &locks->announced_counter}});
+        },
+        [&] {
+          worker->take(locks->reentrant, {{"reentrant", 'x', &locks->reentrant_counter}});
+        },
+        [&] {
+          worker->take(locks->fenced, {{"fenced", 'x', &locks->fenced_counter}});
+        },
     });
     worker->farewell();
   }

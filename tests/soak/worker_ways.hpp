@@ -58,8 +58,8 @@ class WorkerWays {
   holdfast::Cluster cluster_;
   holdfast::Sentinels sentinels_;
 #if SOAK_TLS
-  // Five servers, each with a client's connection, a watchdog's and one for subscriptions, and as many that are about to close.
-  holdfast::TlsPlaces<30> places_;
+  // Six servers, each with a client's connection, a watchdog's and one for subscriptions, and as many that are about to close.
+  holdfast::TlsPlaces<36> places_;
   holdfast::Tls tls_{places_.storage()};
 #endif
 };
