@@ -287,6 +287,19 @@ TEST(test_call_should_carry_keys_then_a_token_and_a_lease_for_each) {
   TEST_ASSERT_FALSE(call.request.posted);
 }
 
+TEST(test_a_hold_should_be_asked_for_from_its_call_until_the_answer) {
+  Desk desk;
+  Holder& one = desk.enter("one");
+  Holder& later_one = desk.enter("two", all_due);
+  TEST_ASSERT_FALSE(desk.schedule.asks_for(*one.place));
+  desk.to(all_due);
+  const SentCall call = desk.take_one();
+  TEST_ASSERT_TRUE(desk.schedule.asks_for(*one.place));
+  TEST_ASSERT_FALSE(desk.schedule.asks_for(*later_one.place));
+  TEST_ASSERT_TRUE(desk.answer_all(call, 1));
+  TEST_ASSERT_FALSE(desk.schedule.asks_for(*one.place));
+}
+
 // Each hold's names are keys of the call, and its answer is one.
 TEST(test_call_for_holds_of_several_names_should_carry_all_names_and_their_number) {
   Desk desk;

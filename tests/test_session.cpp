@@ -2619,3 +2619,21 @@ TEST(test_end_of_a_handshake_should_ask_for_tls_and_a_later_one_should_not) {
   TEST_ASSERT_EQUAL(Status::transport_closed, wire.session.failure());
   TEST_ASSERT_TRUE(wire.session.failure_text().empty());
 }
+
+TEST(test_what_is_in_flight_for_a_requester_should_be_counted_until_it_is_answered_given_up_or_not) {
+  Wire wire;
+  wire.connect();
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  wire.submit("*1\r\n$1\r\nb\r\n", acquire_of(&lock_b, "b", 'b'));
+  wire.transmit();
+  TEST_ASSERT_EQUAL(1U, wire.session.in_flight_of(&lock_a));
+  wire.session.give_up(&lock_a, Status::cancelled, wire.now);
+  wire.transmit();
+  TEST_ASSERT_EQUAL(2U, wire.session.in_flight_of(&lock_a));  // And what takes it back.
+  TEST_ASSERT_EQUAL(1U, wire.session.in_flight_of(&lock_b));
+  wire.receive("+OK\r\n+OK\r\n");
+  TEST_ASSERT_EQUAL(1U, wire.session.in_flight_of(&lock_a));
+  TEST_ASSERT_EQUAL(0U, wire.session.in_flight_of(&lock_b));
+  wire.receive(":1\r\n");
+  TEST_ASSERT_EQUAL(0U, wire.session.in_flight_of(&lock_a));
+}

@@ -66,6 +66,10 @@ class AsyncBranch final : private AsyncNode::Host {
   // What the lock's own requests have made of a hold that is kept.
   void confirm(RenewalSchedule::Place& place, const KeptHold& hold) noexcept;
   void stop_keeping(RenewalSchedule::Place& place) noexcept;
+  // A renewal of this hold is on its way, or one that was given up may be.
+  [[nodiscard]] bool renews(const RenewalSchedule::Place& place) const noexcept {
+    return schedule_.asks_for(place) || node_.session().in_flight_of(&schedule_) > schedule_.calls_in_flight();
+  }
 
   // There is news of its server: what is kept is renewed now.
   void hasten() noexcept;
@@ -79,6 +83,10 @@ class AsyncBranch final : private AsyncNode::Host {
 
   // How many locks are here.
   [[nodiscard]] std::uint32_t locks() const noexcept { return locks_; }
+  // Nothing is on its way to its server, or is to go there.
+  [[nodiscard]] bool silent() const noexcept {
+    return node_.session().in_flight() == 0 && !node_.unsent() && node_.session().compensations_pending() == 0;
+  }
   void enter() noexcept { ++locks_; }
   void leave() noexcept { --locks_; }
 

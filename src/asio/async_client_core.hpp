@@ -46,6 +46,10 @@ class AsyncClientCore : public AsyncLoop, public OperationOwner, private Sleeper
 
   // Every lock.
   void enter(LinkedPlace<AsyncRecord>& place) noexcept { locks_.push_back(place); }
+  template <class Function>
+  void each_lock(Function&& function) {
+    for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) function(*lock);
+  }
   // A lock goes away: no session hands it an answer any more.
   void abandon(const AsyncRecord* lock) noexcept;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "async_cluster.hpp"
 
+#include <cstring>
+
 #include "async_client_core.hpp"
 #include "holdfast/core/slot_search.hpp"
 
@@ -30,9 +32,13 @@ void AsyncCluster::start(const ClientConfig& config, ClientConfig& home) {
   cluster_.take_any_slot();
   home = config;
   home.topology = config_.topology = &cluster_;
-  home_server_.assign({}, 0);
+  home_server_ = {};
+  home_led_ = home_doubted_ = merging_ = false;
   routes_.forget();
-  for (const auto& place : places_) place->branch.configure(config_);
+  for (const auto& place : places_) {
+    place->branch.configure(config_);
+    place->led = false;
+  }
 }
 
 void AsyncCluster::stop() {
@@ -51,9 +57,9 @@ void AsyncCluster::stop() {
 // ---- Branches ----------------------------------------------------------------------------------------------------
 
 int AsyncCluster::find(const NamedServer& server) const noexcept {
-  if (server == home_server_) return 0;
+  if (server == home_server_.name) return 0;
   for (const auto& place : places_)
-    if (place->branch.node().wanted() && place->server == server) return place->branch.number();
+    if (place->branch.node().wanted() && place->server.name == server) return place->branch.number();
   return nobody;
 }
 
@@ -76,7 +82,15 @@ AsyncBranch& AsyncCluster::branch_of(const LockKind& kind, Key key) noexcept {
 
 AsyncBranch* AsyncCluster::follow(AsyncBranch& from, const LockMachine& machine) {
   const ByteView name = SlotSearch::first_name(machine.kind(), machine.key());
-  return go_after(from, slot_of(name), name);
+  AsyncBranch* const to = go_after(from, slot_of(name), name);
+  if (to == nullptr || to == &from) return to;
+  if (from.number() != 0) {
+    places_[from.number() - 1U]->led = true;
+  } else {
+    home_led_ = true;
+    home_doubted_ = home_doubted_ || machine.count() != 0;  // Who never had its lock there tells nothing of the server.
+  }
+  return to;
 }
 
 AsyncBranch* AsyncCluster::go_after(AsyncBranch& from, std::uint16_t slot, ByteView name) {
@@ -92,7 +106,7 @@ AsyncBranch* AsyncCluster::go_after(AsyncBranch& from, std::uint16_t slot, ByteV
     place.branch.close();
     place.cluster.configure(cluster);
     place.cluster.take_any_slot();
-    place.server = server;
+    place.server = {.name = server};
     ClientConfig config = config_;
     config.topology = &place.cluster;
     place.branch.configure(config);
@@ -118,19 +132,88 @@ void AsyncCluster::reroute(AsyncBranch& from) {
     if (&core_.branch(routes_.at(number)) == &from && from.node().ready()) (void)go_after(from, number, name);
     AsyncBranch& to = core_.branch(routes_.at(number));
     if (&to == &from || !to.node().wanted() || !to.node().session().may_compensate()) continue;
+    if (may_overtake(from, to)) continue;
     to.node().session().take_over(session, *slot);
     core_.turn_again();  // It may leave in this turn.
   }
 }
 
 void AsyncCluster::note_ready(AsyncBranch& branch) noexcept {
-  const KeptConfig& config = branch.node().config();
-  NamedServer& server = branch.number() == 0 ? home_server_ : places_[branch.number() - 1U]->server;
-  server.assign(config.host.view(), config.port);
+  const AsyncNode& node = branch.node();
+  Server& server = server_of(branch.number());
+  server = {};
+  server.name.assign(node.config().host.view(), node.config().port);
+  const ServerIdentity& identity = node.session().identity();
+  if (identity.run_id_known) std::memcpy(server.run_id, identity.run_id, sizeof server.run_id);
+  if (branch.number() == 0) home_doubted_ = false;
+  merging_ = true;
 }
 
+// ---- Branches of one server --------------------------------------------------------------------------------------
+
+// A connection that is lost may have bytes that the server has not read yet. The branch ends it there before it says anything else.
+bool AsyncCluster::may_overtake(const AsyncBranch& from, const AsyncBranch& to) noexcept {
+  if (!server_of(from.number()).is(server_of(to.number()))) return false;
+  return !from.node().ready() || from.node().session().in_flight() != 0;
+}
+
+AsyncBranch* AsyncCluster::elder(const AsyncBranch& branch) noexcept {
+  if (!branch.node().ready()) return nullptr;
+  for (std::uint8_t number = 0; number < branch.number(); ++number) {
+    AsyncBranch& other = core_.branch(number);
+    if (other.node().ready() && server_of(branch.number()).is(server_of(number))) return &other;
+  }
+  return nullptr;
+}
+
+// Between an answer and what comes of it there is a turn's work: so each lock goes, however busy it is.
+void AsyncCluster::merge() {
+  bool merging = false;
+  for (const auto& place : places_) {
+    AsyncBranch& branch = place->branch;
+    AsyncBranch* const to = elder(branch);
+    if (to == nullptr) continue;
+    routes_.redirect(branch.number(), to->number());
+    const std::uint32_t locks = branch.locks();
+    if (locks != 0)
+      core_.each_lock([&](AsyncRecord& lock) {
+        if (lock.branch_ == branch.number()) lock.join(*to);
+      });
+    if (branch.locks() != locks) core_.turn_again();  // They may go on there.
+    if (branch.locks() == 0 && branch.silent())
+      branch.close();
+    else
+      merging = true;
+  }
+  merging_ = merging;
+}
+
+bool AsyncCluster::all_rest(const AsyncBranch& branch) noexcept {
+  if (!branch.silent()) return false;
+  bool rest = true;
+  core_.each_lock([&](const AsyncRecord& lock) { rest = rest && (lock.branch_ != branch.number() || lock.rests()); });
+  return rest;
+}
+
+// Not to where that one was sent: if that has none of their slots, it would be left in its turn when one of them is sent back.
+void AsyncCluster::leave(AsyncBranch& branch) {
+  routes_.forget(branch.number());
+  core_.each_lock([&](AsyncRecord& lock) {
+    if (lock.branch_ == branch.number()) lock.change_to(core_.home());
+  });
+  branch.close();
+}
+
+// ---- Turns -------------------------------------------------------------------------------------------------------
+
 void AsyncCluster::work() {
-  if (core_.home().node().session().compensations_pending() != 0) reroute(core_.home());
+  AsyncBranch& home = core_.home();
+  if (home.node().session().compensations_pending() != 0) reroute(home);
+  if (home_led_) {
+    home_led_ = false;
+    if (home_doubted_ && home.node().ready() && all_rest(home))
+      home.node().fail(Status::not_connected, "what was held there has gone to another server");
+  }
   for (const auto& place : places_) {
     AsyncBranch& branch = place->branch;
     branch.work();
@@ -138,7 +221,11 @@ void AsyncCluster::work() {
       reroute(branch);
     else if (branch.locks() == 0 && branch.node().wanted() && !branch.node().ready() && !branch.node().connecting())
       branch.close();  // Nobody needs it any more.
+    const bool led = place->led;
+    place->led = false;
+    if (led && branch.node().ready() && all_rest(branch)) leave(branch);
   }
+  if (merging_) merge();
 }
 
 }  // namespace holdfast

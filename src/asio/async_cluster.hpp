@@ -8,6 +8,14 @@
 //
 // A branch begins at the server that was named, and asks the listed nodes where that fails. It proves its server as the first branch
 // does (SlotSearch). One that has no lock, and has lost its connection, makes no other, and may be used for another server.
+//
+// After a fail-over two branches may have come to the same server. All goes to the earlier of them, each lock as soon as nothing of
+// it is on its way over the later one, which then ends:
+//
+//     a branch is ready -> merge(): is another at its server? -> each lock, now or when it is answered -> the later one is closed
+//
+// Where a server has sent locks away and all that are left there rest, it may be a master no more: its branch ends, too, and they
+// begin at the first branch again. The first branch looks for its server anew then.
 #pragma once
 
 #include <cstdint>
@@ -55,11 +63,20 @@ class AsyncCluster {
   }
 
  private:
+  struct Server {
+    NamedServer name;
+    char run_id[run_id_size] = {};  // Once it was reached; all NUL before.
+
+    [[nodiscard]] bool is(const Server& other) const noexcept {
+      return run_id[0] != '\0' && ByteView(run_id, run_id_size) == ByteView(other.run_id, run_id_size);
+    }
+  };
   struct Place {
     Place(AsyncClientCore& core, const AsyncLimits& limits, std::uint8_t number) : branch(core, limits, number) {}
     Cluster cluster;  // The same nodes, and the name by which this branch finds its server.
-    NamedServer server;
+    Server server;
     AsyncBranch branch;
+    bool led = false;  // Its server has sent a lock to another one in this turn.
   };
 
   // What is to be taken back there goes where its slot is.
@@ -67,6 +84,19 @@ class AsyncCluster {
   [[nodiscard]] AsyncBranch* go_after(AsyncBranch& from, std::uint16_t slot, ByteView name);
   [[nodiscard]] int find(const NamedServer& server) const noexcept;
   [[nodiscard]] int find_unused();
+  // Of a branch: the last that it has reached.
+  [[nodiscard]] Server& server_of(std::uint8_t number) noexcept {
+    return number == 0 ? home_server_ : places_[number - 1U]->server;
+  }
+  // What asks for a lock over `to` may come before what is on its way over `from`: both are at one server.
+  [[nodiscard]] bool may_overtake(const AsyncBranch& from, const AsyncBranch& to) noexcept;
+  // The first branch that is at the same server, if it is an earlier one; else nullptr.
+  [[nodiscard]] AsyncBranch* elder(const AsyncBranch& branch) noexcept;
+  void merge();
+  // All locks of this branch rest, and nothing is on its way.
+  [[nodiscard]] bool all_rest(const AsyncBranch& branch) noexcept;
+  // They begin at the first branch again.
+  void leave(AsyncBranch& branch);
   [[nodiscard]] int add();
 
   AsyncClientCore& core_;
@@ -76,7 +106,10 @@ class AsyncCluster {
   Cluster cluster_;  // Of the first branch.
   // The first branch has the number 0, and these those from 1 on.
   std::vector<std::unique_ptr<Place>> places_;
-  NamedServer home_server_;  // Of the first branch.
+  Server home_server_;         // Of the first branch.
+  bool merging_ = false;       // Two branches may be at one server.
+  bool home_led_ = false;      // The server of the first branch has sent a lock to another one in this turn,
+  bool home_doubted_ = false;  // and one that was held there since it was reached.
   SlotRoutes routes_;
 };
 

@@ -450,10 +450,28 @@ void AsyncRecord::go_home(AsyncBranch& home) {
   if (home.number() != branch_) change_to(home);
 }
 
-// Its waiter there hears no more, and its renewals go on here.
-void AsyncRecord::change_to(AsyncBranch& to) {
+void AsyncRecord::join(AsyncBranch& to) {
+  if (!in_transit() && to.node().session().take_along(node().session(), this)) change_to(to, true);
+}
+
+bool AsyncRecord::in_transit() const noexcept {
+  if (machine_.waiting() || task_.waiting() || task_.pending()) return true;
+  if (node().session().in_flight_of(this) != 0) return true;
+  return place_ != nullptr && branch().renews(*place_);
+}
+
+bool AsyncRecord::rests() const noexcept {
+  const LockState state = machine_.state();
+  if (!task_.life().over() || operating() || owes() || in_transit()) return false;
+  return state == LockState::idle || state == LockState::lost;
+}
+
+// Its waiter there hears no more, and its renewals go on here. Who waits for a message is told when it is listened for here, and
+// tries: one may have been missed.
+void AsyncRecord::change_to(AsyncBranch& to, bool same_server) {
   const bool kept = place_ != nullptr;
   const bool recallable = waiter_ != nullptr && linger_ != nullptr && machine_.count() != 0;
+  const bool waits = waiter_ != nullptr && task_.life().stage() == TaskStage::retry;
   stop_listening(false);
   stop_keeping();
   queued_.unlink();
@@ -461,8 +479,16 @@ void AsyncRecord::change_to(AsyncBranch& to) {
   branch_ = to.number();
   to.enter();
   task_.go_to(node().node());
-  if (kept) place_ = branch().keep_on(kept_hold(machine_, this));
-  if (recallable) listen(Key(machine_.token().client()));
+  if (kept) {
+    const KeptHold hold = kept_hold(machine_, this);
+    place_ = same_server ? to.keep(hold) : to.keep_on(hold);
+  }
+  if (waits) {
+    listen(awaited());
+    if (waiter_ == nullptr) task_.plan_to_poll(core_->now(), node().random());
+  } else if (recallable) {
+    listen(Key(machine_.token().client()));
+  }
   rest();
 }
 
@@ -474,7 +500,7 @@ void AsyncRecord::plan() {
     const bool elsewhere = waiter_ != nullptr && !queues && awaited_place_ != machine_.awaited_place();
     if (waiter_ != nullptr && !elsewhere) node().subscriber().end_try(*waiter_);
     if (elsewhere) stop_listening(false);  // The name that is free now is another waiter's.
-    if (waiter_ == nullptr) listen(queues ? Key(machine_.token().client()) : machine_.awaited());
+    if (waiter_ == nullptr) listen(awaited());
   }
   task_.plan(core_->now(), confirmed(), node().random());
 }

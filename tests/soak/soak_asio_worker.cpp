@@ -294,8 +294,8 @@ int main(int count, char** arguments) {
   asio::io_context loop(1);
   log.start(options.role);
   if (options.urls.size() == 1) {
-    // All that a cluster's branches may ever take is taken at the beginning, so that memory which grows is a leak.
-    holdfast::AsyncClient client(loop.get_executor(), {.masters = holdfast::cluster_masters_max});
+    // What a cluster's masters take is taken at the beginning, so that memory which grows is a leak.
+    holdfast::AsyncClient client(loop.get_executor(), {.masters = soak_branches + 3});
     if (options.watch) client.watch_sentinels();
     client.async_connect(ways->config_of(0), [](std::error_code error) { note("connect", error); });
     run_actors<OneServersActor>(loop, client, options, log);

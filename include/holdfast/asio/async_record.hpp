@@ -58,6 +58,7 @@ class AsyncRecord final : public AsyncHold {
  private:
   friend class AsyncBranch;
   friend class AsyncClientCore;
+  friend class AsyncCluster;
 
   [[nodiscard]] AsyncBranch& branch() const noexcept;
   [[nodiscard]] AsyncNode& node() const noexcept;
@@ -65,7 +66,14 @@ class AsyncRecord final : public AsyncHold {
   // says the same.
   void go_to(AsyncBranch& to);
   void go_home(AsyncBranch& home);
-  void change_to(AsyncBranch& to);
+  // Another connection is to the same server: what it asks for from now on goes over that. Not while anything of it is on its way
+  // over this one, which could be overtaken.
+  void join(AsyncBranch& to);
+  void change_to(AsyncBranch& to, bool same_server = false);
+  // Something of it is on its way over its branch, or was given up and may be.
+  [[nodiscard]] bool in_transit() const noexcept;
+  // Nothing is held, asked for or waited for.
+  [[nodiscard]] bool rests() const noexcept;
 
   void wake(Instant now) override;
   void cancel_doing() override;
@@ -105,6 +113,10 @@ class AsyncRecord final : public AsyncHold {
 
   void plan();
   void listen(Key key);
+  // Where its release is announced, or its grant.
+  [[nodiscard]] Key awaited() const noexcept {
+    return machine_.kind().queues ? Key(machine_.token().client()) : machine_.awaited();
+  }
   void enter_queue();
   void stop_listening(bool with_lock);
   void hear();

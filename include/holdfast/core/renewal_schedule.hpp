@@ -110,6 +110,9 @@ class RenewalSchedule {
   // Final: nothing is renewed for it any more.
   [[nodiscard]] bool lost(const Place& place) const noexcept { return is(place, PlaceState::lost); }
 
+  // Its renewal is on its way.
+  [[nodiscard]] bool asks_for(const Place& place) const noexcept { return is(place, PlaceState::in_flight); }
+
   // Of the call that this reply is to, whose hold is the one at `index`; nullptr: it is gone. False: it has no such hold.
   [[nodiscard]] bool holder_in_call(const ReplyTag& tag, std::size_t index, void*& holder) const noexcept;
 

@@ -220,6 +220,13 @@ class Session {
   [[nodiscard]] bool takes_back_for(const void* requester) const noexcept {
     return compensations_.carries_for(requester);
   }
+  // How many requests in flight are this requester's; also of those whose replies it has given up.
+  [[nodiscard]] std::size_t in_flight_of(const void* requester) const noexcept {
+    std::size_t count = 0;
+    for (std::size_t index = 0; index < count_; ++index)
+      if (at(index).request.tag.requester == requester) ++count;
+    return count;
+  }
   [[nodiscard]] Key key_of(const CompensationSlot& slot) const noexcept { return Key(compensations_.key_of(slot)); }
   void take_over(Session& other, CompensationSlot& slot) noexcept {
     compensations_.take_over(other.compensations_, slot);

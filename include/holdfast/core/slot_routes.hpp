@@ -43,11 +43,13 @@ class SlotRoutes {
  public:
   [[nodiscard]] std::uint8_t at(std::uint16_t slot) const noexcept { return numbers_[slot]; }
   void lead(std::uint16_t slot, std::uint8_t number) noexcept { numbers_[slot] = number; }
-  // Those of this connection, which goes to another server, are looked for at the first one again.
-  void forget(std::uint8_t gone) noexcept {
+  // All of one connection are asked for over another one.
+  void redirect(std::uint8_t from, std::uint8_t to) noexcept {
     for (std::uint8_t& number : numbers_)
-      if (number == gone) number = 0;
+      if (number == from) number = to;
   }
+  // Those of this connection, which goes to another server, are looked for at the first one again.
+  void forget(std::uint8_t gone) noexcept { redirect(gone, 0); }
   // All are.
   void forget() noexcept {
     for (std::uint8_t& number : numbers_) number = 0;
