@@ -587,8 +587,7 @@ void draw_shifting_semaphores(Random& random, Plan& plan) {
   const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
   plan.semaphore_names = plan.names.size();
   add_names(random, plan, tags);
-  for (std::size_t tag = 0; tag < tags; ++tag)
-    plan.permits.push_back(static_cast<std::uint32_t>(random.between(1, 3)));
+  for (std::size_t tag = 0; tag < tags; ++tag) plan.permits.push_back(static_cast<std::uint32_t>(random.between(1, 3)));
   for (ClientPlan& client : plan.clients)
     for (SlotPlan& slot : client.slots) {
       if (slot.kind >= KindOfLock::read || slot.linger != 0 || !random.chance(often)) continue;
