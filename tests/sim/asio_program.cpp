@@ -68,6 +68,13 @@ class LoopRedlock : public AsyncQuorumLock {
   AsyncQuorumHold<quorum_nodes_max> hold_;
 };
 
+// What a lock has to take back, and has found no room for.
+struct Opened : AsyncLock {
+  [[nodiscard]] static bool owes(const AsyncHandle& lock) noexcept {
+    return (static_cast<const AsyncLock&>(lock).*&Opened::record)().machine().wants_compensation();
+  }
+};
+
 }  // namespace
 
 class AsioProgram final : public LoopProgram {
@@ -148,6 +155,8 @@ class AsioProgram final : public LoopProgram {
     std::shared_ptr<AsyncReadWriteLock> sides;  // Of the reader's and the writer's.
     const Token& (*token_of)(const AsyncHandle& lock) = nullptr;
     std::uint64_t (*fence_of)(const AsyncHandle& lock) = nullptr;
+    // There is something to take back for which its client has had no room until now.
+    [[nodiscard]] bool owes() const noexcept { return lock != nullptr && !slot->of_quorum && Opened::owes(*lock); }
     bool waits_for_loss = false;
     bool over = false;
     Duration remaining{};
@@ -209,6 +218,10 @@ class AsioProgram final : public LoopProgram {
 
   void live();
   void make_peer(std::size_t index);
+  template <class Handler>
+  void connect_client(std::size_t index, const Handler& handler);
+  // What there was no room for is not judged.
+  static void forgive(Slot& slot);
   void connect(std::size_t index);
   void connected(std::size_t index, std::uint64_t made, const Started& started, Status status);
   void connect_anew(std::size_t index);
@@ -434,8 +447,24 @@ void AsioProgram::connect(std::size_t index) {
     connection.peer.quorum().async_connect(application_.configs_.data(), application_.configs_.size(),
                                            application_.quorum_config(), handler);
   else
-    connection.peer.client().async_connect(application_.config_of(index, application_.connections_[index].node),
-                                           handler);
+    connect_client(index, handler);
+}
+
+// Of a cluster it takes along what is to be taken back at other servers, as far as its first connection has room. Nothing is
+// answered meanwhile: what is pending then less than before was given up.
+template <class Handler>
+void AsioProgram::connect_client(std::size_t index, const Handler& handler) {
+  AsyncClient& client = connections_[index].peer.client();
+  const std::size_t pending = client.compensations_pending();
+  client.async_connect(application_.config_of(index, application_.connections_[index].node), handler);
+  if (client.compensations_pending() >= pending) return;
+  for (const auto& session : sessions_)
+    if (session->slot->plan->connection == index && session->slot->depth == 0) forgive(*session->slot);
+}
+
+void AsioProgram::forgive(Slot& slot) {
+  slot.unclear = Token();
+  for (Slot* const part : slot.parts) part->unclear = Token();
 }
 
 void AsioProgram::connected(std::size_t index, std::uint64_t made, const Started& started, Status status) {
@@ -708,9 +737,13 @@ void AsioProgram::drop_one(Session& session) {
     slot.unclear_at = world_.now();
   }
   slot.loop = nullptr;  // The checkers may look before it is destroyed.
+  const bool owed = session.owes() && connection.peer;
+  const std::size_t pending = owed ? connection.peer.compensations_pending() : 0;
   session.lock = nullptr;
   session.sides.reset();
   session.own.reset();
+  // It takes with it what has still found no room, and a lease ends that.
+  if (owed && connection.peer.compensations_pending() <= pending) forgive(slot);
   session.fence_of = nullptr;
   ++session.serial;
   session.doing = Doing::nothing;
@@ -870,7 +903,7 @@ bool AsioProgram::settles(Session& session) {
   Connection& connection = connection_of(session);
   if (slot.unclear.empty() || !connection.peer || !connection.peer.connected()) return false;
   if (!slot.of_quorum) {
-    world_.checkers().check_compensated(process_, slot, connection.peer.compensations_pending());
+    if (!session.owes()) world_.checkers().check_compensated(process_, slot, connection.peer.compensations_pending());
     return false;
   }
   const SimTime settled = slot.unclear_at + 3 * application_.longest_lull();
@@ -1553,8 +1586,9 @@ void AsioProgram::close_all() {
 void AsioProgram::closed(std::size_t index, Status status, SimTime links_changed_at) {
   world_.trace().add(world_.now(), "closed()", process_.index, static_cast<std::uint64_t>(status), to_string(status));
   if (status != Status::ok) return;
-  for (Slot& slot : application_.slots_) {
-    if (slot.is_part() || slot.plan->connection != index || slot.depth != 0) continue;
+  for (const auto& session : sessions_) {
+    Slot& slot = *session->slot;
+    if (slot.is_part() || slot.plan->connection != index || slot.depth != 0 || session->owes()) continue;
     if (slot.of_quorum)
       world_.checkers().after_quorum_close(process_, slot, links_changed_at);
     else

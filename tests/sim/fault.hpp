@@ -90,7 +90,7 @@ enum class Fault : std::uint8_t {
   slot_down,      // Nobody serves it for a while.
   master_change,  // By agreement: the new master has all that the old one had.
   old_news,       // Who is asked names another server than the one that it is, or none.
-  losing_change,  // The new master of a cluster has what the old one had a while ago.
+  losing_change,  // The new master has what the old one had a while ago.
 };
 
 inline constexpr int fault_count = static_cast<int>(Fault::losing_change) + 1;

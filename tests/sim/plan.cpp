@@ -573,19 +573,21 @@ void draw_branches(Plan& plan) {
   }
 }
 
-// Of a cluster: so many more names, each with the next hash tag in turn.
-void add_tagged_names(Random& random, Plan& plan, std::size_t count) {
-  for (std::size_t more = 0; more < count; ++more)
-    plan.names.push_back(tag_text(plan.names.size() % plan.tags) + draw_name(random, plan.names.size()));
+// So many more names. Of a cluster each has the next hash tag in turn.
+void add_names(Random& random, Plan& plan, std::size_t count) {
+  for (std::size_t more = 0; more < count; ++more) {
+    const std::string tag = plan.tags == 0 ? "" : tag_text(plan.names.size() % plan.tags);
+    plan.names.push_back(tag + draw_name(random, plan.names.size()));
+  }
 }
 
-// Locks of a cluster that become permits: each hash tag has a semaphore.
-void draw_cluster_semaphores(Random& random, Plan& plan) {
+// Locks that become permits. Of a cluster each hash tag has a semaphore.
+void draw_shifting_semaphores(Random& random, Plan& plan) {
+  const std::size_t tags = std::max<std::size_t>(plan.tags, 1);
   const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
   plan.semaphore_names = plan.names.size();
-  add_tagged_names(random, plan, plan.tags);
-  for (std::size_t tag = 0; tag < plan.tags; ++tag)
-    plan.permits.push_back(static_cast<std::uint32_t>(random.between(1, 3)));
+  add_names(random, plan, tags);
+  for (std::size_t tag = 0; tag < tags; ++tag) plan.permits.push_back(static_cast<std::uint32_t>(random.between(1, 3)));
   for (ClientPlan& client : plan.clients)
     for (SlotPlan& slot : client.slots) {
       if (slot.kind >= KindOfLock::read || slot.linger != 0 || !random.chance(often)) continue;
@@ -597,42 +599,46 @@ void draw_cluster_semaphores(Random& random, Plan& plan) {
     }
 }
 
-// Fair locks, MultiLocks and permits in half of the clusters, each kind in half of those. Drawn apart, and by a number that leaves
-// the worlds of the older seeds in seeds.txt what they were.
-void draw_cluster_kinds(Plan& plan) {
-  Random random(plan.seed ^ 0x12e3);
-  if (random.coin()) return;
-  const bool fair = random.coin();
-  const bool multis = random.coin();
-  const bool semaphores = random.coin();
-  if (multis) add_tagged_names(random, plan, plan.tags * (1 + random.index(2)));
-  plan.quorum_names = plan.quorum_end = plan.crowd_names = plan.names.size();
-  if (fair) {
-    const bool alone = random.coin();
-    const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
-    const auto lingers = static_cast<std::uint32_t>(random.coin() ? 0 : random.between(300'000, 1'000'000));
-    for (ClientPlan& client : plan.clients) {
-      std::vector<std::size_t> places(client.connections.size(), lingering_max);
-      for (SlotPlan& slot : client.slots) {
-        if (slot.kind >= KindOfLock::read || (!alone && !random.chance(often))) continue;
-        slot.kind = random.coin() ? KindOfLock::fair : KindOfLock::fair_fenced;
-        plan.fair = true;
-        if (client.loop || client.branches || !random.chance(lingers) || places[slot.connection] == 0) continue;
-        --places[slot.connection];
-        slot.linger = random.magnitude(5 * millisecond, 10 * second);
-      }
+// Of a cluster; behind sentinels they are drawn as everywhere.
+void draw_cluster_fair(Random& random, Plan& plan) {
+  const bool alone = random.coin();
+  const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
+  const auto lingers = static_cast<std::uint32_t>(random.coin() ? 0 : random.between(300'000, 1'000'000));
+  for (ClientPlan& client : plan.clients) {
+    std::vector<std::size_t> places(client.connections.size(), lingering_max);
+    for (SlotPlan& slot : client.slots) {
+      if (slot.kind >= KindOfLock::read || (!alone && !random.chance(often))) continue;
+      slot.kind = random.coin() ? KindOfLock::fair : KindOfLock::fair_fenced;
+      plan.fair = true;
+      if (client.loop || client.branches || !random.chance(lingers) || places[slot.connection] == 0) continue;
+      --places[slot.connection];
+      slot.linger = random.magnitude(5 * millisecond, 10 * second);
     }
   }
+}
+
+// MultiLocks, permits and, in clusters, fair locks in half of these worlds, each kind in half of those. Drawn apart, and by numbers
+// that leave the worlds of the older seeds in seeds.txt what they were.
+void draw_shifting_kinds(Plan& plan) {
+  const bool cluster = plan.set_up == SetUp::cluster;
+  Random random(plan.seed ^ (cluster ? 0x12e3U : 0x5e17U));
+  if (random.coin()) return;
+  const bool fair = random.coin() && cluster;
+  const bool multis = random.coin();
+  const bool semaphores = random.coin();
+  if (multis) add_names(random, plan, std::max<std::size_t>(plan.tags, 1) * (1 + random.index(2)));
+  plan.quorum_names = plan.quorum_end = plan.crowd_names = plan.names.size();
+  if (fair) draw_cluster_fair(random, plan);
   const auto often = static_cast<std::uint32_t>(random.between(200'000, 1'000'000));
   if (multis)
     for (ClientPlan& client : plan.clients) make_multis(random, plan, client, often);
-  if (semaphores) draw_cluster_semaphores(random, plan);
+  if (semaphores) draw_shifting_semaphores(random, plan);
 }
 
-// In a quarter of the clusters fail-overs lose data. Drawn apart, and by a number that leaves the worlds of the older seeds in
+// In a quarter of these worlds fail-overs lose data. Drawn apart, and by numbers that leave the worlds of the older seeds in
 // seeds.txt what they were.
 void draw_losing_changes(Plan& plan) {
-  Random random(plan.seed ^ 0x200e);
+  Random random(plan.seed ^ (plan.set_up == SetUp::cluster ? 0x200eU : 0x1057U));
   if (random.coin() || random.coin()) return;
   plan.weights[static_cast<std::size_t>(Fault::losing_change)] = static_cast<std::uint32_t>(random.magnitude(1, 100));
 }
@@ -667,7 +673,7 @@ void draw_set_up(Plan& plan, WorldKind kind) {
     }
   }
   if (cluster) draw_branches(plan);
-  if (cluster) draw_cluster_kinds(plan);
+  draw_shifting_kinds(plan);
   const bool quiet = random.chance(200'000);
   for (const Fault fault :
        {Fault::slot_move, Fault::move_called_off, Fault::slot_down, Fault::master_change, Fault::old_news}) {
@@ -677,7 +683,7 @@ void draw_set_up(Plan& plan, WorldKind kind) {
       plan.weights[static_cast<std::size_t>(fault)] = static_cast<std::uint32_t>(random.magnitude(1, 100));
   }
   plan.shift_interval = random.magnitude(10 * millisecond, std::max(plan.fault_interval, 2 * plan.lease_max));
-  if (cluster && !quiet) draw_losing_changes(plan);
+  if (!quiet) draw_losing_changes(plan);
 }
 
 // By numbers that leave the worlds of the older seeds in seeds.txt what they were.

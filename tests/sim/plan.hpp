@@ -20,7 +20,7 @@ namespace holdfast::sim {
 // Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
 // `loops` has programs on event loops, and is like `any` otherwise. `quorum_loops` has programs of quorums on loops and no others.
 // `sets` has MultiLocks and sets of locks, in threads and on loops, and is like `any` otherwise. `sentinels` and `clusters` have
-// servers that change (shifts.hpp), and no data that are lost.
+// servers that change (shifts.hpp), and lose data by their fail-overs alone.
 enum class WorldKind : std::uint8_t {
   any,
   calm,

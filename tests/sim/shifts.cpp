@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "canary.hpp"
 #include "checkers.hpp"
@@ -160,14 +161,7 @@ void Shifts::next() {
   while (drawn >= weights_[index]) drawn -= weights_[index++];
   look_at_clocks();
   shift(static_cast<Fault>(static_cast<std::size_t>(first_shift) + index));
-  keep_as_canary();
   world_.after(random_.magnitude(microsecond, world_.plan().shift_interval), [this] { next(); });
-}
-
-// For the canary whose fail-overs lose data: what the next master has is taken down here, and nothing of what comes after.
-void Shifts::keep_as_canary() {
-  if (sin_of(world_) == Sin::failover_loses && !in_cluster() && !demoted_)
-    old_data_ = world_.node(master_).redis.copy_data();
 }
 
 void Shifts::shift(Fault fault) {
@@ -175,8 +169,8 @@ void Shifts::shift(Fault fault) {
     case Fault::slot_move:
     case Fault::move_called_off: return move_slot();
     case Fault::slot_down: return take_slot_down();
-    case Fault::master_change: return in_cluster() ? change_master_of_slots(false) : change_master();
-    case Fault::losing_change: return change_master_of_slots(true);
+    case Fault::master_change: return in_cluster() ? change_master_of_slots(false) : change_master(nullptr);
+    case Fault::losing_change: return in_cluster() ? change_master_of_slots(true) : change_lagging_master();
     default: return spread_old_news();
   }
 }
@@ -260,6 +254,22 @@ std::vector<std::size_t> Shifts::slots_of(std::size_t node) const {
   return slots;
 }
 
+// How far a replica is behind.
+SimTime Shifts::lag() {
+  const SimTime lag = random_.magnitude(100 * microsecond, world_.plan().lease_max);
+  world_.disturb(lag + aftermath);
+  return lag;
+}
+
+// Of these names the new master has what was there a while ago, and nothing of what came after.
+void Shifts::lose(const Node& before, Node& after, const Databases& old_data,
+                  const std::function<bool(std::size_t name)>& which) {
+  if (sin_of(world_) != Sin::failover_loses) world_.checkers().break_names(before, which);
+  after.redis.load_data(old_data);
+  after.redis.expire(world_.wall(after));
+  world_.checkers().read_names(after, which);
+}
+
 // All that it has goes to a node without a slot, or all that it had a while ago: so far behind was its replica.
 void Shifts::change_master_of_slots(bool loses) {
   std::vector<std::size_t> masters;
@@ -272,15 +282,13 @@ void Shifts::change_master_of_slots(bool loses) {
   Node& before = world_.node(masters[random_.index(masters.size())]);
   Node& after = world_.node(replicas[random_.index(replicas.size())]);
   if (!loses) return fail_over(before, after, nullptr);
-  const SimTime lag = random_.magnitude(100 * microsecond, world_.plan().lease_max);
-  world_.disturb(lag + aftermath);
   const auto fail_over_later = [this, &before, &after, slots = slots_of(before.index), moved = cluster_->moves,
                                 copy = std::make_shared<Databases>(before.redis.copy_data())] {
     // A slot that has come or gone meanwhile would be another one's data.
     if (ended_ || cluster_->moves != moved || moves(before.index) || moves(after.index)) return;
     fail_over(before, after, copy.get());
   };
-  world_.after(lag, fail_over_later);
+  world_.after(lag(), fail_over_later);
 }
 
 // The one before is the replica of the other then. With `old_data` that one has these, and nothing else.
@@ -293,52 +301,60 @@ void Shifts::fail_over(Node& before, Node& after, const Databases* old_data) {
   const auto is_there = [&](std::size_t name) {
     return std::find(slots.begin(), slots.end(), world_.plan().tag_of(name)) != slots.end();
   };
-  if (loses && sin_of(world_) != Sin::failover_loses) world_.checkers().break_names(before, is_there);
   cluster_->fail_over(before.index, after.index);
-  if (loses) {
-    after.redis.load_data(*old_data);
-    after.redis.expire(world_.wall(after));
-    world_.checkers().read_names(after, is_there);
-  }
+  if (loses) lose(before, after, *old_data, is_there);
   if (random_.coin()) world_.restart_server(before, ModelRedis::Data::kept, random_.coin() ? 0 : length());
   world_.promote_server(after);
   carry_roles();
   for (Node& node : world_.nodes()) world_.flush_server(node);
 }
 
-// Nobody is master for a while, and nobody writes.
-void Shifts::change_master() {
+// Nobody is master for a while, and nobody writes. With `old_data` another one has these then.
+void Shifts::change_master(std::shared_ptr<const Databases> old_data) {
   if (demoted_) return;
   demoted_ = true;
   Node& before = world_.node(master_);
   const SimTime lasts = length();
-  world_.count(Fault::master_change, before.lane);
-  world_.trace().add(world_.now(), "is demoted", master_, 0);
+  const bool loses = old_data != nullptr;
+  world_.count(loses ? Fault::losing_change : Fault::master_change, before.lane);
+  world_.trace().add(world_.now(), loses ? "is demoted, and loses" : "is demoted", master_, 0);
   world_.disturb(lasts + aftermath);
   carry_roles();
   if (random_.coin()) world_.restart_server(before, ModelRedis::Data::kept, random_.coin() ? 0 : length());
-  world_.after(lasts, [this] {
-    if (!ended_) promote();
+  world_.after(lasts, [this, old = std::move(old_data)] {
+    if (!ended_) promote(old.get());
   });
 }
 
-void Shifts::promote() {
+// All its replicas are so far behind.
+void Shifts::change_lagging_master() {
+  if (demoted_) return;
+  const Node& master = world_.node(master_);
+  const auto change_later = [this, &master, promotions = master.promotions,
+                             copy = std::make_shared<const Databases>(master.redis.copy_data())] {
+    // Of another master that would be another one's data.
+    if (ended_ || master_ != master.index || master.promotions != promotions) return;
+    change_master(copy);
+  };
+  world_.after(lag(), change_later);
+}
+
+void Shifts::promote(const Databases* old_data) {
   look_at_clocks();
   const std::size_t before = master_;
-  // Now and then the one of before is it again.
-  master_ = random_.chance(100'000) ? before
-                                    : (before + 1 + random_.index(world_.plan().servers - 1)) % world_.plan().servers;
+  // Now and then the one of before is it again, which has lost nothing.
+  const bool again = random_.chance(100'000) && old_data == nullptr;
+  if (!again) master_ = (before + 1 + random_.index(world_.plan().servers - 1)) % world_.plan().servers;
   demoted_ = false;
   world_.trace().add(world_.now(), "is master", master_, before);
   Node& after = world_.node(master_);
-  const Sin sin = sin_of(world_);
   if (master_ != before) {
-    after.redis.load_data(sin == Sin::failover_loses ? old_data_ : world_.node(before).redis.copy_data());
-    if (sin != Sin::replica_believed) world_.node(before).redis.load_data(Databases(database_count));
+    after.redis.load_data(world_.node(before).redis.copy_data());
+    if (sin_of(world_) != Sin::replica_believed) world_.node(before).redis.load_data(Databases(database_count));
   }
+  if (old_data != nullptr) lose(world_.node(before), after, *old_data, [](std::size_t) { return true; });
   carry_roles();
   world_.promote_server(after);
-  keep_as_canary();
   tell_sentinels(ended_ ? 0 : random_.magnitude(millisecond, 5 * second));
 }
 
@@ -408,7 +424,7 @@ void Shifts::end() {
       std::fill(slot.known.begin(), slot.known.end(), slot.owner);
     }
   } else if (demoted_) {
-    promote();
+    promote(nullptr);
   } else {
     tell_sentinels(0);
   }

@@ -2,14 +2,14 @@
 //
 // Shifts moves the server of a name about while a world runs, and has those who are asked for it answer by what they know: the nodes
 // of a cluster (ClusterModel), or sentinels. What it does is by agreement: no data are lost, so nothing that is promised of a lock is
-// excused. Only Fault::losing_change, of a cluster, loses data; the checkers are told whose. Worlds whose set-up is fixed have none
-// of it.
+// excused. Only Fault::losing_change loses data; the checkers are told whose. Worlds whose set-up is fixed have none of it.
 //
 //     cluster:    node 0 1 2, masters with slots ---- moves, key by key; fail-overs to the one without ---- node 3
 //     sentinels:  node 0, the master ---- fail-overs ---- node 1, 2        node 3, 4, 5 name it, late and wrongly
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,17 +57,20 @@ class Shifts {
   [[nodiscard]] bool answer_as_sentinel(std::size_t node, std::span<const std::string_view> words, std::string& reply);
   [[nodiscard]] bool answer_as_canary(std::size_t node, std::span<const std::string_view> words, std::string& reply);
   void next();
-  void keep_as_canary();
   void shift(Fault fault);
   void move_slot();
   void step_move(std::size_t slot);
   void end_move(std::size_t slot, bool called_off);
   void take_slot_down();
+  [[nodiscard]] SimTime lag();
+  void lose(const Node& before, Node& after, const Databases& old_data,
+            const std::function<bool(std::size_t name)>& which);
   void change_master_of_slots(bool loses);
   void fail_over(Node& before, Node& after, const Databases* old_data);
   [[nodiscard]] std::vector<std::size_t> slots_of(std::size_t node) const;
-  void change_master();
-  void promote();
+  void change_master(std::shared_ptr<const Databases> old_data);
+  void change_lagging_master();
+  void promote(const Databases* old_data);
   void tell_sentinels(SimTime within);
   void tell_sentinel(std::size_t sentinel);
   void spread_old_news();
@@ -90,9 +93,7 @@ class Shifts {
   bool demoted_ = false;    // where none is just now.
   static constexpr std::size_t nobody = SIZE_MAX;
   std::vector<std::size_t> named_;  // By each.
-  // For canaries.
-  bool asking_ = false;
-  Databases old_data_;
+  bool asking_ = false;             // For a canary.
 };
 
 }  // namespace holdfast::sim
