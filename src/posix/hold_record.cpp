@@ -13,7 +13,7 @@ namespace holdfast {
 
 HoldRecord::HoldRecord(ClientBase& client, const LockKind& kind, Key key, const LockTiming& timing,
                        const Ways& ways) noexcept
-    : client_(&client), ways_(&ways), machine_(kind), incarnation_(client.random_source_.incarnation()) {
+    : client_(&client), ways_(&ways), incarnation_(client.random_source_.incarnation()), machine_(kind) {
   configuration_ = machine_.configure(key, timing);
   if (kind.request_size > client.session_.request_size()) configuration_ = Status::buffer_too_small;
   automatic_lease_ = timing.automatic();
