@@ -150,7 +150,7 @@ void ClientBase::take_query_reply(const Reply& reply) noexcept {
   query_outcome_ = reply.outcome;
   if (reply.outcome != Status::ok || query_decode_(reply.value, query_out_)) return;
   query_outcome_ = Status::protocol_error;
-  session_.fail(Status::protocol_error, "a reply of another shape than asked for");
+  session_.fail_shape();
 }
 
 inline bool ClientBase::answered(const HoldRecord* lock) const noexcept {

@@ -77,9 +77,7 @@ bool HoldRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_ri
         if (keeping_.first_loss()) NodeTask::tell_loss(machine_, *client_, keeping_.ending());
         keeping_.note(Keeping::News::lost);
         break;
-      case LockEvent::protocol_doubt:
-        client_->session_.fail(Status::protocol_error, "a reply of another shape than asked for");
-        break;
+      case LockEvent::protocol_doubt: client_->session_.fail_shape(); break;
       case LockEvent::none:
       case LockEvent::granted:
       case LockEvent::denied:

@@ -243,6 +243,8 @@ class Session {
   void forget_compensations() noexcept;
   // The driver or a machine has found a reply that cannot be: the connection must close.
   void fail(Status why, ByteView text) noexcept;
+  // The same of a reply whose shape was not asked for: protocol_error.
+  void fail_shape() noexcept;
   // Other words for the failure that there was: the driver knows more.
   void explain(ByteView text) noexcept { note_text(text); }
   // Empties failure_text(), so that it speaks of what comes next.
@@ -307,7 +309,7 @@ class Session {
     const std::uint64_t end = count_ > 1 ? at(1).first_byte : stream_end_;
     return end + (transmit_end_ - transmit_begin_) <= stream_end_;
   }
-  void fail_unasked() noexcept { fail(Status::protocol_error, "a reply that nobody asked for"); }
+  void fail_unasked() noexcept;
   void note_error(const InFlight& entry, Reply& reply) noexcept;
   [[nodiscard]] bool take_next(Reply& reply, Instant now) noexcept;
   [[nodiscard]] bool take_reply(Reply& reply, Instant now) noexcept;
