@@ -418,7 +418,7 @@ void HoldRecord::join_tended() noexcept {
   client_->dialer_.set_pause_max(reconnect_kept_max);
 }
 
-void HoldRecord::leave_tended() noexcept {
+[[gnu::noinline]] void HoldRecord::leave_tended() noexcept {
   if (!tended_) return;
   tended_ = false;
   (tended_previous_ != nullptr ? tended_previous_->tended_next_ : client_->tended_first_) = tended_next_;

@@ -49,11 +49,7 @@ class Instant {
  private:
   constexpr explicit Instant(std::int64_t count) noexcept : count_(count) {}
 
-#ifdef __OPTIMIZE_SIZE__
-  [[gnu::noinline]]
-#endif
-  static constexpr std::int64_t
-  saturated(std::int64_t count, std::int64_t delta) noexcept {
+  HOLDFAST_ONE_COPY static constexpr std::int64_t saturated(std::int64_t count, std::int64_t delta) noexcept {
     std::int64_t sum = 0;  // No instant is negative, so only a positive delta can be too large.
     if (__builtin_add_overflow(count, delta, &sum)) return std::numeric_limits<std::int64_t>::max();
     return sum < 0 ? 0 : sum;

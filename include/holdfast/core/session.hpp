@@ -132,7 +132,7 @@ class Session {
   void handle_connected(Instant now, Instant handshake_deadline) noexcept;
   // Receive into this space, then say how much came: more than nothing, since it counts as a sign of life. Empty only when
   // the session has failed or is closed.
-  [[nodiscard]] MutableBytes receive_space() noexcept {
+  HOLDFAST_ONE_COPY [[nodiscard]] MutableBytes receive_space() noexcept {
     if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
     return parser_.receive_space();
   }
@@ -291,7 +291,7 @@ class Session {
     if (++first_ == storage_.in_flight_count) first_ = 0;
     if (--count_ == 0) deadline_min_ = Instant::max();
   }
-  [[nodiscard]] bool has_place(bool compensated) const noexcept {
+  HOLDFAST_ONE_COPY [[nodiscard]] bool has_place(bool compensated) const noexcept {
     const std::size_t compensations = compensated ? 1 : 0;
     return state_ == SessionState::ready && !compensations_.waiting() &&
            count_ + compensations_.reserved() + compensations < storage_.in_flight_count &&

@@ -128,7 +128,7 @@ class HoldRecord {
   void settle() noexcept;
   void note_post_outcome(const Reply& reply) noexcept;
   void publish() noexcept;
-  void publish_unkept() noexcept {
+  HOLDFAST_ONE_COPY void publish_unkept() noexcept {
     keeping_.publish(unconfirmed_ ? Instant() : machine_.valid_until(), machine_.risky_from());
   }
 
