@@ -111,8 +111,7 @@ void LockMachine::set_timing(const LockTiming& timing) noexcept {
 
 Status LockMachine::acquire(const Token& token, Instant now, Instant deadline, const LockTiming* timing) noexcept {
   if (!configured()) return Status::invalid_argument;
-  if (deadline <= now)
-    return now == Instant::max() ? Status::system_error : Status::timed_out;  // No clock, or too late.
+  if (deadline <= now) return now.never() ? Status::system_error : Status::timed_out;  // No clock, or too late.
   if (state_ == LockState::acquiring || state_ == LockState::held || state_ == LockState::at_risk)
     return Status::already_held;
   if ((state_ == LockState::releasing && !posted_) || step_in_flight_ || compensation_wanted_)

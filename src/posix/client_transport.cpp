@@ -170,7 +170,7 @@ HOLDFAST_FLAT void ClientBase::pump(const HoldRecord* lock, Instant until) noexc
     // Only now: what an answer calls for, a compensation, has just been sent.
     // Without a clock it is Instant::max() for ever: everything times out then, and is answered so.
     if (session_.state() == SessionState::closed || answered(lock)) return;
-    if (now_ >= until && until != Instant::max()) return;
+    if (now_ >= until && !until.never()) return;
     Instant wake = until;
     if (branched_) [[unlikely]]
       wake = brancher().table().work(*this, until);

@@ -359,7 +359,7 @@ Status HoldRecord::forget_loss() noexcept {
 
 Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
   if (const Status status = begin_anew(); status != Status::ok) return status;
-  if (client_->now_ == Instant::max()) return Status::system_error;  // The clock cannot be read.
+  if (client_->now_.never()) return Status::system_error;  // The clock cannot be read.
   NodeTask task(machine_, *client_, this);
   task.begin(Call::question, request_deadline(), client_->settings_);
   Status status = run_through(task);
