@@ -211,7 +211,7 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
   }
   if (status == Status::ok) status = task.ask(token, client_->now_);
   unconfirmed_ = task.unconfirmed();
-  task.submit(client_->ear_ != nullptr && client_->ear_->listening(), client_->now_);
+  task.submit(client_->listening() != nullptr, client_->now_);
   task.life().handle_asked(status);
   if (machine_.has_output()) [[unlikely]]
     settle();
@@ -226,20 +226,20 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
 [[gnu::noinline]] void HoldRecord::rest(const NodeTask& task, bool& looked) noexcept {
   Acker* const acker = task.life().stage() == TaskStage::confirm ? client_->acker_ : nullptr;
   if (looked) {
-    const bool listens = client_->ear_ != nullptr && client_->ear_->listening();
-    Instant until = task.life().poll_timeout(client_->ear_ != nullptr && client_->ear_->woken(), confirmed());
+    Ear* const ear = client_->listening();
+    Instant until = task.life().poll_timeout(ear != nullptr && ear->woken(), confirmed());
     until = earlier(until, client_->next_timeout());
     if (acker != nullptr)
       acker->table().sleep(*acker, until);
-    else if (listens)
-      client_->ear_->sleep(until);
+    else if (ear != nullptr)
+      ear->sleep(until);
     else
       client_->wait_until(until);
   }
   looked = true;
   client_->work();
   if (acker != nullptr) acker->table().work(*acker);
-  if (client_->ear_ != nullptr && client_->ear_->listening()) client_->ear_->work(*client_->task_);
+  if (Ear* const ear = client_->listening(); ear != nullptr) ear->work(*client_->task_);
   catch_up();
 }
 
