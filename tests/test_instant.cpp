@@ -53,6 +53,12 @@ TEST(test_the_epoch_should_come_before_everything_and_the_end_behind) {
   TEST_ASSERT_FALSE(at(1) < at(1));
 }
 
+TEST(test_only_the_end_of_time_should_never_come) {
+  TEST_ASSERT_TRUE(Instant::max().never());
+  TEST_ASSERT_FALSE(Instant::from_nanoseconds(INT64_MAX - 1).never());
+  TEST_ASSERT_FALSE(Instant().never());
+}
+
 TEST(test_the_longest_distance_should_not_overflow) {
   TEST_ASSERT_TRUE(Duration::max() == Instant::max() - Instant());
   TEST_ASSERT_TRUE(-Duration::max() == Instant() - Instant::max());

@@ -192,6 +192,7 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   }
   void look_and_transmit_now() noexcept;
   void dispatch() noexcept;
+  void settle_connection() noexcept;
   void deliver(const Reply& reply) noexcept;
   void take_query_reply(const Reply& reply) noexcept;
   [[nodiscard]] Received receive(Instant deadline) noexcept;
@@ -218,6 +219,7 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   // `renewals`: a renewal that is due is something to do; else only the ends of holds are.
   [[nodiscard]] Instant tend_next(bool renewals = true) const noexcept;
   [[nodiscard]] bool tended_waiting(Instant due) const noexcept;
+  [[nodiscard]] Ear* listening() const noexcept;
   // cancel() was called, and the call in progress is to end by it.
   [[nodiscard]] bool cancelled() const noexcept { return signal_->pending(); }
   // The end of a call that cancel() may end. An outcome that is known stands: ok, lock_lost, not_held.

@@ -26,8 +26,7 @@ void AsyncAcks::close() {
 void AsyncAcks::node_reply(AsyncNode& node, const Reply& reply) {
   Reply told = reply;
   if (reply.outcome == Status::moved && core_.cluster() != nullptr) told.outcome = Status::try_again;
-  if (!lane_.handle_reply(told, node.config()))
-    node.fail(Status::protocol_error, "a reply of another shape than asked for");
+  if (!lane_.handle_reply(told, node.config())) node.fail_shape();
 }
 
 void AsyncAcks::work() {

@@ -49,7 +49,7 @@ void AsyncBranch::node_reply(AsyncNode& node, const Reply& reply) {
   if (reply.tag.requester != &schedule_)
     static_cast<AsyncRecord*>(reply.tag.requester)->handle_reply(reply, *this);
   else if (!take_renewals(reply))
-    node.fail(Status::protocol_error, "a reply of another shape than asked for");
+    node.fail_shape();
 }
 
 // False: no server answers so. Holds of a call are of one slot. Where that has moved, they go after it.

@@ -50,6 +50,7 @@ class AsyncNode final : private AsyncWire::Host {
   void close();
   // The connection is given up, with what has just been found out about it, and made anew.
   void fail(Status why, ByteView text) noexcept { session().fail(why, text); }
+  void fail_shape() noexcept { session().fail_shape(); }
 
   [[nodiscard]] Node& node() noexcept { return connection_; }
   [[nodiscard]] const Node& node() const noexcept { return connection_; }

@@ -39,8 +39,7 @@ void AsyncQuorumInquiry::proceed() {
 }
 
 void AsyncQuorumInquiry::take_reply(std::size_t node, const Reply& reply) {
-  if (!inquiry_.take(node, reply.outcome, reply.nothing_ran, reply.value))
-    core_->node(node).fail(Status::protocol_error, "a reply of another shape than asked for");
+  if (!inquiry_.take(node, reply.outcome, reply.nothing_ran, reply.value)) core_->node(node).fail_shape();
   core_->schedule_turn();
 }
 

@@ -396,9 +396,7 @@ void AsyncRecord::settle() {
         tell_soon(Keeping::News::lost);
         tell_waiters(Status::lock_lost);
         break;
-      case LockEvent::protocol_doubt:
-        node().fail(Status::protocol_error, "a reply of another shape than asked for");
-        break;
+      case LockEvent::protocol_doubt: node().fail_shape(); break;
       case LockEvent::none:
       case LockEvent::granted:
       case LockEvent::denied:

@@ -111,8 +111,7 @@ void LockMachine::set_timing(const LockTiming& timing) noexcept {
 
 Status LockMachine::acquire(const Token& token, Instant now, Instant deadline, const LockTiming* timing) noexcept {
   if (!configured()) return Status::invalid_argument;
-  if (deadline <= now)
-    return now == Instant::max() ? Status::system_error : Status::timed_out;  // No clock, or too late.
+  if (deadline <= now) return now.never() ? Status::system_error : Status::timed_out;  // No clock, or too late.
   if (state_ == LockState::acquiring || state_ == LockState::held || state_ == LockState::at_risk)
     return Status::already_held;
   if ((state_ == LockState::releasing && !posted_) || step_in_flight_ || compensation_wanted_)
@@ -285,6 +284,8 @@ Instant LockMachine::poll_timeout() const noexcept {
 bool LockMachine::asks_by_text(const Reply& reply, Instant now) noexcept {
   if (reply.outcome != Status::no_script || form_ != RequestForm::by_sha || now >= deadline_) return false;
   form_ = RequestForm::by_text;
+  asked_at_ = now;
+  wanted_ = reply.tag.operation;
   return true;
 }
 
@@ -316,11 +317,7 @@ inline void LockMachine::handle_acquired(const Reply& reply, Instant now) noexce
         return;
     }
   }
-  if (asks_by_text(reply, now)) {
-    asked_at_ = now;
-    wanted_ = Operation::acquire;
-    return;
-  }
+  if (asks_by_text(reply, now)) return;
   // TRYAGAIN comes out of a script, too, where the slot of what it wants is on the move. No kind's script has granted anything by
   // then. Who stands in a queue keeps its place.
   if (reply.nothing_ran || reply.outcome == Status::try_again)
@@ -360,11 +357,7 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     lose(LockInput::disowned);
     return;
   }
-  if (asks_by_text(reply, now)) {
-    asked_at_ = now;
-    wanted_ = Operation::renew;
-    return;
-  }
+  if (asks_by_text(reply, now)) return;
   doubt(refusal(reply, form_), now);
 }
 
@@ -398,8 +391,6 @@ void LockMachine::handle_renewed(const Reply& reply, Instant now) noexcept {
     lose(LockInput::disowned);
     return;
   } else if (asks_by_text(reply, now)) {
-    asked_at_ = now;
-    wanted_ = Operation::step;
     return;
   } else if (up && reply.nothing_ran) {
     compensation_.count = count_;

@@ -167,7 +167,7 @@ inline TaskInput LockTask::read(const TaskFacts& facts) noexcept {
 inline TaskInput LockTask::read_attempt(const TaskFacts& facts) noexcept {
   const Instant now = facts.now;
   if (facts.cancelled) return end(Status::cancelled);
-  if (now == Instant::max()) return end(Status::system_error);  // The clock cannot be read.
+  if (now.never()) return end(Status::system_error);  // The clock cannot be read.
   if (now >= end_)
     return TaskInput::end;  // The process stood still. What the attempt before this one found is the answer.
   last_ = only_ || plan_.last(now);

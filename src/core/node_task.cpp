@@ -92,7 +92,7 @@ bool NodeTask::take_answer(const Reply& reply) noexcept {
       remaining_ = reply.value.integer();
     if (told || reply.outcome != Status::ok) return false;
     question_outcome_ = Status::protocol_error;
-    node_->session().fail(Status::protocol_error, "a reply of another shape than asked for");
+    node_->session().fail_shape();
     return false;
   }
   // Of an attempt whose refusal did not tell the remaining time.

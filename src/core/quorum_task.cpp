@@ -180,9 +180,7 @@ NodeSet QuorumTask::hand_over(NodeSet touched, Instant now) noexcept {
     roll_.node(index).session().give_up(votes_[index], Status::cancelled, now);
   }
   for (NodeSet left = machine_.poll_protocol_doubt(); left != 0; left = static_cast<NodeSet>(left & (left - 1)))
-    roll_.node(static_cast<std::size_t>(__builtin_ctz(left)))
-        .session()
-        .fail(Status::protocol_error, "a reply of another shape than asked for");
+    roll_.node(static_cast<std::size_t>(__builtin_ctz(left))).session().fail_shape();
   return given_up;
 }
 

@@ -46,6 +46,14 @@ void Session::note_text(ByteView text) noexcept {
   note_text(text);
 }
 
+[[gnu::noinline]] void Session::fail_shape() noexcept {
+  fail(Status::protocol_error, "a reply of another shape than asked for");
+}
+
+[[gnu::noinline]] void Session::fail_unasked() noexcept {
+  fail(Status::protocol_error, "a reply that nobody asked for");
+}
+
 // ---- The queue of requests in flight -----------------------------------------------------------------------------
 
 // Only after a short write.
@@ -385,7 +393,7 @@ void Session::note_error(const InFlight& entry, Reply& reply) noexcept {
   InFlight& entry = at(0);
   const auto purpose = static_cast<Purpose>(entry.purpose);
   if (purpose == Purpose::detached && !is_reply_to(entry, value)) {
-    fail(Status::protocol_error, "a reply of another shape than asked for");
+    fail_shape();
     return false;
   }
   if (purpose != Purpose::compensation) {

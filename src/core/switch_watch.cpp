@@ -213,7 +213,7 @@ bool SwitchWatch::overhear(Session& session, const RespValue& value) noexcept {
       awaited_ = Awaited::none;
       break;
   }
-  if (!good) session.fail(Status::protocol_error, "a reply of another shape than asked for");
+  if (!good) session.fail_shape();
   return false;
 }
 

@@ -74,8 +74,7 @@ void Acks::receive() noexcept {
 void Acks::hand_over() noexcept {
   Reply reply;
   while (lane_.session().poll_reply(reply, lane_.now()))
-    if (!requests_.handle_reply(reply, lane_.config()))
-      lane_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
+    if (!requests_.handle_reply(reply, lane_.config())) lane_.session().fail_shape();
 }
 
 void Acks::hang_up() noexcept {

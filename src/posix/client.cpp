@@ -108,7 +108,7 @@ void ClientBase::close() noexcept {
 
 // Not ready, or idle for so long that it may not be any more.
 Status ClientBase::make_ready(Instant deadline) noexcept {
-  if (now_ == Instant::max()) {
+  if (now_.never()) {
     error_number_ = errno;  // Of the clock, which was read last.
     return Status::system_error;
   }

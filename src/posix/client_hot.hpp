@@ -24,7 +24,7 @@ inline Status ClientBase::begin() noexcept {
     start_anew_in_child();
   session_.clear_failure_text();
   now_ = now();
-  if (now_ == Instant::max()) [[unlikely]]
+  if (now_.never()) [[unlikely]]
     error_number_ = errno;  // Calls say system_error, and this is why.
   return Status::ok;
 }
@@ -36,7 +36,7 @@ inline void ClientBase::make_room() noexcept {
 }
 
 inline void ClientBase::look_if_idle() noexcept {
-  if (session_.ready() && now_ - last_used_ > Duration(idle_nanoseconds_) && now_ != Instant::max()) [[unlikely]]
+  if (session_.ready() && now_ - last_used_ > Duration(idle_nanoseconds_) && !now_.never()) [[unlikely]]
     probe_idle_connection();
 }
 

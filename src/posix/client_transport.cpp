@@ -42,9 +42,14 @@ void ClientBase::work_connection() noexcept {
     session_.handle_timeout(now_);
   }
   if (!dialling() && stream_.is_open()) look_and_transmit();
+  settle_connection();
+  (void)handle_ready(now_);
+}
+
+// A connection whose session has failed is closed, and whoever is answered by that or before is told.
+[[gnu::noinline]] void ClientBase::settle_connection() noexcept {
   if (session_.state() == SessionState::failed) close_transport();
   dispatch();
-  (void)handle_ready(now_);
 }
 
 // What has arrived, without waiting for more. True if that is nothing.
@@ -63,8 +68,7 @@ bool ClientBase::receive_arrived() noexcept {
 void ClientBase::probe_idle_connection() noexcept {
   wait_until(now_);
   session_.handle_timeout(now_);
-  if (session_.state() == SessionState::failed) close_transport();
-  dispatch();
+  settle_connection();
   last_used_ = now_;
 }
 
@@ -119,16 +123,17 @@ ClientBase::Received ClientBase::receive(Instant deadline) noexcept {
     }
   }
   const Duration left = deadline - now_;
-  if (!unsent && left >= Duration(receive_nanoseconds_) - config_.spin) [[likely]]
-    return take_received(stream_.receive(space, 0));
-  if (left > Duration::zero() && !pending()) {
+  int flags = MSG_DONTWAIT;
+  if (!unsent && left >= Duration(receive_nanoseconds_) - config_.spin) [[likely]] {
+    flags = 0;
+  } else if (left > Duration::zero() && !pending()) {
     const auto events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);
     if (wait_for(socket(), events, left) < 0 && errno == EINTR) {
       now_ = now();
       return Received::interrupted;
     }
   }
-  return take_received(stream_.receive(space, MSG_DONTWAIT));
+  return take_received(stream_.receive(space, flags));
 }
 
 inline void ClientBase::deliver(const Reply& reply) noexcept {
@@ -150,7 +155,7 @@ void ClientBase::take_query_reply(const Reply& reply) noexcept {
   query_outcome_ = reply.outcome;
   if (reply.outcome != Status::ok || query_decode_(reply.value, query_out_)) return;
   query_outcome_ = Status::protocol_error;
-  session_.fail(Status::protocol_error, "a reply of another shape than asked for");
+  session_.fail_shape();
 }
 
 inline bool ClientBase::answered(const HoldRecord* lock) const noexcept {
@@ -163,14 +168,12 @@ HOLDFAST_FLAT void ClientBase::pump(const HoldRecord* lock, Instant until) noexc
   const bool others = tended_first_ != nullptr && (tended_first_ != lock || lock->tended_next_ != nullptr);
   for (;;) {
     look_and_transmit();
-    if (session_.state() == SessionState::failed) {
-      close_transport();
-      dispatch();
-    }
+    if (session_.state() == SessionState::failed) [[unlikely]]
+      settle_connection();
     // Only now: what an answer calls for, a compensation, has just been sent.
     // Without a clock it is Instant::max() for ever: everything times out then, and is answered so.
     if (session_.state() == SessionState::closed || answered(lock)) return;
-    if (now_ >= until && until != Instant::max()) return;
+    if (now_ >= until && !until.never()) return;
     Instant wake = until;
     if (branched_) [[unlikely]]
       wake = brancher().table().work(*this, until);

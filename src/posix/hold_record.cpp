@@ -13,7 +13,7 @@ namespace holdfast {
 
 HoldRecord::HoldRecord(ClientBase& client, const LockKind& kind, Key key, const LockTiming& timing,
                        const Ways& ways) noexcept
-    : client_(&client), ways_(&ways), machine_(kind), incarnation_(client.random_source_.incarnation()) {
+    : client_(&client), ways_(&ways), incarnation_(client.random_source_.incarnation()), machine_(kind) {
   configuration_ = machine_.configure(key, timing);
   if (kind.request_size > client.session_.request_size()) configuration_ = Status::buffer_too_small;
   automatic_lease_ = timing.automatic();
@@ -77,9 +77,7 @@ bool HoldRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_ri
         if (keeping_.first_loss()) NodeTask::tell_loss(machine_, *client_, keeping_.ending());
         keeping_.note(Keeping::News::lost);
         break;
-      case LockEvent::protocol_doubt:
-        client_->session_.fail(Status::protocol_error, "a reply of another shape than asked for");
-        break;
+      case LockEvent::protocol_doubt: client_->session_.fail_shape(); break;
       case LockEvent::none:
       case LockEvent::granted:
       case LockEvent::denied:
@@ -213,7 +211,7 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
   }
   if (status == Status::ok) status = task.ask(token, client_->now_);
   unconfirmed_ = task.unconfirmed();
-  task.submit(client_->ear_ != nullptr && client_->ear_->listening(), client_->now_);
+  task.submit(client_->listening() != nullptr, client_->now_);
   task.life().handle_asked(status);
   if (machine_.has_output()) [[unlikely]]
     settle();
@@ -228,20 +226,20 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
 [[gnu::noinline]] void HoldRecord::rest(const NodeTask& task, bool& looked) noexcept {
   Acker* const acker = task.life().stage() == TaskStage::confirm ? client_->acker_ : nullptr;
   if (looked) {
-    const bool listens = client_->ear_ != nullptr && client_->ear_->listening();
-    Instant until = task.life().poll_timeout(client_->ear_ != nullptr && client_->ear_->woken(), confirmed());
+    Ear* const ear = client_->listening();
+    Instant until = task.life().poll_timeout(ear != nullptr && ear->woken(), confirmed());
     until = earlier(until, client_->next_timeout());
     if (acker != nullptr)
       acker->table().sleep(*acker, until);
-    else if (listens)
-      client_->ear_->sleep(until);
+    else if (ear != nullptr)
+      ear->sleep(until);
     else
       client_->wait_until(until);
   }
   looked = true;
   client_->work();
   if (acker != nullptr) acker->table().work(*acker);
-  if (client_->ear_ != nullptr && client_->ear_->listening()) client_->ear_->work(*client_->task_);
+  if (Ear* const ear = client_->listening(); ear != nullptr) ear->work(*client_->task_);
   catch_up();
 }
 
@@ -361,7 +359,7 @@ Status HoldRecord::forget_loss() noexcept {
 
 Status HoldRecord::remaining_on_server(Duration& remaining) noexcept {
   if (const Status status = begin_anew(); status != Status::ok) return status;
-  if (client_->now_ == Instant::max()) return Status::system_error;  // The clock cannot be read.
+  if (client_->now_.never()) return Status::system_error;  // The clock cannot be read.
   NodeTask task(machine_, *client_, this);
   task.begin(Call::question, request_deadline(), client_->settings_);
   Status status = run_through(task);
@@ -420,7 +418,7 @@ void HoldRecord::join_tended() noexcept {
   client_->dialer_.set_pause_max(reconnect_kept_max);
 }
 
-void HoldRecord::leave_tended() noexcept {
+[[gnu::noinline]] void HoldRecord::leave_tended() noexcept {
   if (!tended_) return;
   tended_ = false;
   (tended_previous_ != nullptr ? tended_previous_->tended_next_ : client_->tended_first_) = tended_next_;

@@ -16,8 +16,14 @@ inline void HoldRecord::publish() noexcept {
     publish_unkept();
 }
 
+// Who hears of releases for the call in progress now; nullptr: nobody does.
+HOLDFAST_ONE_COPY inline Ear* ClientBase::listening() const noexcept {
+  return ear_ != nullptr && ear_->listening() ? ear_ : nullptr;
+}
+
 inline ListenSet HoldRecord::confirmed() const noexcept {
-  return client_->ear_ != nullptr ? client_->ear_->confirmed() : ListenSet{0};
+  const Ear* const ear = client_->listening();
+  return ear != nullptr ? ear->confirmed() : ListenSet{0};
 }
 
 inline void HoldRecord::handle_reply(const Reply& reply, Instant now) noexcept {

@@ -12,8 +12,7 @@ Status QuorumClient::inquire(QuorumInquiry& inquiry) noexcept {
     static void take_reply(Asking& self, std::size_t node, const Reply& reply) noexcept {
       const auto& asker = static_cast<const Asker&>(self);
       if (asker.inquiry->take(node, reply.outcome, reply.nothing_ran, reply.value)) return;
-      asker.quorum->nodes_[node].connection.session().fail(Status::protocol_error,
-                                                           "a reply of another shape than asked for");
+      asker.quorum->nodes_[node].connection.session().fail_shape();
     }
     QuorumClient* quorum;
     QuorumInquiry* inquiry;

@@ -89,7 +89,7 @@ void WatchdogLane::hand_over() noexcept {
     const bool strayed = reply.outcome == Status::moved && branches_ != nullptr;
     if (!(strayed ? branches_->table().take_moved(*branches_, *this, reply)
                   : schedule_.handle_reply(reply, connection_.now())))
-      connection_.session().fail(Status::protocol_error, "a reply of another shape than asked for");
+      connection_.session().fail_shape();
   }
 }
 

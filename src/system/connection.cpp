@@ -217,6 +217,15 @@ void Connection::transmit() noexcept {
   handle_sent(count);
 }
 
+// Where what secures the connection knows why the last call failed, that is told.
+[[gnu::noinline]] bool Connection::blame_layer() noexcept {
+  const char* const problem = stream_.problem();
+  if (problem == nullptr) [[likely]]
+    return false;
+  session_.fail(Status::tls_failed, problem);
+  return true;
+}
+
 // What is left goes out when the socket takes it again.
 [[gnu::noinline]] void Connection::handle_sent(std::ptrdiff_t count) noexcept {
   for (;;) {
@@ -231,7 +240,7 @@ void Connection::transmit() noexcept {
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK) return;
   error_number_ = errno;
-  if (stream_.problem() != nullptr) return session_.fail(Status::tls_failed, stream_.problem());
+  if (blame_layer()) return;
   // After these the server's last words are still to be read: a refusal, or the replies to what it took.
   if (errno != EPIPE && errno != ECONNRESET) session_.fail(Status::system_error, "send failed");
 }
@@ -243,7 +252,7 @@ void Connection::transmit() noexcept {
   if (error == EAGAIN || error == EWOULDBLOCK) return Received::nothing;
   if (error == EINTR) return Received::interrupted;
   error_number_ = error;
-  if (stream_.problem() != nullptr) session_.fail(Status::tls_failed, stream_.problem());
+  (void)blame_layer();
   return Received::closed;
 }
 

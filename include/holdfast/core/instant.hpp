@@ -28,6 +28,11 @@ class Instant {
   static constexpr Instant max() noexcept { return Instant(std::numeric_limits<std::int64_t>::max()); }
 
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return count_; }
+  // It is max(). In fewer bytes than a comparison, which would carry all of that number.
+  [[nodiscard]] constexpr bool never() const noexcept {
+    std::int64_t next = 0;
+    return __builtin_add_overflow(count_, 1, &next);
+  }
 
   // A deadline of "now + for ever" must not wrap to the past: both stay inside [epoch, max()].
   friend constexpr Instant operator+(Instant instant, Duration duration) noexcept {
@@ -49,11 +54,7 @@ class Instant {
  private:
   constexpr explicit Instant(std::int64_t count) noexcept : count_(count) {}
 
-#ifdef __OPTIMIZE_SIZE__
-  [[gnu::noinline]]
-#endif
-  static constexpr std::int64_t
-  saturated(std::int64_t count, std::int64_t delta) noexcept {
+  HOLDFAST_ONE_COPY static constexpr std::int64_t saturated(std::int64_t count, std::int64_t delta) noexcept {
     std::int64_t sum = 0;  // No instant is negative, so only a positive delta can be too large.
     if (__builtin_add_overflow(count, delta, &sum)) return std::numeric_limits<std::int64_t>::max();
     return sum < 0 ? 0 : sum;

@@ -299,17 +299,21 @@ class LockMachine {
   void deny(Status why) noexcept;
   void unclear(Status why, bool compensate) noexcept;
 
+  // Small and often used first: their offsets fit into one byte.
   const LockKind* kind_;
-  Duration validity_{};         // Lease less drift.
-  Duration raised_validity_{};  // The same of raised_milliseconds_.
-  Instant valid_until_;         // The epoch: nothing is held.
-  Instant confirmed_at_;        // When the last confirmed acquire or renewal was about to be sent.
-  Instant asked_at_;  // When the request in progress was made: of the present generation there is one at a time.
+  Duration validity_{};   // Lease less drift.
+  Instant valid_until_;   // The epoch: nothing is held.
+  Instant confirmed_at_;  // When the last confirmed acquire or renewal was about to be sent.
+  Instant asked_at_;      // When the request in progress was made: of the present generation there is one at a time.
   Instant deadline_ = Instant::max();  // Of the request in progress.
   Instant retry_renewal_at_;           // The epoch: as the interval says.
   std::uint32_t generation_ = 0;
   std::uint32_t count_ = 0;
   std::uint32_t step_target_ = 0;
+  // What one kind alone has, its number or the distance to its partner in bytes. A second one, or a pointer, would not fit in.
+  std::int32_t argument_ = 0;
+  // The longer lease that the renewal or the step in progress asks for; 0: it asks for the hold's.
+  std::uint32_t raised_milliseconds_ = 0;
   std::uint16_t key_size_ = 0;
   LockState state_ = LockState::idle;
   Status status_ = Status::ok;
@@ -325,11 +329,8 @@ class LockMachine {
   std::uint16_t events_ = 0;      // As event_bit().
   char key_[key_size_max];
   Token token_;
-  // What one kind alone has, its number or the distance to its partner in bytes. A second one, or a pointer, would not fit in.
-  std::int32_t argument_ = 0;
-  // The longer lease that the renewal or the step in progress asks for; 0: it asks for the hold's.
-  std::uint32_t raised_milliseconds_ = 0;
-  LockFacts facts_;            // Far from what is used often, whose offsets fit into one byte.
+  Duration raised_validity_{};  // As validity_, of raised_milliseconds_.
+  LockFacts facts_;
   Compensation compensation_;  // Of the present hold: views key_ and token_.
 };
 

@@ -104,9 +104,9 @@ class NodeTask : public AckRequest {
   // if it was not.
   void submit(bool listening, Instant now) noexcept {
     if (!machine_.wants_request()) return;
-    const bool acquires = listening && machine_.state() == LockState::acquiring;
+    const bool asks = listening && machine_.state() == LockState::acquiring && !life_.was_woken();
     node_->submit(machine_, requester_, now);
-    if (acquires && !life_.was_woken()) [[unlikely]]
+    if (asks) [[unlikely]]
       ask_along(now);
   }
   // What is to be taken back goes to the session. False: there is no place for it, and the machine keeps it.

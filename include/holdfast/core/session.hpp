@@ -132,7 +132,7 @@ class Session {
   void handle_connected(Instant now, Instant handshake_deadline) noexcept;
   // Receive into this space, then say how much came: more than nothing, since it counts as a sign of life. Empty only when
   // the session has failed or is closed.
-  [[nodiscard]] MutableBytes receive_space() noexcept {
+  HOLDFAST_ONE_COPY [[nodiscard]] MutableBytes receive_space() noexcept {
     if (state_ == SessionState::closed || state_ == SessionState::failed) return {};
     return parser_.receive_space();
   }
@@ -250,6 +250,8 @@ class Session {
   void forget_compensations() noexcept;
   // The driver or a machine has found a reply that cannot be: the connection must close.
   void fail(Status why, ByteView text) noexcept;
+  // The same of a reply whose shape was not asked for: protocol_error.
+  void fail_shape() noexcept;
   // Other words for the failure that there was: the driver knows more.
   void explain(ByteView text) noexcept { note_text(text); }
   // Empties failure_text(), so that it speaks of what comes next.
@@ -296,7 +298,7 @@ class Session {
     if (++first_ == storage_.in_flight_count) first_ = 0;
     if (--count_ == 0) deadline_min_ = Instant::max();
   }
-  [[nodiscard]] bool has_place(bool compensated) const noexcept {
+  HOLDFAST_ONE_COPY [[nodiscard]] bool has_place(bool compensated) const noexcept {
     const std::size_t compensations = compensated ? 1 : 0;
     return state_ == SessionState::ready && !compensations_.waiting() &&
            count_ + compensations_.reserved() + compensations < storage_.in_flight_count &&
@@ -314,7 +316,7 @@ class Session {
     const std::uint64_t end = count_ > 1 ? at(1).first_byte : stream_end_;
     return end + (transmit_end_ - transmit_begin_) <= stream_end_;
   }
-  void fail_unasked() noexcept { fail(Status::protocol_error, "a reply that nobody asked for"); }
+  void fail_unasked() noexcept;
   void note_error(const InFlight& entry, Reply& reply) noexcept;
   [[nodiscard]] bool take_next(Reply& reply, Instant now) noexcept;
   [[nodiscard]] bool take_reply(Reply& reply, Instant now) noexcept;

@@ -119,9 +119,7 @@ class WaitPlan {
 
   // A. Questions.
   // The next attempt would be the last: it is made at the deadline, or the driver cannot read its clock.
-  [[nodiscard]] bool last(Instant now) const noexcept {
-    return now + timeout_min > settings_.deadline || now == Instant::max();
-  }
+  [[nodiscard]] bool last(Instant now) const noexcept { return now + timeout_min > settings_.deadline || now.never(); }
   [[nodiscard]] bool due(Instant now, bool woken, ListenSet confirmed) const noexcept {
     return now >= floor_ && (wanted(woken, confirmed) || now >= next_try_ || now >= settings_.deadline);
   }

@@ -126,7 +126,7 @@ class Connection : protected SocketState, public Node {
   // What is left of it, after a send() that said `count`.
   void handle_sent(std::ptrdiff_t count) noexcept;
   // After a recv() that said `count`; what it received stands in receive_space().
-  [[nodiscard]] Received take_received(std::ptrdiff_t count) noexcept {
+  HOLDFAST_ONE_COPY [[nodiscard]] Received take_received(std::ptrdiff_t count) noexcept {
     if (count <= 0) [[unlikely]]
       return nothing_received(count);
     now_ = read_clock();
@@ -138,6 +138,7 @@ class Connection : protected SocketState, public Node {
 
  protected:
   [[nodiscard]] Status set_options(int socket) noexcept;
+  bool blame_layer() noexcept;
   void dial_on() noexcept;
   void finish_dial(Status outcome) noexcept;
 };

@@ -128,7 +128,7 @@ class HoldRecord {
   void settle() noexcept;
   void note_post_outcome(const Reply& reply) noexcept;
   void publish() noexcept;
-  void publish_unkept() noexcept {
+  HOLDFAST_ONE_COPY void publish_unkept() noexcept {
     keeping_.publish(unconfirmed_ ? Instant() : machine_.valid_until(), machine_.risky_from());
   }
 
@@ -151,15 +151,10 @@ class HoldRecord {
   }
   void tell_now() noexcept;
 
+  // Small and often used first, as in the machine: their offsets, and those of its own small members, fit into one byte.
   ClientBase* client_;  // Other threads read it, too.
   const Ways* ways_;
-  LockMachine machine_;
-  // What other threads read. Written by the client's thread, or by the watchdog's under its lock.
-  Keeping keeping_;
-  Keeper* keeper_ = nullptr;           // Where the present hold is registered.
-  void* place_ = nullptr;              // The keeper's own.
-  HoldRecord* tended_next_ = nullptr;  // The client's list of holds that tend() keeps.
-  HoldRecord* tended_previous_ = nullptr;
+  Keeper* keeper_ = nullptr;  // Where the present hold is registered.
   bool tended_ = false;
   bool kept_ = false;     // To be renewed by the keeper or by tend().
   bool watched_ = false;  // There is more to a hold than its renewal: somebody to tell, or an end to it.
@@ -171,6 +166,12 @@ class HoldRecord {
   Status post_outcome_ = Status::ok;
   std::uint32_t posted_generation_ = 0;  // Whose post_outcome_ that is.
   std::uint32_t incarnation_ = 0;
+  LockMachine machine_;
+  // What other threads read. Written by the client's thread, or by the watchdog's under its lock.
+  Keeping keeping_;
+  void* place_ = nullptr;              // The keeper's own.
+  HoldRecord* tended_next_ = nullptr;  // The client's list of holds that tend() keeps.
+  HoldRecord* tended_previous_ = nullptr;
 };
 
 }  // namespace holdfast

@@ -29,7 +29,9 @@ class SharedValue {
   SharedValue& operator=(const SharedValue&) = delete;
 
   // What was written before a store is seen after the load that sees it.
-  [[nodiscard]] Value load() const noexcept { return static_cast<Value>(__atomic_load_n(&stored_, __ATOMIC_ACQUIRE)); }
+  [[nodiscard, gnu::always_inline]] Value load() const noexcept {  // A call would cost more bytes.
+    return static_cast<Value>(__atomic_load_n(&stored_, __ATOMIC_ACQUIRE));
+  }
   void store(Value value) noexcept { __atomic_store_n(&stored_, static_cast<Stored>(value), __ATOMIC_RELEASE); }
   Value exchange(Value value) noexcept {
     return static_cast<Value>(__atomic_exchange_n(&stored_, static_cast<Stored>(value), __ATOMIC_ACQ_REL));
