@@ -59,6 +59,7 @@ LONG_TESTS = {
     "renewal_schedule": "*hundred_thousand*",
     "resp_parser": "*oracle*,*however_a_reply*,*odd_sizes*",
 }
+SHORTER = {"every string": ["5"]}  # With --seconds: strings of so many symbols.
 WRAPPERS = (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR)
 
 
@@ -558,6 +559,8 @@ def runners_of(build, worlds, seconds, ask, out):
             sys.exit(f"mutate: no such runner: {', '.join(unknown)}; of {', '.join(it.name for it in runners)}")
         runners = [it for it in runners if any(fnmatch.fnmatchcase(it.name, name) for name in ask)]
     for runner in runners:
+        if seconds:
+            runner.arguments = SHORTER.get(runner.name, runner.arguments)
         if runner.is_simulator:
             runner.arguments = ["--first", "1", "--worlds", str(worlds), "--output", os.path.join(out, "sim-")]
         elif os.path.basename(runner.target).startswith("test_"):
@@ -582,18 +585,33 @@ def without_inlining(entry, out):
     return object_file
 
 
+def link_words(runner, build):
+    return shlex.split(run(["ninja", "-C", build, "--quiet", "-t", "commands", runner.target]).strip().split("\n")[-1])
+
+
+def has_inlined(runner, word, by_output):
+    return not runner.is_simulator and word in by_output and re.search(r" -O[123s]\b", by_output[word]["command"])
+
+
+def is_ours(word):
+    return word.endswith(("libholdfast.a", "libholdfast-proto.a"))
+
+
+def needed(runner, build, by_output):
+    """What its link takes as the build makes it."""
+    words = link_words(runner, build)
+    words = [it for it in words[words.index("-o") + 2 :] if it.endswith((".a", ".o")) and not os.path.isabs(it)]
+    return [it for it in words if not is_ours(it) and not has_inlined(runner, it, by_output)]
+
+
 def link(runner, build, mutated_objects, archive, by_output, out):
-    line = run(["ninja", "-C", build, "--quiet", "-t", "commands", runner.target]).strip().split("\n")[-1]
-    words = shlex.split(line)
-    if not runner.is_simulator:
-        for index, word in enumerate(words):
-            if word in by_output and re.search(r" -O[123s]\b", by_output[word]["command"]):
-                words[index] = without_inlining(by_output[word], out)
+    words = link_words(runner, build)
+    words = [without_inlining(by_output[it], out) if has_inlined(runner, it, by_output) else it for it in words]
     runner.program = os.path.join(out, os.path.basename(runner.target))
     words[words.index("-o") + 1] = runner.program
     # Of an inline function the linker takes the first that it sees.
     words[words.index("-o") + 2 : words.index("-o") + 2] = mutated_objects
-    words = [archive if it.endswith(("libholdfast.a", "libholdfast-proto.a")) else it for it in words]
+    words = [archive if is_ours(it) else it for it in words]
     run(words, cwd=build)
 
 
@@ -823,15 +841,17 @@ def main():
     changed = {it.file for it in sources}
     as_written = [it for path, it in entries.items() if path not in changed]
     others = [os.path.join(it["directory"], it["output"]) for it in as_written]
+    by_output = {it["output"]: it for it in commands}
     names = [os.path.relpath(it, build) for it in others]
-    run(["nice", "ninja", "-C", build, f"-j{arguments.jobs}", *names, *(it.target for it in runners)])
+    names += [name for runner in runners for name in needed(runner, build, by_output)]
+    run(["nice", "ninja", "-C", build, f"-j{arguments.jobs}", *dict.fromkeys(names)])
     question = os.path.join(out, "mutant.o")
     run(["c++", "-std=c++20", "-O1", "-c", os.path.join(HERE, "mutant.cpp"), "-o", question])
     archive = os.path.join(out, "libholdfast.a")
     remove(archive)
     run(["ar", "cr", archive, question, *others])
-    for runner in runners:
-        link(runner, build, mutated_objects, archive, {it["output"]: it for it in commands}, out)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        list(pool.map(lambda it: link(it, build, mutated_objects, archive, by_output, out), runners))
     runners = check_unmutated(runners, arguments.seconds, out)
     say("without mutants all pass: " + ", ".join(f"{it.name} {it.seconds:.2f} s" for it in runners))
 
@@ -855,7 +875,10 @@ def main():
         del known[it]
 
     def save(results):
-        known.update({identity(it): results[it.number] for it in asked_for if it.number in results})
+        for it in asked_for:
+            # Whom other runners came past in vain is no change that was not reached.
+            if it.number in results and (results[it.number][1] != "is not reached" or identity(it) not in known):
+                known[identity(it)] = results[it.number]
         with open(store, "w", encoding="utf-8") as file:
             json.dump(known, file, indent=0)
 
