@@ -9,6 +9,8 @@
 
 #include "client_config_text.hpp"
 #include "holdfast/core/client_config.hpp"
+#include "holdfast/detail/stream.hpp"
+#include "holdfast/sentinels.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 
@@ -164,6 +166,75 @@ TEST(test_spin_should_be_off_or_short) {
     TEST_ASSERT_EQUAL(std::string(), problem_after([&](ClientConfig& config) { config.spin = spin; }));
   for (const Duration spin : {Duration(-1), Duration(10ms) + 1ns, Duration::max(), Duration::min()})
     TEST_ASSERT_EQUAL(std::string("spin"), problem_after([&](ClientConfig& config) { config.spin = spin; }));
+}
+
+TEST(test_the_longest_poll_should_be_in_its_range) {
+  for (const Duration longest : {poll_min, poll_max})
+    TEST_ASSERT_EQUAL(std::string(), problem_after([&](ClientConfig& config) { config.max_poll = longest; }));
+  for (const Duration longest : {poll_min - 1ns, poll_max + 1ns})
+    TEST_ASSERT_EQUAL(std::string("max_poll"), problem_after([&](ClientConfig& config) { config.max_poll = longest; }));
+}
+
+TEST(test_confirmations_should_be_of_a_number_of_replicas_that_servers_have) {
+  TEST_ASSERT_EQUAL(std::string(), problem_after([](ClientConfig& config) { config.acks = acks_max; }));
+  TEST_ASSERT_EQUAL(std::string("acks"), problem_after([](ClientConfig& config) { config.acks = acks_max + 1; }));
+}
+
+// Without confirmations nothing is waited for, and only the field's own range counts.
+TEST(test_confirmations_should_be_waited_for_within_what_a_connection_may_be_silent) {
+  const auto problem_with = [](std::uint8_t acks, Duration time) {
+    return problem_after([=](ClientConfig& config) {
+      config.acks = acks;
+      config.acks_timeout = time;
+      config.stall_timeout = 2s;
+    });
+  };
+  TEST_ASSERT_EQUAL(std::string(), problem_with(1, 2s - 1ns));
+  TEST_ASSERT_EQUAL(std::string("acks_timeout"), problem_with(1, 2s));
+  TEST_ASSERT_EQUAL(std::string("acks_timeout"), problem_with(1, 2s + 1ns));
+  TEST_ASSERT_EQUAL(std::string(), problem_with(0, 2s));
+  for (const std::uint8_t acks : {std::uint8_t{0}, std::uint8_t{1}}) {
+    TEST_ASSERT_EQUAL(std::string(), problem_with(acks, timeout_min));
+    TEST_ASSERT_EQUAL(std::string("acks_timeout"), problem_with(acks, timeout_min - 1ns));
+    TEST_ASSERT_EQUAL(std::string("acks_timeout"), problem_with(acks, timeout_max + 1ns));
+  }
+}
+
+TEST(test_tls_should_be_refused_for_a_socket_path_alone) {
+  struct Security : StreamSecurity {
+    Security() : StreamSecurity(table()) {}
+    static const Table& table() {
+      static constexpr Table none = {};
+      return none;
+    }
+  } security;
+  TEST_ASSERT_EQUAL(std::string(), problem_after([&](ClientConfig& config) { config.tls = &security; }));
+  TEST_ASSERT_EQUAL(std::string("tls"), problem_after([&](ClientConfig& config) {
+                      config.tls = &security;
+                      config.socket_path = "/run/redis.sock";
+                    }));
+}
+
+TEST(test_what_is_wrong_with_a_topology_should_be_told_and_what_follows_it_otherwise) {
+  Sentinels none;
+  TEST_ASSERT_EQUAL(std::string("sentinels.hosts"), problem_after([&](ClientConfig& config) {
+                      config.topology = &none;
+                      config.database = -1;
+                    }));
+  Sentinels some({.hosts = "s1", .service = "mymaster"});
+  TEST_ASSERT_EQUAL(std::string(), problem_after([&](ClientConfig& config) { config.topology = &some; }));
+  TEST_ASSERT_EQUAL(std::string("database"), problem_after([&](ClientConfig& config) {
+                      config.topology = &some;
+                      config.database = -1;
+                    }));
+}
+
+TEST(test_a_host_that_is_too_long_should_be_named_beside_a_socket_path) {
+  const std::string host(host_size_max + 1, 'x');
+  TEST_ASSERT_EQUAL(std::string("host"), problem_after([&](ClientConfig& config) {
+                      config.host = ByteView(host);
+                      config.socket_path = "/run/redis.sock";
+                    }));
 }
 
 TEST(test_the_first_failing_field_should_be_named) {

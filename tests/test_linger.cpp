@@ -133,6 +133,10 @@ TEST(test_nothing_should_stay_or_be_taken_where_nobody_listens) {
   Linger deaf(most);
   deaf.begin();
   TEST_ASSERT_FALSE(deaf.stay(desk.machine, start + 1ms));
+  // A machine that has just started has a clock near its epoch.
+  Desk early(fair_lingering_kind);
+  early.hold(Instant::from_nanoseconds(1));
+  TEST_ASSERT_FALSE(deaf.stay(early.machine, Instant::from_nanoseconds(2)));
   Stay stay;
   TEST_ASSERT_FALSE(stay.linger.stay(stay.desk.machine, start + linger_unheard_max));
   TEST_ASSERT_TRUE(stay.linger.stay(stay.desk.machine, start + linger_unheard_max - 1ns));

@@ -50,6 +50,13 @@ TEST(test_configure_should_refuse_empty_and_overlong_keys) {
   TEST_ASSERT_EQUAL(ByteView(longest), machine.key().bytes());
 }
 
+TEST(test_a_timing_should_be_told_as_it_was_configured) {
+  LockMachine machine(mutex_kind);
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("name"), {.lease = 10s, .drift = 3s}));
+  TEST_ASSERT_EQUAL(Duration(10s), machine.timing().lease);
+  TEST_ASSERT_EQUAL(Duration(3s), machine.timing().drift);
+}
+
 // [rule 4] A lease is whole milliseconds in [lease_min, lease_max], above its drift.
 TEST(test_configure_should_refuse_leases_outside_their_limits) {
   LockMachine machine(mutex_kind);

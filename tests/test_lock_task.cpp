@@ -3,6 +3,7 @@
 // One call's life: what is asked of the driver, until when, and how it ends.
 #include "holdfast/core/lock_task.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -845,4 +846,191 @@ TEST(test_a_release_that_had_not_left_should_wait_for_its_compensation_where_the
     desk.facts.link = Link::coming;
     TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
   }
+}
+
+// ---- What a driver asks ------------------------------------------------------------------------------------------
+
+TEST(test_a_call_should_run_until_it_is_over_and_no_other_with_it) {
+  Desk desk;
+  TEST_ASSERT_FALSE(desk.task.runs(Call::acquire) || desk.task.runs(Call::none));
+  desk.acquire(0s);
+  TEST_ASSERT_TRUE(desk.task.runs(Call::acquire));
+  TEST_ASSERT_FALSE(desk.task.runs(Call::renew));
+  desk.answer(Status::lock_busy);
+  desk.expect_over(Status::lock_busy);
+  TEST_ASSERT_FALSE(desk.task.runs(Call::acquire));
+}
+
+// The end of an acquire of before is nothing to it.
+TEST(test_a_release_should_have_the_time_of_a_request) {
+  Desk desk;
+  desk.acquire(0s);
+  TEST_ASSERT_EQUAL(start + 1s, desk.task.request_deadline(start + 500ms));  // Not behind its own end.
+  desk.answer(Status::lock_busy);
+  desk.expect_over(Status::lock_busy);
+  desk.pass(10s);
+  desk.release();
+  TEST_ASSERT_EQUAL(desk.facts.now + 1s, desk.task.request_deadline(desk.facts.now));
+}
+
+TEST(test_only_an_acquire_whose_replicas_are_asked_should_await_confirmation) {
+  TaskSettings confirmed = settings;
+  confirmed.acks_wait = 500ms;
+  Desk desk;
+  TEST_ASSERT_FALSE(desk.task.confirms());
+  desk.task.begin_acquire(start, start, start + 1s, confirmed);
+  TEST_ASSERT_TRUE(desk.task.confirms());
+  desk.answer(Status::lock_busy);
+  desk.expect_over(Status::lock_busy);
+  TEST_ASSERT_FALSE(desk.task.confirms());
+  desk.hold();
+  desk.task.begin(Call::renew, start + 1s, confirmed);
+  TEST_ASSERT_FALSE(desk.task.confirms());
+  Desk plain;
+  plain.acquire(0s);
+  TEST_ASSERT_FALSE(plain.task.confirms());
+}
+
+TEST(test_an_acquire_with_time_for_one_more_try_should_make_it) {
+  Desk desk;
+  desk.acquire(timeout_min);
+  desk.answer(Status::lock_busy);
+  TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+}
+
+TEST(test_a_release_of_what_is_not_held_should_wait_for_no_connection) {
+  Desk desk;
+  desk.facts.link = Link::coming;
+  desk.task.begin(Call::release, start + 1s, settings);
+  TEST_ASSERT_TRUE(desk.step() != TaskAct::sleep);
+}
+
+TEST(test_a_release_on_a_connection_that_is_gone_for_good_should_not_be_waited_for) {
+  Desk desk;
+  desk.release();
+  desk.answer(Status::transport_closed);
+  desk.facts.released = true;
+  desk.facts.held = false;
+  desk.facts.link = Link::gone;
+  desk.expect_over(Status::transport_closed);
+}
+
+// ---- When the next attempt is made -------------------------------------------------------------------------------
+
+// Those who have a minority each stand back at random, and twice as far each time, so that one of them wins.
+TEST(test_who_has_a_minority_should_stand_back_twice_as_far_each_time) {
+  Desk desk;
+  desk.acquire(1h);
+  const auto back = [&](bool alone) {
+    desk.answer(Status::lock_busy);
+    TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+    desk.task.plan(desk.facts.now, 0, remaining_unknown, alone, UINT16_MAX);
+    const Duration floor = desk.task.poll_timeout(true, 0) - desk.facts.now;
+    desk.pass(desk.timeout() - desk.facts.now);
+    return floor;
+  };
+  for (Duration spread = 2 * retry_delay_min; spread < retry_delay_max; spread *= 2)
+    TEST_ASSERT_EQUAL(retry_delay_min + spread, back(true));
+  TEST_ASSERT_EQUAL(retry_delay_min + retry_delay_max, back(true));
+  TEST_ASSERT_EQUAL(retry_delay_min + retry_delay_max, back(true));
+  // One that found another's hold begins anew.
+  TEST_ASSERT_EQUAL(retry_delay_min, back(false));
+  TEST_ASSERT_EQUAL(3 * retry_delay_min, back(true));
+}
+
+TEST(test_the_last_attempt_should_be_at_the_end_of_the_wait_or_one_pause_behind_the_one_before) {
+  for (const Duration wait : {Duration(retry_delay_min / 2) + timeout_min / 2, Duration(50ms)}) {
+    Desk desk;
+    desk.acquire(wait);
+    desk.answer(Status::lock_busy);
+    TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+    for (int times = 0; times < 8; ++times) desk.task.plan(start, 0, remaining_unknown, true, UINT16_MAX);
+    desk.task.bound_floor();
+    TEST_ASSERT_EQUAL(start + std::max(wait, retry_delay_min), desk.task.poll_timeout(true, 0));
+  }
+}
+
+TEST(test_a_plan_should_follow_what_becomes_known_of_the_hold_in_the_way) {
+  Desk desk;
+  desk.facts.confirmed = 1;
+  desk.acquire(1h);
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  const Instant before = desk.timeout();
+  TEST_ASSERT_TRUE(before > start + 1s);
+  desk.task.plan_anew(start, 1, 500, middle);
+  TEST_ASSERT_TRUE(desk.timeout() > start + 500ms && desk.timeout() < start + 600ms);
+  desk.task.plan_anew(start, 1, remaining_unknown, middle);
+  TEST_ASSERT_EQUAL(before, desk.timeout());
+}
+
+// Of a call that only a grant of its own wakes. A try behind another's wake-up keeps its distance.
+TEST(test_a_floor_should_be_lifted_for_who_was_not_woken) {
+  for (const bool woken : {false, true}) {
+    Desk desk;
+    desk.facts.confirmed = 1;
+    desk.acquire(1h);
+    desk.answer(Status::lock_busy);
+    desk.plan();
+    if (woken) {
+      desk.facts.woken = true;
+      desk.pass(retry_delay_min);
+      desk.answer(Status::lock_busy);
+      desk.facts.woken = false;
+      desk.plan();
+    }
+    TEST_ASSERT_EQUAL(woken, desk.task.was_woken());
+    const Instant attempt = desk.facts.now;
+    TEST_ASSERT_EQUAL(attempt + retry_delay_min, desk.task.poll_timeout(true, 1));
+    desk.task.lift_floor();
+    TEST_ASSERT_EQUAL(woken ? attempt + retry_delay_min : attempt, desk.task.poll_timeout(true, 1));
+  }
+}
+
+// What comes too early, or too late, is no part of a plan.
+TEST(test_what_becomes_known_before_there_is_a_plan_should_not_count) {
+  const auto planned = [](bool early) {
+    Desk desk;
+    desk.acquire(1h);
+    if (early) desk.task.plan_anew(start, 0, remaining_unknown, middle);
+    desk.answer(Status::lock_busy);
+    TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+    for (int times = 0; early && times < 3; ++times) desk.task.plan_anew(start, 0, remaining_unknown, middle);
+    desk.task.plan(start, 0, remaining_unknown, false, middle);
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    const Instant next = desk.timeout();
+    desk.pass(next - start);
+    TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+    if (early) desk.task.plan_anew(desk.facts.now, 0, remaining_unknown, middle);
+    desk.task.handle_asked(Status::ok);
+    desk.facts.answer = Status::lock_busy;
+    TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+    desk.task.plan(desk.facts.now, 0, remaining_unknown, false, middle);
+    return desk.timeout();
+  };
+  TEST_ASSERT_EQUAL(planned(false), planned(true));
+}
+
+TEST(test_a_renewal_that_nobody_may_carry_should_end_with_its_own_reason) {
+  Desk desk;
+  desk.renew(1s);
+  desk.answer(Status::not_connected);
+  desk.facts.link = Link::absent;
+  desk.facts.link_failure = Status::connect_failed;
+  desk.expect_over(Status::not_connected);
+}
+
+TEST(test_only_a_compensation_that_is_waited_for_should_end_a_release) {
+  Desk desk;
+  desk.release();
+  desk.task.handle_compensated(true);
+  desk.answer(Status::transport_closed);
+  desk.task.handle_compensated(true);
+  desk.facts.released = true;
+  desk.facts.held = false;
+  desk.facts.link = Link::coming;
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(TaskStage::compensation, desk.task.stage());
+  desk.task.handle_compensated(true);
+  desk.expect_over(Status::ok);
 }

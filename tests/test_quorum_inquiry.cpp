@@ -475,3 +475,74 @@ TEST(test_a_release_that_was_surely_not_done_should_be_refused_and_another_unkno
   TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_release(Key("k"), 3, release));
   TEST_ASSERT_EQUAL(0, release.refused | release.unknown);
 }
+
+// "Free" is one word, whatever there is at the key; the holder of what is free is nobody.
+TEST(test_a_semaphore_with_permits_left_should_be_as_free_as_no_key) {
+  QuorumInfo info;
+  info.count = 3;
+  say(info.nodes[0], Word::free);
+  info.nodes[0].info.form = LockForm::semaphore;
+  info.nodes[0].info.permits = 2;
+  say(info.nodes[1], Word::free);
+  say(info.nodes[2], Word::silent);
+  info.judge(everybody);
+  TEST_ASSERT_TRUE(info.state == Possession::free);
+  TEST_ASSERT_EQUAL(0b011, info.agreeing);
+  TEST_ASSERT_EQUAL(0, info.differing);
+  TEST_ASSERT_TRUE(info.holder.form == LockInfo().form);
+}
+
+TEST(test_an_inquiry_should_begin_with_nothing_of_the_one_before) {
+  Desk desk;
+  desk.connect_all();
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_release(Key("k"), 3, desk.release));
+  TEST_ASSERT_EQUAL(0b111, desk.turn());
+  for (std::size_t node = 0; node < 3; ++node) desk.answer(node, yes);
+  TEST_ASSERT_EQUAL(Status::ok, desk.conclude());
+  // Two nodes are asked a second question.
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(Key("k"), 3, desk.info));
+  TEST_ASSERT_EQUAL(0b111, desk.turn());
+  for (std::size_t node = 0; node < 2; ++node) {
+    desk.answer(node, is_string("17"));
+    TEST_ASSERT_TRUE(desk.taken);
+  }
+  desk.answer(2, is_free);
+  TEST_ASSERT_TRUE(desk.taken);
+  TEST_ASSERT_EQUAL(0b011, desk.turn());
+  for (std::size_t node = 0; node < 2; ++node) desk.answer(node, "*4\r\n:0\r\n:0\r\n" + bulk("") + ":0\r\n");
+  TEST_ASSERT_TRUE(desk.inquiry.over());
+  // And all are asked the first one again, as of another lock.
+  desk.info.state = Possession::held;
+  desk.info.nodes[2].info = held_by("somebody", 9s);
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(Key("other"), 3, desk.info));
+  TEST_ASSERT_TRUE(desk.info.state == Possession::unknown);
+  TEST_ASSERT_TRUE(desk.info.nodes[2].info.form == LockInfo().form);
+  TEST_ASSERT_EQUAL(0b111, desk.turn());
+  for (std::size_t node = 0; node < 3; ++node) desk.answer(node, is_string("somebody"));
+  TEST_ASSERT_TRUE(desk.taken);
+  TEST_ASSERT_EQUAL(Status::ok, desk.conclude());
+  TEST_ASSERT_TRUE(desk.info.state == Possession::held);
+  TEST_ASSERT_EQUAL(0b111, desk.info.agreeing);
+}
+
+TEST(test_an_answer_of_another_shape_should_be_told_to_who_must_close_the_connection) {
+  Desk desk;
+  desk.connect_all();
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(Key("k"), 3, desk.info));
+  TEST_ASSERT_EQUAL(0b111, desk.turn());
+  desk.answer(0, "+what\r\n");
+  TEST_ASSERT_FALSE(desk.taken);
+  TEST_ASSERT_EQUAL(Status::protocol_error, desk.info.nodes[0].status);
+}
+
+TEST(test_a_node_that_was_passed_over_should_not_be_asked_when_it_comes) {
+  Desk desk;
+  desk.connect(0, 'a');
+  desk.connect(1, 'b');
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(Key("k"), 3, desk.info));
+  TEST_ASSERT_EQUAL(0b011, desk.turn());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.info.nodes[2].status);
+  desk.connect(2, 'c');
+  TEST_ASSERT_EQUAL(0, desk.turn());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.info.nodes[2].status);
+}

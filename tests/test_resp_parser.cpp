@@ -144,6 +144,99 @@ TEST(test_parser_should_refuse_every_malformed_vector_however_it_is_cut) { run_v
 
 TEST(test_parser_should_keep_its_limits_however_a_reply_is_cut) { run_vectors("limits.txt"); }
 
+// What stands in the buffer behind the bytes received is the rest of the same reply, as after a receive into a buffer that was
+// used before. A parser that reads one byte too many takes it for received.
+TEST(test_parser_should_not_read_behind_what_was_received) {
+  for (const char* const file : {"replies.txt", "limits.txt"}) {
+    for (const VectorCase& vector : read_vectors(file)) {
+      VectorReader reader(vector, vector.field("input"));
+      const std::string input = reader.bytes();
+      if (input.size() > 200) continue;
+      for (std::size_t place = 0; place <= input.size(); ++place) {
+        GuardedParser parser;
+        std::memcpy(parser.receive_space().data, input.data(), input.size());
+        parser.handle_received(place);
+        ParseRecord record;
+        drain(parser, record);
+        ParseRecord first = record;
+        close_record(parser, first);
+        TEST_ASSERT_EQUAL(to_text(record_oracle(input.substr(0, place), OracleLimits{})), to_text(first));
+        if (first.ending == ParseResult::invalid) continue;
+        parser.handle_received(input.size() - place);
+        drain(parser, record);
+        close_record(parser, record);
+        TEST_ASSERT_EQUAL(to_text(record_oracle(input, OracleLimits{})), to_text(record));
+      }
+    }
+  }
+}
+
+// The short cut must refuse what the plain way refuses, where all of it, and something behind it, has come at once.
+TEST(test_parser_should_refuse_at_once_what_it_refuses_byte_by_byte) {
+  const std::string bulk_over = "$1025\r\n" + std::string(1025, 'b') + "\r\n";
+  const std::string line_over = "+" + std::string(line_size_max + 1, 'l') + "\r\n";
+  for (const std::string& input :
+       {std::string("$\r\n\r\n+OK\r\n"), std::string("$\r\nab"), bulk_over, line_over, "-" + line_over.substr(1)}) {
+    for (const auto& record : {record_parse(*std::make_unique<GuardedParser>(), input, whole),
+                               record_parse(*std::make_unique<GuardedParser>(), input, bytewise)})
+      TEST_ASSERT_EQUAL("invalid", to_text(record));
+  }
+  const std::string bulk_full = "$1024\r\n" + std::string(bulk_size_max, 'b') + "\r\n";
+  const std::string line_full = "+" + std::string(line_size_max, 'l') + "\r\n";
+  for (const std::string& input : {bulk_full, line_full}) {
+    GuardedParser parser;
+    TEST_ASSERT_EQUAL(std::size_t{1}, record_parse(parser, input, whole).values.size());
+    TEST_ASSERT_EQUAL(std::size_t{1}, record_parse(parser, input, bytewise).values.size());
+  }
+}
+
+TEST(test_parser_should_say_what_was_wrong_also_where_its_buffer_is_full) {
+  GuardedParser many;
+  TEST_ASSERT_EQUAL("invalid", to_text(record_parse(many, "*1025", whole)));
+  TEST_ASSERT_EQUAL(std::string("an array has more elements than its limit"), std::string(many.error()));
+  GuardedParser full(16);
+  TEST_ASSERT_EQUAL("invalid", to_text(record_parse(full, "?0123456789abcde", whole)));
+  TEST_ASSERT_EQUAL(std::string("an unknown type byte"), std::string(full.error()));
+}
+
+// What was scanned of one line says nothing of the next.
+TEST(test_parser_should_read_a_line_behind_one_that_came_in_pieces) {
+  for (const char* const next : {"+\r\n", "+b\r\n", "-\r\n"}) {
+    const std::string input = std::string("+a\r\n") + next;
+    GuardedParser parser;
+    TEST_ASSERT_EQUAL(to_text(record_oracle(input, OracleLimits{})), to_text(record_parse(parser, input, bytewise)));
+  }
+}
+
+// A driver may receive before it has polled all: what was polled makes room.
+TEST(test_parser_should_give_the_room_of_what_was_polled_to_the_next_receive) {
+  GuardedParser parser(16);
+  TEST_ASSERT_EQUAL(std::size_t{10}, parser.feed("+a\r\n+b\r\n+c"));
+  RespValue out;
+  TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(out));
+  TEST_ASSERT_EQUAL(std::size_t{10}, parser.receive_space().size);
+  TEST_ASSERT_EQUAL(std::size_t{10}, parser.feed("\r\n+d\r\n+e\r\n"));
+  for (const char* const text : {"b", "c", "d", "e"}) {
+    TEST_ASSERT_EQUAL(ParseResult::value, parser.poll_value(out));
+    TEST_ASSERT_EQUAL(std::string(text), std::string(out.text().string_view()));
+  }
+  TEST_ASSERT_TRUE(parser.idle());
+}
+
+// The nodes of a reply that is whole are free for the next one; none is written behind the last.
+TEST(test_parser_should_begin_each_reply_with_all_of_its_nodes) {
+  for (const std::size_t node_count : {std::size_t{1}, std::size_t{3}}) {
+    GuardedParser parser(reply_size_max, node_count);
+    nodes[node_count] = sentinel();
+    const std::string array = node_count == 1 ? "*0\r\n" : "*2\r\n:-1\r\n*0\r\n";
+    const std::string input = array + ":-7\r\n" + array + array + "*-1\r\n";
+    const ParseRecord record = record_parse(parser, input, whole);
+    TEST_ASSERT_EQUAL(std::size_t{5}, record.values.size());
+    TEST_ASSERT_TRUE(record.ending == ParseResult::need_more && record.idle);
+    TEST_ASSERT_TRUE(nodes[node_count].is_integer(-5));
+  }
+}
+
 // ---- Every short input -------------------------------------------------------------------------------------------
 
 namespace {

@@ -230,6 +230,37 @@ TEST(test_a_server_should_have_a_number_of_its_run_id) {
   TEST_ASSERT_EQUAL(0U, guard.server());
 }
 
+TEST(test_nobody_should_be_taken_for_a_server_whose_run_id_is_not_known) {
+  RestartGuard guard;
+  TEST_ASSERT_FALSE(guard.is(server('\0', old)));  // The bytes of one that was never noted.
+  guard.note(server('a', old), start);
+  ServerIdentity silent = server('a', old);
+  silent.run_id_known = false;
+  TEST_ASSERT_FALSE(guard.is(silent));
+}
+
+// Why it waits is what happened last: it is told to who looks for the reason.
+TEST(test_a_wait_should_be_told_by_what_happened_last) {
+  Guarded promoted;
+  promoted.note(as_successor(server('a', old)), start);
+  promoted.note(as_successor(server('a', old)), start + 1s);
+  TEST_ASSERT_EQUAL(Verdict::successor, promoted.verdict(start + 1s));
+  Guarded replaced = guard_of(old);
+  replaced.note(server('b', old), start + 1s);
+  replaced.note(server('b', old), start + 2s);
+  TEST_ASSERT_EQUAL(Verdict::replaced, replaced.verdict(start + 2s));
+  replaced.note(as_successor(server('b', old)), start + 3s);
+  TEST_ASSERT_EQUAL(Verdict::successor, replaced.verdict(start + 3s));
+}
+
+TEST(test_a_promotion_that_keeps_the_replication_id_should_be_waited_out) {
+  Guarded guard;
+  guard.note(server('a', old, 1), start);
+  guard.note(as_successor(server('a', old, 1), 1), start + 1s);
+  TEST_ASSERT_EQUAL(Verdict::successor, guard.verdict(start + 1s));
+  TEST_ASSERT_EQUAL(start + 1s + longest, guard.votes_from());
+}
+
 // ---- Promotions --------------------------------------------------------------------------------------------------
 
 // A replica that lagged has a long uptime, and a new client has never seen the master before it.

@@ -499,6 +499,19 @@ TEST(test_each_reply_should_go_to_its_own_request) {
   }
 }
 
+TEST(test_a_session_that_has_answered_all_should_wait_for_nothing) {
+  Wire wire;
+  wire.connect();
+  Request request;
+  request.tag = {&lock_a, 1, Operation::query};
+  request.deadline = wire.now + 1s;
+  wire.submit("*1\r\n$4\r\nPING\r\n", request);
+  TEST_ASSERT_TRUE(wire.session.poll_timeout() <= wire.now + 1s);
+  wire.transmit();
+  wire.receive(":0\r\n");
+  TEST_ASSERT_EQUAL(Instant::max(), wire.session.poll_timeout());
+}
+
 // [rule 8] A reply that nobody asked for closes the connection.
 TEST(test_reply_that_nobody_asked_for_should_fail_the_session) {
   Wire wire;
@@ -1949,6 +1962,23 @@ TEST(test_session_should_not_speak_for_the_count_of_another_session) {
   Wire other;
   other.session.take_back_for(lost.session);
   TEST_ASSERT_EQUAL(0U, other.session.compensations_pending());
+}
+
+TEST(test_a_session_without_a_connection_should_have_room_for_nothing_received) {
+  Wire wire;
+  TEST_ASSERT_EQUAL(std::size_t{0}, wire.session.receive_space().size);
+  wire.connect();
+  TEST_ASSERT_TRUE(wire.session.receive_space().size != 0);
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  TEST_ASSERT_TRUE(wire.session.wants_look());
+  wire.session.fail(Status::protocol_error, "as the driver found");
+  TEST_ASSERT_EQUAL(std::size_t{0}, wire.session.receive_space().size);
+  TEST_ASSERT_FALSE(wire.session.wants_look());
+  wire.close();
+  TEST_ASSERT_EQUAL(std::size_t{0}, wire.session.receive_space().size);
+  // And no handshake to leave out.
+  wire.session.skip_handshake();
+  TEST_ASSERT_TRUE(wire.session.state() == SessionState::closed);
 }
 
 // Whoever goes away waits for no answer to its handshake.

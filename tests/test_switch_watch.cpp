@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "holdfast/detail/stream.hpp"
 #include "holdfast/sentinels.hpp"
 #include "host_desk.hpp"
 #include "printers.hpp"
@@ -42,6 +43,11 @@ std::string told(const std::string& what, const std::string& channel) {
 }
 const std::string subscribed = told("subscribe", "+switch-master") + told("subscribe", early);
 const std::string unsubscribed = told("unsubscribe", "+switch-master") + told("unsubscribe", early);
+
+struct Security : StreamSecurity {
+  static constexpr Table table = {};
+  Security() : StreamSecurity(table) {}
+};
 
 // The client's connection.
 struct Guided : HostDesk {
@@ -249,6 +255,40 @@ TEST(test_a_sentinel_that_leads_a_fail_over_should_be_asked_at_once) {
   TEST_ASSERT_EQUAL(unsubscribe + question + subscribe, world.lane->sent);
   world.hear(unsubscribed + address("10.0.0.2") + subscribed);
   TEST_ASSERT_TRUE(world.doubt());
+  // It was called once.
+  TEST_ASSERT_TRUE(world.news.poll_timeout(*world.lane->node, *world.client.node) > world.lane->now + switch_check_min);
+}
+
+TEST(test_a_call_to_ask_should_count_whatever_is_said_behind_it) {
+  World world;
+  world.listen();
+  world.pass(switch_check_min);
+  world.hear(message("master mymaster 10.0.0.1 6379", early) + message("x"));
+  TEST_ASSERT_TRUE(world.news.poll_timeout(*world.lane->node, *world.client.node) <= world.lane->now);
+}
+
+// Neither a question without an answer nor a call to ask is taken along to another connection.
+TEST(test_a_new_connection_should_be_asked_at_once) {
+  for (const bool answered : {true, false}) {
+    World world;
+    world.reach_sentinel();
+    if (answered) world.hear(address("10.0.0.1") + subscribed + message("master mymaster 10.0.0.1 6379", early));
+    world.close_lane();
+    TEST_ASSERT_FALSE(world.news.hearing());
+    world.reach_sentinel();
+    TEST_ASSERT_EQUAL(question + subscribe, world.lane->sent);
+  }
+}
+
+TEST(test_a_subscription_that_was_given_up_should_not_be_told_as_one) {
+  World world;
+  world.listen();
+  world.pass(switch_check_max);
+  world.work();
+  world.hear(unsubscribed);
+  TEST_ASSERT_FALSE(world.news.hearing());
+  world.hear(address("10.0.0.1") + subscribed);
+  TEST_ASSERT_TRUE(world.news.hearing());
 }
 
 TEST(test_a_flood_of_calls_to_ask_should_be_bounded) {
@@ -265,6 +305,44 @@ TEST(test_a_flood_of_calls_to_ask_should_be_bounded) {
     world.pass(1ms);
   }
   TEST_ASSERT_FALSE(world.lane_failed());
+}
+
+TEST(test_a_sentinel_should_be_asked_nothing_while_the_connection_to_it_is_not_ready) {
+  World world;
+  world.work();
+  TEST_ASSERT_EQUAL("", world.lane->sent);
+  TEST_ASSERT_EQUAL(Instant::max(), world.news.poll_timeout(*world.lane->node, *world.client.node));
+  (void)world.lane->dial();
+  world.lane->node->handle_connected(world.lane->now);
+  world.work();
+  TEST_ASSERT_EQUAL(command({"CLIENT", "SETNAME", "me"}) + command({"CLIENT", "ID"}) + question, world.lane->sent);
+}
+
+// Only a sentinel that was reached is left for the next one; the search itself goes on from one that was not.
+TEST(test_a_sentinel_that_was_never_reached_should_be_left_to_the_search) {
+  World world;
+  for (const char* const sentinel : {"s1:26379", "s2:26379", "s3:26379"}) {
+    TEST_ASSERT_EQUAL(sentinel, world.lane->dial());
+    world.lane->refuse();
+    world.news.handle_closed(*world.lane->node);
+  }
+  // The next round begins with the first one.
+  TEST_ASSERT_EQUAL("none", world.lane->dial());
+  world.pass(world.lane->node->dialer().poll_timeout() - world.lane->now);
+  TEST_ASSERT_EQUAL("s1:26379", world.lane->dial());
+}
+
+TEST(test_a_sentinel_that_names_no_master_any_more_should_be_left_with_its_own_words) {
+  for (const bool silent : {true, false}) {
+    World world;
+    world.listen();
+    world.pass(switch_check_max);
+    world.work();
+    world.hear(unsubscribed + (silent ? "*-1\r\n" : "-ERR ask another one\r\n"));
+    TEST_ASSERT_TRUE(world.lane_failed());
+    TEST_ASSERT_EQUAL(silent ? "the sentinel names no master any more" : "ERR ask another one", world.lane->text());
+    TEST_ASSERT_FALSE(world.doubt());
+  }
 }
 
 // ---- Which messages count ----------------------------------------------------------------------------------------
@@ -324,7 +402,7 @@ TEST(test_messages_that_were_not_asked_for_should_be_ignored) {
   const std::string text = "mymaster 10.0.0.1 6379 10.0.0.2 6379";
   world.hear(message(text, "+switch-master2") + message(text, "+sdown") + "*4\r\n" + bulk("pmessage") + bulk("*") +
              bulk("+switch-master") + bulk(text) + "*3\r\n" + bulk("message") + bulk("+switch-master") + ":1\r\n" +
-             "*3\r\n" + bulk("message") + ":1\r\n:2\r\n");
+             "*3\r\n" + bulk("message") + ":1\r\n:2\r\n*3\r\n" + bulk("message") + "++switch-master\r\n" + bulk(text));
   TEST_ASSERT_FALSE(world.lane_failed());
   TEST_ASSERT_FALSE(world.doubt());
 }
@@ -339,6 +417,7 @@ TEST(test_what_is_neither_a_message_nor_an_answer_should_close_the_connection) {
                              unsubscribed,
                              address("10.0.0.2"),
                              "*3\r\n" + bulk("Message") + bulk("+switch-master") + bulk("x"),
+                             "*3\r\n+message\r\n" + bulk("+switch-master") + bulk("x"),
                              "*4\r\n" + bulk("message") + bulk("+switch-master") + bulk("x") + bulk("y"),
                              message(std::string(switch_reply_size, 'x')),
                              "?"};
@@ -361,6 +440,10 @@ TEST(test_answers_of_another_shape_should_close_the_connection) {
                              address("10.0.0.1") + "-ERR no\r\n",
                              address("10.0.0.1") + told("subscribe", "other"),
                              address("10.0.0.1") + told("subscribe", early) + told("subscribe", "+switch-master"),
+                             address("10.0.0.1") + told("subscribe", "+switch-master") + "+OK\r\n",
+                             address("10.0.0.1") + told("subscribe", "+switch-master") + "-ERR no\r\n",
+                             address("10.0.0.1") + "*3\r\n" + bulk("subscribe") + bulk("+switch-master") + bulk("1"),
+                             address("10.0.0.1") + "*3\r\n" + bulk("subscribe") + "++switch-master\r\n:1\r\n",
                              address("10.0.0.1") + subscribed + subscribed};
   for (const std::string& bytes : bad) {
     World world;
@@ -368,6 +451,20 @@ TEST(test_answers_of_another_shape_should_close_the_connection) {
     world.hear(bytes);
     TEST_ASSERT_TRUE(world.lane_failed());
     TEST_ASSERT_FALSE(world.doubt());
+  }
+}
+
+TEST(test_a_farewell_of_another_shape_should_close_the_connection) {
+  for (const std::string& bytes : {std::string("+OK\r\n"), subscribed, told("unsubscribe", early),
+                                   told("unsubscribe", "+switch-master") + "+OK\r\n",
+                                   told("unsubscribe", "+switch-master") + told("subscribe", early)}) {
+    World world;
+    world.listen();
+    world.pass(switch_check_max);
+    world.work();
+    world.hear(bytes);
+    TEST_ASSERT_TRUE(world.lane_failed());
+    TEST_ASSERT_EQUAL(Status::protocol_error, world.lane_failure());
   }
 }
 
@@ -523,6 +620,32 @@ TEST(test_a_sentinel_that_goes_on_naming_another_master_should_cost_one_connecti
   TEST_ASSERT_TRUE(world.doubt());
 }
 
+TEST(test_an_answer_that_names_another_port_should_be_news) {
+  World world;
+  world.listen();
+  world.pass(switch_check_max);
+  world.work();
+  world.hear(unsubscribed + address("10.0.0.1", "6380") + subscribed);
+  TEST_ASSERT_TRUE(world.doubt());
+}
+
+TEST(test_news_should_be_followed_once_to_twice_the_shortest_pause_behind_the_last_ones) {
+  for (const std::uint16_t random : {std::uint16_t{0}, std::uint16_t{UINT16_MAX}}) {
+    World world;
+    world.listen();
+    world.hear(message("mymaster 10.0.0.1 6379 10.0.0.2 6379"));
+    TEST_ASSERT_TRUE(world.news.doubt(*world.lane->node, *world.client.node, world.client.now, random));
+    const Instant next = world.client.now + (random == 0 ? 1 : 2) * switch_pause_min;
+    world.come_back_to("10.0.0.1");
+    world.hear(message("mymaster 10.0.0.1 6379 10.0.0.3 6379"));
+    TEST_ASSERT_EQUAL(next, world.news.poll_timeout(*world.lane->node, *world.client.node));
+    world.pass(next - world.client.now - 1ns);
+    TEST_ASSERT_FALSE(world.doubt());
+    world.pass(1ns);
+    TEST_ASSERT_TRUE(world.doubt());
+  }
+}
+
 // ---- Whom it follows ---------------------------------------------------------------------------------------------
 
 TEST(test_only_a_node_with_sentinels_should_be_followed) {
@@ -557,4 +680,73 @@ TEST(test_the_longest_service_and_credentials_should_fit) {
   world.hear(message(service + " " + host + " 65535 " + host + " 65534"));
   TEST_ASSERT_FALSE(world.lane_failed());
   TEST_ASSERT_TRUE(world.doubt());
+}
+
+TEST(test_nobody_should_be_followed_before_somebody_is) {
+  const SwitchWatch nobody;
+  const World world;
+  const NodeDesk plain;
+  TEST_ASSERT_FALSE(nobody.follows(*world.client.node));
+  TEST_ASSERT_FALSE(nobody.follows(*plain.node));
+  // The way to a sentinel has a topology, and is no client of a master.
+  TEST_ASSERT_FALSE(SwitchWatch::wanted_by(*world.lane->node));
+}
+
+TEST(test_the_way_to_a_sentinel_should_be_as_the_client_is_configured) {
+  Security tls;
+  Sentinels sentinels({.hosts = "s1,s2", .service = "mymaster", .user = "me", .password = "secret"});
+  const Guided client(sentinels);
+  ClientConfig config = config_of("nowhere");
+  config.topology = &sentinels;
+  config.tls = &tls;
+  config.client_name = "named";
+  config.connect_timeout = 1100ms;
+  config.request_timeout = 1200ms;
+  config.stall_timeout = 1300ms;
+  client.node->configure(config, nullptr);
+  SwitchWatch news;
+  const ClientConfig lane = news.follow(*client.node);
+  TEST_ASSERT_TRUE(lane.topology == &news && lane.tls == &tls);
+  TEST_ASSERT_EQUAL("named", std::string(lane.client_name.view().string_view()));
+  TEST_ASSERT_EQUAL(Duration(1100ms), lane.connect_timeout);
+  TEST_ASSERT_EQUAL(Duration(1200ms), lane.request_timeout);
+  TEST_ASSERT_EQUAL(Duration(1300ms), lane.stall_timeout);
+  // It is the same place, and so shares what is known of it.
+  TEST_ASSERT_EQUAL(sentinels.number(), news.number());
+  TEST_ASSERT_EQUAL("mymaster", std::string(news.name().string_view()));
+  TEST_ASSERT_EQUAL("s1,s2", std::string(news.hosts().string_view()));
+  TEST_ASSERT_EQUAL("secret", std::string(news.password().string_view()));
+}
+
+// What was heard before is news again, also of a host whose name is a single letter.
+TEST(test_who_is_followed_anew_should_begin_with_nothing_known) {
+  World world;
+  world.listen();
+  world.hear(message("mymaster 10.0.0.1 6379 d 6379"));
+  (void)world.news.follow(*world.client.node);
+  TEST_ASSERT_FALSE(world.news.hearing());
+  TEST_ASSERT_FALSE(world.doubt());
+  world.lane = std::make_unique<Lane>(world.news, *world.client.node);
+  world.reach_sentinel("d");
+  world.hear(address("d") + subscribed);
+  TEST_ASSERT_TRUE(world.doubt());
+}
+
+TEST(test_who_is_followed_anew_should_be_reached_without_the_pause_of_before) {
+  World world;
+  for (const char* const sentinel : {"s1:26379", "s2:26379", "s3:26379"}) {
+    TEST_ASSERT_EQUAL(sentinel, world.lane->dial());
+    world.lane->refuse();
+  }
+  TEST_ASSERT_EQUAL("none", world.lane->dial());
+  world.lane->node->configure(world.news.follow(*world.client.node), nullptr);
+  TEST_ASSERT_EQUAL("s1:26379", world.lane->dial());
+}
+
+TEST(test_sentinels_that_do_not_know_the_service_should_be_told_as_such) {
+  World world({.hosts = "s1", .service = "mymaster"});
+  TEST_ASSERT_EQUAL("s1:26379", world.lane->dial());
+  world.lane->answer("*-1\r\n");
+  TEST_ASSERT_EQUAL("none", world.lane->dial());
+  TEST_ASSERT_EQUAL("unknown_service: sentinel s1:26379", world.lane->text());
 }

@@ -3,6 +3,7 @@
 // When a waiting acquire tries again. Every wait has a floor, a bound, and jitter unless a bound or a wake-up ends it.
 #include "holdfast/core/wait_plan.hpp"
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -280,4 +281,24 @@ void expect_a_floor_a_bound_and_jitter(WaitSpread spread) {
 TEST(test_every_wait_should_have_a_floor_a_bound_and_jitter) {
   expect_a_floor_a_bound_and_jitter(WaitSpread::upper_half);
   expect_a_floor_a_bound_and_jitter(WaitSpread::whole);
+}
+
+TEST(test_each_wait_of_who_polls_should_be_twice_the_last_one_up_to_the_longest) {
+  const auto waits_of = [](int tries) {
+    WaitPlan plan = tried({});
+    for (int index = 0; index < tries; ++index) plan.plan(start, true, nobody, unknown, most);
+    return plan.next(false, nobody) - start;
+  };
+  const Duration longest = waits_of(30);
+  for (int tries = 1; tries < 30; ++tries)
+    TEST_ASSERT_EQUAL(std::min(2 * waits_of(tries), longest), waits_of(tries + 1));
+}
+
+TEST(test_a_remaining_time_of_an_hour_should_count_as_unknown) {
+  WaitPlan::Settings settings;
+  settings.unknown_poll = 5s;
+  settings.max_poll = 1min;
+  const std::int64_t hour = poll_max.count() / 1'000'000;
+  TEST_ASSERT_EQUAL(Duration(5s), wait_of(settings, 1, hour, least));
+  TEST_ASSERT_EQUAL(Duration(1min), wait_of(settings, 1, hour - 1, least));
 }

@@ -8,7 +8,9 @@ templates are left alone: what stands in them cannot be chosen later.
 All changes of a file stand in one copy of it, each behind a question (mutant.hpp); HOLDFAST_MUTANT says which one is in
 force. So everything is compiled and linked once. The copies are linked ahead of the tests: an inline function of a header
 is then the changed one for the test, too. For each mutant those runners of the unit and replay suites are run
-that come past it, and the simulator if they see nothing. A mutant is killed where a runner fails, crashes or hangs.
+that come past it, and the simulator if they see nothing. A mutant is killed where a runner fails, crashes or hangs. --ask
+names the runners, where a few of them know a file. With --only the files that it does not name are as written: a change of an
+inline function is then in force in the tests, in the header's own source and in the files that are named, and not in the rest.
 
 The output folder holds results.json and the programs: `HOLDFAST_MUTANT=7 build/plain/mutation/test_session` shows what
 a test says to mutant 7.
@@ -17,6 +19,7 @@ a test says to mutant 7.
 import argparse
 import collections
 import concurrent.futures
+import fnmatch
 import hashlib
 import json
 import os
@@ -56,6 +59,7 @@ LONG_TESTS = {
     "renewal_schedule": "*hundred_thousand*",
     "resp_parser": "*oracle*,*however_a_reply*,*odd_sizes*",
 }
+SHORTER = {"every string": ["5"]}  # With --seconds: strings of so many symbols.
 WRAPPERS = (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR)
 
 
@@ -430,7 +434,8 @@ class Source:
 def source_of(path, entry, out):
     """The Source, and where it is kept: reading takes long, so what was read is read again only if it has changed."""
     with open(path, "rb") as file, open(os.path.realpath(__file__), "rb") as script:
-        words = [file.read(), script.read(), entry["command"].encode(), path.encode()]
+        reader = script.read().partition(b"# ---- Building")[0]
+        words = [file.read(), reader, entry["command"].encode(), path.encode()]
     digest = hashlib.sha256(b"\0".join(words)).hexdigest()[:16]
     store = os.path.join(out, "read", os.path.relpath(path, ROOT).replace("/", "_") + "." + digest)
     if os.path.exists(store):
@@ -439,6 +444,15 @@ def source_of(path, entry, out):
     source = Source(path, entry["command"], entry["directory"])
     keep(source, store)
     return source, store
+
+
+def stem_of(path):
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def remove(path):
+    if os.path.exists(path):
+        os.unlink(path)
 
 
 def keep(source, store):
@@ -474,13 +488,7 @@ def is_header(path):
     return path.endswith(".hpp")
 
 
-def compile_copy(source, entry, out):
-    """Compiles the copy; what this compiler refuses and libclang did not is dropped, too. A header has no object file."""
-    copies = os.path.join(out, "copies")
-    copy = os.path.join(copies, source.path)
-    object_file = os.path.join(out, source.path.replace("/", "_") + ".o")
-    os.makedirs(os.path.dirname(copy), exist_ok=True)
-    text, spans = source.drop_what_does_not_compile()
+def command_for_copies(entry, out):
     words = [it for it in shlex.split(entry["command"]) if not it.startswith("-W")]
     for option in ("-o", "-MF", "-MQ", "-c"):
         if option in words:
@@ -488,9 +496,30 @@ def compile_copy(source, entry, out):
             del words[at : at + 2]
     words = [it for it in words if it not in ("-MD", "-g")]
     # The changed headers stand ahead of those that are as written. Every inline function is kept, for the tests.
-    words += ["-iquote", os.path.join(copies, "include"), "-iquote", os.path.dirname(copy)]
-    words += ["-iquote", os.path.join(copies, "proto"), "-iquote", os.path.dirname(source.file)]
-    words += ["-w", "-O1", "-g0", "-fno-inline", "-fkeep-inline-functions"]
+    for folder in ("include", "proto", "src/core", "src/kinds"):
+        words += ["-iquote", os.path.join(out, "copies", folder)]
+    return [*words, "-w", "-O1", "-g0", "-fno-inline", "-fkeep-inline-functions"]
+
+
+def compile_headers(sources, entry, out):
+    """The inline functions of all changed headers, for the tests: not each is included by a changed source."""
+    every = os.path.join(out, "headers.cpp")
+    with open(every, "w", encoding="utf-8") as file:
+        file.writelines(f'#include "{os.path.join(out, "copies", it.path)}"\n' for it in sources)
+    folders = sorted({os.path.dirname(it.file) for it in sources})
+    words = [*command_for_copies(entry, out), *(word for it in folders for word in ("-iquote", it))]
+    run([*words, "-c", every, "-o", every + ".o"], cwd=entry["directory"])
+    return every + ".o"
+
+
+def compile_copy(source, entry, out):
+    """Compiles the copy; what this compiler refuses and libclang did not is dropped, too. A header has no object file."""
+    copies = os.path.join(out, "copies")
+    copy = os.path.join(copies, source.path)
+    object_file = os.path.join(out, source.path.replace("/", "_") + ".o")
+    os.makedirs(os.path.dirname(copy), exist_ok=True)
+    text, spans = source.drop_what_does_not_compile()
+    words = [*command_for_copies(entry, out), "-iquote", os.path.dirname(copy), "-iquote", os.path.dirname(source.file)]
     words += ["-fsyntax-only", "-x", "c++", copy] if is_header(source.path) else ["-c", copy, "-o", object_file]
     while True:
         with open(copy, "w", encoding="utf-8") as file:
@@ -521,10 +550,17 @@ class Runner:
         self.program, self.seconds, self.reached = None, 0.0, frozenset()
 
 
-def runners_of(build, worlds, seconds, out):
+def runners_of(build, worlds, seconds, ask, out):
     tests = json.loads(run(["meson", "introspect", "--tests", build]))
     runners = [it for it in (Runner(test, build) for test in tests) if it.wanted]
+    if ask:
+        unknown = [name for name in ask if not fnmatch.filter((it.name for it in runners), name)]
+        if unknown:
+            sys.exit(f"mutate: no such runner: {', '.join(unknown)}; of {', '.join(it.name for it in runners)}")
+        runners = [it for it in runners if any(fnmatch.fnmatchcase(it.name, name) for name in ask)]
     for runner in runners:
+        if seconds:
+            runner.arguments = SHORTER.get(runner.name, runner.arguments)
         if runner.is_simulator:
             runner.arguments = ["--first", "1", "--worlds", str(worlds), "--output", os.path.join(out, "sim-")]
         elif os.path.basename(runner.target).startswith("test_"):
@@ -549,18 +585,33 @@ def without_inlining(entry, out):
     return object_file
 
 
+def link_words(runner, build):
+    return shlex.split(run(["ninja", "-C", build, "--quiet", "-t", "commands", runner.target]).strip().split("\n")[-1])
+
+
+def has_inlined(runner, word, by_output):
+    return not runner.is_simulator and word in by_output and re.search(r" -O[123s]\b", by_output[word]["command"])
+
+
+def is_ours(word):
+    return word.endswith(("libholdfast.a", "libholdfast-proto.a"))
+
+
+def needed(runner, build, by_output):
+    """What its link takes as the build makes it."""
+    words = link_words(runner, build)
+    words = [it for it in words[words.index("-o") + 2 :] if it.endswith((".a", ".o")) and not os.path.isabs(it)]
+    return [it for it in words if not is_ours(it) and not has_inlined(runner, it, by_output)]
+
+
 def link(runner, build, mutated_objects, archive, by_output, out):
-    line = run(["ninja", "-C", build, "--quiet", "-t", "commands", runner.target]).strip().split("\n")[-1]
-    words = shlex.split(line)
-    if not runner.is_simulator:
-        for index, word in enumerate(words):
-            if word in by_output and re.search(r" -O[123s]\b", by_output[word]["command"]):
-                words[index] = without_inlining(by_output[word], out)
+    words = link_words(runner, build)
+    words = [without_inlining(by_output[it], out) if has_inlined(runner, it, by_output) else it for it in words]
     runner.program = os.path.join(out, os.path.basename(runner.target))
     words[words.index("-o") + 1] = runner.program
     # Of an inline function the linker takes the first that it sees.
     words[words.index("-o") + 2 : words.index("-o") + 2] = mutated_objects
-    words = [archive if it.endswith(("libholdfast.a", "libholdfast-proto.a")) else it for it in words]
+    words = [archive if is_ours(it) else it for it in words]
     run(words, cwd=build)
 
 
@@ -641,6 +692,22 @@ def read_argued():
         return {it.strip() for it in file if it.strip() and not it.startswith((" ", "#"))}
 
 
+def stale(mutants, argued):
+    """Lines of survivors.txt that name no mutant of the files that were read."""
+    read = {it.path for it in mutants}
+    return sorted({it for it in argued if it.partition(",")[0] in read} - {it.key() for it in mutants if not it.dropped})
+
+
+def needless(mutants, results, argued):
+    """Those that name only what is seen."""
+    seen = {}
+    for mutant in mutants:
+        if mutant.key() in argued and not mutant.dropped:
+            is_seen = mutant.number in results and bool(results[mutant.number][0])
+            seen[mutant.key()] = seen.get(mutant.key(), True) and is_seen
+    return sorted(key for key, is_seen in seen.items() if is_seen)
+
+
 def report(mutants, results, argued):
     rows = collections.OrderedDict()
     for mutant in mutants:
@@ -676,6 +743,8 @@ def report(mutants, results, argued):
     for mutant in alive:
         unreached = " (not reached)" if results[mutant.number][1] == "is not reached" else ""
         print(f"{mutant.path}:{mutant.line}: {mutant.change()}{unreached}  [{mutant.number}]")
+    for line in needless(mutants, results, argued):
+        print(f"survivors.txt argues what is seen: {line}")
     return not alive
 
 
@@ -697,10 +766,13 @@ def main():
     )
     parser.add_argument("build", help="a configured Meson build folder with tests, e.g. build/plain")
     parser.add_argument("--out", help="where everything goes (BUILD/mutation)")
-    parser.add_argument("--only", default="", metavar="TEXT[,TEXT]", help="files with this in their path, in this order")
+    parser.add_argument("--only", default="", metavar="TEXT[,TEXT]", help="files with this in their path, in this order; of a header with its source")
     parser.add_argument("--again", action="store_true", help="only what the last run left alive")
     parser.add_argument("--mutant", metavar="N[,N]", help="only these, by the number at the end of the list")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
+    parser.add_argument(
+        "--ask", default="", metavar="NAME[,NAME]", help="only these runners, by their names in Meson, which may have * (all)"
+    )
     parser.add_argument("--worlds", type=int, default=200, help="worlds of the simulator (200; 0: without it)")
     parser.add_argument("--seconds", type=int, help="leave out what takes more of a processor (nothing)")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once (2)")
@@ -721,27 +793,37 @@ def main():
             entries.setdefault(path, entry)
 
     os.chdir(ROOT)
+    parts = arguments.only.split(",")
+    paths = [os.path.realpath(it) for it in below_the_line()]
+    chosen = {it for it in paths if any(part in os.path.relpath(it, ROOT) for part in parts)}
+    stems = {stem_of(it) for it in chosen if is_header(it)}
+    chosen |= {it for it in paths if stem_of(it) in stems}
     sources, stores = [], {}
     # A header is read by the command of a source that may include all of them.
     of_headers = entries[os.path.join(ROOT, "src/kinds/inquiry.cpp")]
-    for path in map(os.path.realpath, below_the_line()):
+    for place, path in enumerate(paths):
+        if path not in chosen:
+            remove(os.path.join(out, "copies", os.path.relpath(path, ROOT)))
+            continue
         entry = entries.setdefault(path, of_headers) if is_header(path) else entries[path]
         source, stores[path] = source_of(path, entry, out)
         if len(source.mutants) >= NUMBERS_PER_FILE:
             sys.exit(f"mutate: {source.path} has more mutants than NUMBERS_PER_FILE")
-        for number, mutant in enumerate(source.mutants, len(sources) * NUMBERS_PER_FILE + 1):
+        for number, mutant in enumerate(source.mutants, place * NUMBERS_PER_FILE + 1):
             mutant.number = number
         sources.append(source)
     # The headers first: the copies of the sources include theirs.
     sources.sort(key=lambda it: not is_header(it.path))
     mutants = [it for source in sources for it in source.mutants if it.function not in CHECKS]
     count_equals(mutants)
+    argued = read_argued()
     if arguments.list:
         for mutant in mutants:
             print(f"{mutant.path}:{mutant.line}: {mutant.change()}  [{mutant.number}]")
-        return 0
+        return complain(mutants, argued)
 
-    runners = runners_of(build, arguments.worlds, arguments.seconds, out)
+    asked = [it for it in arguments.ask.split(",") if it]
+    runners = runners_of(build, arguments.worlds, arguments.seconds, asked, out)
     if not arguments.worlds:
         runners = [it for it in runners if not it.is_simulator]
     say(f"{len(mutants)} mutants; building")
@@ -751,21 +833,25 @@ def main():
             here = [it for it in sources if is_header(it.path) == headers]
             mutated_objects += pool.map(lambda it: compile_copy(it, entries[it.file], out), here)
     mutated_objects = [it for it in mutated_objects if it]
+    headers = [it for it in sources if is_header(it.path)]
+    if headers:
+        mutated_objects.append(compile_headers(headers, of_headers, out))
     for source in sources:
         keep(source, stores[source.file])  # With what does not compile.
     changed = {it.file for it in sources}
     as_written = [it for path, it in entries.items() if path not in changed]
     others = [os.path.join(it["directory"], it["output"]) for it in as_written]
+    by_output = {it["output"]: it for it in commands}
     names = [os.path.relpath(it, build) for it in others]
-    run(["nice", "ninja", "-C", build, f"-j{arguments.jobs}", *names, *(it.target for it in runners)])
+    names += [name for runner in runners for name in needed(runner, build, by_output)]
+    run(["nice", "ninja", "-C", build, f"-j{arguments.jobs}", *dict.fromkeys(names)])
     question = os.path.join(out, "mutant.o")
     run(["c++", "-std=c++20", "-O1", "-c", os.path.join(HERE, "mutant.cpp"), "-o", question])
     archive = os.path.join(out, "libholdfast.a")
-    if os.path.exists(archive):
-        os.unlink(archive)
+    remove(archive)
     run(["ar", "cr", archive, question, *others])
-    for runner in runners:
-        link(runner, build, mutated_objects, archive, {it["output"]: it for it in commands}, out)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        list(pool.map(lambda it: link(it, build, mutated_objects, archive, by_output, out), runners))
     runners = check_unmutated(runners, arguments.seconds, out)
     say("without mutants all pass: " + ", ".join(f"{it.name} {it.seconds:.2f} s" for it in runners))
 
@@ -774,26 +860,41 @@ def main():
     if os.path.exists(store):
         with open(store, encoding="utf-8") as file:
             known = json.load(file)
-    parts = arguments.only.split(",")
     wanted = [it for part in parts for it in mutants if not it.dropped and part in it.path]
     wanted = list(dict.fromkeys(wanted))  # In the order of the parts, and once.
     if arguments.mutant:
         numbers = {int(it) for it in arguments.mutant.split(",")}
         wanted = [it for it in wanted if it.number in numbers]
-    chosen = wanted
+    asked_for = wanted
     if arguments.again:
-        chosen = [it for it in wanted if not known.get(identity(it), (None,))[0]]
+        asked_for = [it for it in wanted if not known.get(identity(it), (None,))[0]]
+
+    # What a change of a file has made of others is forgotten.
+    exist, read = {identity(it) for it in mutants}, {it.path for it in mutants}
+    for it in [it for it in known if it not in exist and it.partition(",")[0] in read]:
+        del known[it]
 
     def save(results):
-        known.update({identity(it): results[it.number] for it in chosen if it.number in results})
+        for it in asked_for:
+            # Whom other runners came past in vain is no change that was not reached.
+            if it.number in results and (results[it.number][1] != "is not reached" or identity(it) not in known):
+                known[identity(it)] = results[it.number]
         with open(store, "w", encoding="utf-8") as file:
-            json.dump({identity(it): known[identity(it)] for it in mutants if identity(it) in known}, file, indent=0)
+            json.dump(known, file, indent=0)
 
-    results = judge_all(chosen, runners, arguments.jobs, save)
+    results = judge_all(asked_for, runners, arguments.jobs, save)
     for mutant in wanted:
         if identity(mutant) in known:
             results.setdefault(mutant.number, known[identity(mutant)])
-    return 0 if report(mutants, results, read_argued()) else 1
+    all_seen = report(mutants, results, argued)
+    return complain(mutants, argued) or (0 if all_seen else 1)
+
+
+def complain(mutants, argued):
+    lines = stale(mutants, argued)
+    for line in lines:
+        print(f"survivors.txt names what is no mutant: {line}")
+    return 1 if lines else 0
 
 
 def judge_all(mutants, runners, jobs, save):
