@@ -57,6 +57,21 @@ TEST(test_a_timing_should_be_told_as_it_was_configured) {
   TEST_ASSERT_EQUAL(Duration(3s), machine.timing().drift);
 }
 
+TEST(test_a_renewal_should_be_told_from_when_it_is_asked_for_until_it_is_answered) {
+  Desk desk;
+  desk.hold(start);
+  TEST_ASSERT_FALSE(desk.machine.renewing(Instant::max()));
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 1s, start + 2s));
+  TEST_ASSERT_TRUE(desk.machine.renewing(Instant::max()));
+  TEST_ASSERT_TRUE(desk.take_request());
+  TEST_ASSERT_TRUE(desk.machine.renewing(Instant::max()));
+  // Only one that was due by then.
+  TEST_ASSERT_TRUE(desk.machine.renewing(start + lease / renewal_divisor));
+  TEST_ASSERT_FALSE(desk.machine.renewing(start + lease / renewal_divisor - 1ns));
+  desk.machine.set_fence(7);
+  TEST_ASSERT_EQUAL(7U, desk.machine.fence());
+}
+
 // [rule 4] A lease is whole milliseconds in [lease_min, lease_max], above its drift.
 TEST(test_configure_should_refuse_leases_outside_their_limits) {
   LockMachine machine(mutex_kind);

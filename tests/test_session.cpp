@@ -1981,6 +1981,67 @@ TEST(test_a_session_without_a_connection_should_have_room_for_nothing_received) 
   TEST_ASSERT_TRUE(wire.session.state() == SessionState::closed);
 }
 
+TEST(test_room_should_be_told_for_what_fits_beside_what_waits_to_be_sent) {
+  Wire wire;
+  TEST_ASSERT_FALSE(wire.session.has_room(false, 1));
+  wire.connect();
+  // One that is too long finds its own refusal, and does not wait.
+  TEST_ASSERT_TRUE(wire.session.has_room(false, wire.session.request_size() + 1));
+  Request request;
+  request.tag = {&lock_a, 1, Operation::query};
+  const std::string ping = "*1\r\n$4\r\nPING\r\n";
+  wire.submit(ping, request);
+  wire.look();
+  TEST_ASSERT_EQUAL(ping.size(), wire.session.poll_transmit(wire.now).size());
+  wire.session.handle_transmitted(4);
+  const std::size_t left = wire.session.request_size() - (ping.size() - 4);
+  TEST_ASSERT_TRUE(wire.session.has_room(false, left));
+  TEST_ASSERT_FALSE(wire.session.has_room(false, left + 1));
+}
+
+TEST(test_a_session_should_want_to_send_for_either_of_its_reasons) {
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_FALSE(wire.session.wants_transmit());
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("n", 'a')));
+  TEST_ASSERT_FALSE(wire.session.unsent());
+  TEST_ASSERT_TRUE(wire.session.wants_transmit());
+  wire.transmit();
+  TEST_ASSERT_FALSE(wire.session.wants_transmit());
+  wire.submit("*1\r\n$1\r\na\r\n", acquire_of(&lock_a, "a", 'a'));
+  TEST_ASSERT_TRUE(wire.session.wants_transmit());
+}
+
+TEST(test_other_words_should_replace_those_of_a_failure) {
+  Wire wire;
+  wire.connect();
+  wire.session.fail(Status::protocol_error, "the first ones");
+  wire.session.explain("better ones");
+  TEST_ASSERT_EQUAL(std::string("better ones"), std::string(wire.session.failure_text().string_view()));
+}
+
+TEST(test_what_one_lock_has_to_take_back_should_be_taken_along_unless_it_is_on_its_way) {
+  const auto owe = [](Wire& wire, int& lock, char digit) {
+    return wire.session.compensate({&lock, 1, Operation::compensate}, compensation_for("name", digit));
+  };
+  Wire other;
+  TEST_ASSERT_EQUAL(Status::ok, owe(other, lock_a, 'a'));
+  TEST_ASSERT_EQUAL(Status::ok, owe(other, lock_b, 'b'));
+  TEST_ASSERT_EQUAL(Status::ok, owe(other, lock_a, 'c'));
+  Wire wire;
+  wire.connect();
+  TEST_ASSERT_TRUE(wire.session.take_along(other.session, &lock_a));
+  TEST_ASSERT_EQUAL(2U, wire.session.compensations_pending());
+  TEST_ASSERT_EQUAL(1U, other.session.compensations_pending());
+  // On its way there.
+  other.connect();
+  TEST_ASSERT_TRUE(other.session.takes_back_for(&lock_b));
+  TEST_ASSERT_FALSE(other.session.takes_back_for(&lock_a));
+  TEST_ASSERT_FALSE(wire.session.take_along(other.session, &lock_b));
+  TEST_ASSERT_EQUAL(2U, wire.session.compensations_pending());
+}
+
 // Whoever goes away waits for no answer to its handshake.
 TEST(test_compensations_should_leave_behind_an_unanswered_handshake_when_nobody_waits) {
   Wire wire;

@@ -766,7 +766,7 @@ def main():
     )
     parser.add_argument("build", help="a configured Meson build folder with tests, e.g. build/plain")
     parser.add_argument("--out", help="where everything goes (BUILD/mutation)")
-    parser.add_argument("--only", default="", metavar="TEXT[,TEXT]", help="files with this in their path, in this order; of a header with its source")
+    parser.add_argument("--only", default="", metavar="TEXT[,TEXT]", help="files with this in their path, in this order")
     parser.add_argument("--again", action="store_true", help="only what the last run left alive")
     parser.add_argument("--mutant", metavar="N[,N]", help="only these, by the number at the end of the list")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
