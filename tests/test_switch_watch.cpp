@@ -208,19 +208,23 @@ TEST(test_a_sentinel_that_does_not_know_the_service_should_be_passed_over) {
   TEST_ASSERT_EQUAL("s2:26379", world.lane->dial());
 }
 
+// A connection that ended by the refusal would be made anew, and refused, many times per second.
 TEST(test_who_may_not_subscribe_should_ask_from_time_to_time) {
-  const std::string refused = "-NOPERM this user has no permissions to access one of the channels\r\n";
-  World world;
-  world.reach_sentinel();
-  world.hear(address("10.0.0.1") + refused + refused);
-  TEST_ASSERT_FALSE(world.lane_failed());
-  TEST_ASSERT_FALSE(world.news.hearing());
-  world.lane->sent.clear();
-  world.pass(switch_check_max);
-  world.work();
-  TEST_ASSERT_EQUAL(question + subscribe, world.lane->sent);
-  world.hear(address("10.0.0.2") + refused + refused);
-  TEST_ASSERT_TRUE(world.doubt());
+  for (const char* words : {"-NOPERM this user has no permissions to access one of the channels\r\n", "-ERR no\r\n",
+                            "-LOADING Redis is loading the dataset in memory\r\n"}) {
+    const std::string refused = words;
+    World world;
+    world.reach_sentinel();
+    world.hear(address("10.0.0.1") + refused + refused);
+    TEST_ASSERT_FALSE(world.lane_failed());
+    TEST_ASSERT_FALSE(world.news.hearing());
+    world.lane->sent.clear();
+    world.pass(switch_check_max);
+    world.work();
+    TEST_ASSERT_EQUAL(question + subscribe, world.lane->sent);
+    world.hear(address("10.0.0.2") + refused + refused);
+    TEST_ASSERT_TRUE(world.doubt());
+  }
 }
 
 TEST(test_who_may_hear_one_channel_should_hear_that) {
@@ -437,11 +441,9 @@ TEST(test_answers_of_another_shape_should_close_the_connection) {
                              subscribed + address("10.0.0.1"),
                              address("10.0.0.1") + unsubscribed,
                              address("10.0.0.1") + "+OK\r\n",
-                             address("10.0.0.1") + "-ERR no\r\n",
                              address("10.0.0.1") + told("subscribe", "other"),
                              address("10.0.0.1") + told("subscribe", early) + told("subscribe", "+switch-master"),
                              address("10.0.0.1") + told("subscribe", "+switch-master") + "+OK\r\n",
-                             address("10.0.0.1") + told("subscribe", "+switch-master") + "-ERR no\r\n",
                              address("10.0.0.1") + "*3\r\n" + bulk("subscribe") + bulk("+switch-master") + bulk("1"),
                              address("10.0.0.1") + "*3\r\n" + bulk("subscribe") + "++switch-master\r\n:1\r\n",
                              address("10.0.0.1") + subscribed + subscribed};

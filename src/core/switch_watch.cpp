@@ -10,7 +10,6 @@
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/proto/decimal.hpp"
 #include "holdfast/proto/resp_encoder.hpp"
-#include "holdfast/proto/server_error.hpp"
 
 namespace holdfast {
 
@@ -186,7 +185,7 @@ bool SwitchWatch::overhear(Session& session, const RespValue& value) noexcept {
     return true;
   }
   if (is_push(value, "pmessage", 4)) return true;
-  const bool refused = value.is(RespKind::error) && classify_error(value.text()).status == Status::no_permission;
+  const bool refused = value.is(RespKind::error);
   bool good = true;
   switch (awaited_) {
     case Awaited::none: break;
@@ -201,7 +200,7 @@ bool SwitchWatch::overhear(Session& session, const RespValue& value) noexcept {
       awaited_ = Awaited::address;
       break;
     case Awaited::address: take_address(session, value); break;
-    // Who may not subscribe asks, from time to time.
+    // Who is refused, whatever the reason, asks from time to time. A connection that ended by it would be made anew at once.
     case Awaited::subscription:
       hearing_ = is_answer(value, "subscribe", channel);
       good = hearing_ || refused;
