@@ -848,6 +848,8 @@ void Checkers::read_names(Node& after, const std::function<bool(std::size_t name
   if (trace_holds()) note_keys(after);
 }
 
+void Checkers::note_emptied_master() noexcept { master_emptied_at_ = world_.now(); }
+
 bool Checkers::may_bring_back() const noexcept {
   return world_.plan().enabled(Fault::stale_failover) || world_.plan().enabled(Fault::losing_change);
 }
@@ -1424,7 +1426,8 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
   const bool expired = expiry_ms != no_expiry && world_.wall(world_.node(slot.node)) >= (expiry_ms + 1) * 1000;
   // A replica that lagged has brought its place in a queue back, and somebody gave it the lock.
   const bool brought_back = number != 0 && grants_[number].given && may_bring_back();
-  if (number != 0 && view.present && !expired && view.has(number) && !grants_[number].broken && !brought_back)
+  const bool released_late = number != 0 && grants_[number].at <= master_emptied_at_;
+  if (number != 0 && view.present && !expired && view.has(number) && !grants_[number].broken && !brought_back && !released_late)
     world_.fail("compensated", "nobody waits for a compensation, and there is still " + who(number));
   slot.unclear = Token();
 }

@@ -112,6 +112,9 @@ class Checkers {
     quorums_[name].fence_excused = true;
   }
   void excuse_fences(const Node& node);
+  // Who was master until now has nothing any more, and another one has all of it. A release that comes to it late is told that
+  // there is nothing to release.
+  void note_emptied_master() noexcept;
 
   // B. What a client is told and does.
   void after_run(Process& process);
@@ -330,6 +333,7 @@ class Checkers {
 
   World& world_;
   bool one_place_;
+  SimTime master_emptied_at_ = -1;
   Figures figures_;
   Link* from_ = nullptr;
   std::vector<Grant> grants_;  // By number; the first is none.

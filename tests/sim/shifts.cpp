@@ -351,6 +351,7 @@ void Shifts::promote(const Databases* old_data) {
   if (master_ != before) {
     after.redis.load_data(world_.node(before).redis.copy_data());
     if (sin_of(world_) != Sin::replica_believed) world_.node(before).redis.load_data(Databases(database_count));
+    world_.checkers().note_emptied_master();
   }
   if (old_data != nullptr) lose(world_.node(before), after, *old_data, [](std::size_t) { return true; });
   carry_roles();
