@@ -33,12 +33,14 @@ build() {  # build NAME COMPILER MESON-ARGUMENT...
 
 # Meson's own default is -O0, which nobody ships. The sanitizers' stacks are readable at -O1.
 readonly optimised=(--buildtype=debugoptimized)
+# Where nobody measures, or looks for a line: compiled in a tenth less of the time.
+readonly optimised_bare=(-Doptimization=2 -Ddebug=false)
 readonly sanitized=(-Doptimization=1 -Ddebug=true -Db_lundef=false)
 
 configure_plain() { configure plain gcc "${optimised[@]}" -Dtests=enabled; }
 build_plain() { configure_plain && ninja -C build/plain; }
 # Asio's deprecated names are switched off, so that we use none that it is about to drop.
-configure_clang() { configure clang clang "${optimised[@]}" -Dtests=enabled -Dcpp_args=-DASIO_NO_DEPRECATED; }
+configure_clang() { configure clang clang "${optimised_bare[@]}" -Dtests=enabled -Dcpp_args=-DASIO_NO_DEPRECATED; }
 build_clang() { configure_clang && build_suites clang unit replay; }
 build_asan() {
   configure san clang "${sanitized[@]}" -Db_sanitize=address,undefined -Dtests=enabled &&
@@ -51,7 +53,7 @@ build_tsan() {
 # Other machines, as .dev/MACHINE.ini has them. Without Asio, whose headers take long to compile.
 readonly machines=(s390x arm)
 build_machine() {  # build_machine MACHINE
-  configure "$1" gcc "${optimised[@]}" --cross-file ".dev/$1.ini" -Dtests=enabled -Dasio=disabled &&
+  configure "$1" gcc "${optimised_bare[@]}" --cross-file ".dev/$1.ini" -Dtests=enabled -Dasio=disabled &&
     build_suites "$1" unit replay machines
 }
 build_s390x() { build_machine s390x; }
