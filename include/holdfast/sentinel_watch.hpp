@@ -17,8 +17,8 @@
 //   - What a sentinel says is never taken for an address: who is named must say of itself that it is a master. A sentinel that is
 //     mistaken, or lies, costs a connection in 2 s at most.
 //   - A sentinel that is lost, or silent, is left for the next one of the list. Its user needs the channels +switch-master and
-//     +failover-state-reconf-slaves, and the commands SUBSCRIBE and UNSUBSCRIBE beside the question. Who may not subscribe asks
-//     every 5 to 10 s.
+//     +failover-state-reconf-slaves, and the commands SUBSCRIBE and UNSUBSCRIBE beside the question. Whose SUBSCRIBE
+//     is refused asks every 5 to 10 s.
 //   - TLS as for the questions to sentinels: a place in the Tls for each.
 //
 // Without Sentinels it does nothing. Its connection is made when that to the master has been made, and stays until the object

@@ -530,6 +530,13 @@ struct TwinWorld {
     TEST_ASSERT_EQUAL(Status::ok, world.release(other));
     before = nodes.asked(0);
   }
+  // An acquire of `far` is on its way when both branches have come to one server.
+  void ask_far_and_unite(Outcome& outcome) {
+    nodes.stop_at("SET");
+    far.async_acquire(0s, outcome.handler());
+    TEST_ASSERT_TRUE(world.runs_until([&] { return nodes.stopped(); }));
+    unite();
+  }
   [[nodiscard]] std::string asked_near() const { return nodes.asked(0).substr(before.size()); }
   // The second node's branch goes when it has nothing left, and what follows is asked at the first.
   void expect_one_branch() {
@@ -554,11 +561,8 @@ struct TwinWorld {
 TEST(test_what_is_on_its_way_should_be_answered_where_it_was_asked_before_its_branch_ends) {
   TwinWorld twins;
   ClusterWorld& world = twins.world;
-  twins.nodes.stop_at("SET");
   Outcome outcome;
-  twins.far.async_acquire(0s, outcome.handler());
-  TEST_ASSERT_TRUE(world.runs_until([&] { return twins.nodes.stopped(); }));
-  twins.unite();
+  twins.ask_far_and_unite(outcome);
   twins.nodes.answer_all();
   TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
   TEST_ASSERT_EQUAL(Status::ok, outcome.status);
@@ -608,11 +612,8 @@ TEST(test_a_release_should_come_behind_a_renewal_that_was_given_up) {
 TEST(test_a_cancel_should_end_a_call_that_is_on_its_way_over_a_branch_that_ends) {
   TwinWorld twins(10s);
   ClusterWorld& world = twins.world;
-  twins.nodes.stop_at("SET");
   Outcome outcome;
-  twins.far.async_acquire(0s, outcome.handler());
-  TEST_ASSERT_TRUE(world.runs_until([&] { return twins.nodes.stopped(); }));
-  twins.unite();
+  twins.ask_far_and_unite(outcome);
   twins.far.cancel();
   TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }, 2s));
   TEST_ASSERT_EQUAL(Status::cancelled, outcome.status);
@@ -664,11 +665,8 @@ TEST(test_a_release_should_come_behind_a_renewal_that_is_on_its_way) {
 TEST(test_what_a_lost_connection_leaves_to_take_back_should_not_overtake_it_over_another_branch) {
   TwinWorld twins;
   ClusterWorld& world = twins.world;
-  twins.nodes.stop_at("SET");
   Outcome outcome;
-  twins.far.async_acquire(0s, outcome.handler());
-  TEST_ASSERT_TRUE(world.runs_until([&] { return twins.nodes.stopped(); }));
-  twins.unite();
+  twins.ask_far_and_unite(outcome);
   twins.nodes.lose_far();
   TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
   TEST_ASSERT_EQUAL(Status::transport_closed, outcome.status);
