@@ -234,6 +234,20 @@ TEST(test_without_a_connection_the_reason_should_be_told) {
   TEST_ASSERT_EQUAL(Status::connect_failed, desk.one.task.outcome());
 }
 
+// A reply that is still to come changes nothing: it is of another server than the one that is meant by then.
+TEST(test_who_waits_at_a_node_that_is_given_up_should_be_told_why_and_nothing_else) {
+  AskedDesk desk;
+  desk.lane.enter(desk.two.task);
+  desk.lane.give_up(Status::not_connected);
+  TEST_ASSERT_TRUE(desk.take());
+  TEST_ASSERT_EQUAL(2, desk.told.size());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.one.task.outcome());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.two.task.outcome());
+  TEST_ASSERT_TRUE(desk.answer(":1\r\n:2\r\n"));
+  TEST_ASSERT_TRUE(desk.told.empty());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.one.task.outcome());
+}
+
 TEST(test_answers_in_time_should_be_waited_for_no_longer_than_that) {
   AskedDesk desk;
   desk.now = desk.now + 649ms;

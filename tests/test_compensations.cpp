@@ -97,6 +97,16 @@ TEST(test_compensation_should_be_kept_until_it_is_confirmed) {
   TEST_ASSERT_EQUAL(0U, desk.all.dropped());
 }
 
+TEST(test_storage_behind_the_slots_should_be_left_alone) {
+  Slot slots[2];
+  slots[1].state = State::superseded;
+  char keys[key_size_max];
+  const Compensations all(slots, 1, {keys, sizeof keys});
+  TEST_ASSERT_TRUE(all.invariants());
+  TEST_ASSERT_TRUE(slots[0].state == State::free);
+  TEST_ASSERT_TRUE(slots[1].state == State::superseded);
+}
+
 TEST(test_what_is_refused_for_the_moment_should_be_deferred) {
   Desk desk;
   TEST_ASSERT_EQUAL(Status::ok, desk.add("key", 'a'));

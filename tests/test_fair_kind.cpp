@@ -126,6 +126,15 @@ TEST(test_a_fair_lock_should_say_what_it_is) {
   }
 }
 
+TEST(test_options_should_let_a_hold_stay_within_the_limits_or_not_at_all) {
+  for (const Duration linger : {linger_off, linger_min, linger_max}) {
+    TEST_ASSERT_TRUE(FairOptions{.linger = linger}.valid());
+    TEST_ASSERT_EQUAL(linger != linger_off, FairOptions{.linger = linger}.lingers());
+  }
+  for (const Duration linger : {-1ns, 1ns, linger_min - 1ns, linger_max + 1ns})
+    TEST_ASSERT_FALSE(FairOptions{.linger = linger}.valid());
+}
+
 // The scripts work the channel out.
 TEST(test_who_is_given_the_lock_should_be_told_over_the_channel_that_its_client_listens_to) {
   const std::string publish = "'PUBLISH', '" + std::string(fair_kind.announcement->channel.string_view()) + ":{' .. ";

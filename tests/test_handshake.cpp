@@ -201,6 +201,14 @@ TEST(test_connection_that_was_not_introduced_should_be_nobodys_predecessor) {
   TEST_ASSERT_TRUE(desk.killed() == Words({"7"}));
 }
 
+TEST(test_a_standing_that_was_not_told_should_be_unknown) {
+  ServerIdentity identity;
+  identity.take_standing(ByteView("1master").slice(1, 0));
+  TEST_ASSERT_EQUAL('\0', identity.standing_first);
+  TEST_ASSERT_EQUAL('\0', identity.standing_last);
+  TEST_ASSERT_TRUE(identity.standing() == ServerStanding::unknown);
+}
+
 TEST(test_forked_child_should_kill_none_of_its_parents) {
   Desk desk;
   desk.connect(7);

@@ -2439,3 +2439,26 @@ TEST(test_a_compensation_that_found_no_place_should_be_offered_again) {
   TEST_ASSERT_TRUE(desk.machine.wants_compensation());
   TEST_ASSERT_TRUE(desk.compensation());
 }
+
+TEST(test_a_compensation_that_is_waived_should_not_be_offered) {
+  Desk desk;
+  desk.acquire(start);
+  desk.answer(Desk::granted(), start);
+  desk.machine.handle_timeout(start + lease);
+  TEST_ASSERT_TRUE(desk.machine.wants_compensation());
+  desk.machine.waive_compensation();
+  TEST_ASSERT_FALSE(desk.machine.wants_compensation());
+  TEST_ASSERT_FALSE(desk.compensation());
+}
+
+TEST(test_who_leaves_a_queue_in_which_it_does_not_stand_should_owe_what_it_owed) {
+  Desk desk;
+  desk.acquire(start);
+  desk.answer(Desk::granted(), start);
+  desk.machine.join_queue();
+  TEST_ASSERT_FALSE(desk.machine.leave_queue());
+  TEST_ASSERT_FALSE(desk.machine.wants_compensation());
+  desk.machine.put_back_compensation();
+  TEST_ASSERT_FALSE(desk.machine.leave_queue());
+  TEST_ASSERT_TRUE(desk.machine.wants_compensation());
+}

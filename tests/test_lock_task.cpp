@@ -168,6 +168,29 @@ TEST(test_a_busy_lock_should_be_tried_again_when_a_message_comes) {
   desk.answer(Status::ok);
 }
 
+// As after a change of what is listened for.
+TEST(test_a_subscription_that_was_forgotten_should_be_worth_a_try_like_a_new_one) {
+  Desk desk;
+  desk.facts.confirmed = 1;
+  desk.acquire(60s);
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  TEST_ASSERT_EQUAL(start + 10s, desk.timeout());
+  desk.task.forget(2);
+  TEST_ASSERT_EQUAL(start + 10s, desk.timeout());
+  desk.task.forget(1);
+  TEST_ASSERT_EQUAL(start + retry_delay_min, desk.timeout());
+}
+
+TEST(test_who_asks_nobody_or_waits_for_its_own_machine_should_have_no_timer) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Instant::max(), desk.timeout());
+  desk.acquire(1s);
+  TEST_ASSERT_EQUAL(Instant::max(), desk.timeout());
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+  TEST_ASSERT_EQUAL(Instant::max(), desk.timeout());
+}
+
 TEST(test_the_last_attempt_should_be_made_at_the_deadline) {
   Desk desk;
   desk.acquire(1s);

@@ -794,6 +794,7 @@ TEST(test_sentinels_should_be_told_by_their_hosts_service_and_password) {
   TEST_ASSERT_EQUAL(ByteView("m"), desk.sentinels.name());
   TEST_ASSERT_EQUAL(ByteView("p"), desk.sentinels.password());
   TEST_ASSERT_TRUE(desk.sentinels.sharded_by({}) == nullptr);
+  TEST_ASSERT_FALSE(desk.sentinels.has_slots());
 }
 
 // ---- Whom it speaks to, and as whom ------------------------------------------------------------------------------

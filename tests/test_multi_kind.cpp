@@ -157,10 +157,11 @@ TEST(test_machine_should_say_which_name_is_awaited) {
   const struct {
     const char* reply;
     const char* name;
+    std::uint8_t place;
   } answers[] = {
-      {"*2\r\n:30000\r\n:2\r\n", "name"},
-      {"*2\r\n:30000\r\n:1\r\n", "another"},
-      {"*2\r\n:30000\r\n:3\r\n", "another"},  // There is none such: any is right.
+      {"*2\r\n:30000\r\n:2\r\n", "name", 1},
+      {"*2\r\n:30000\r\n:1\r\n", "another", 0},
+      {"*2\r\n:30000\r\n:3\r\n", "another", 2},  // There is none such: any is right.
   };
   for (const auto& answer : answers) {
     const Heard heard(answer.reply);
@@ -175,6 +176,7 @@ TEST(test_machine_should_say_which_name_is_awaited) {
     machine.handle_reply(reply, Instant());
     TEST_ASSERT_EQUAL(Status::lock_busy, machine.status());
     TEST_ASSERT_EQUAL(ByteView(answer.name), machine.awaited().bytes());
+    TEST_ASSERT_EQUAL(answer.place, machine.awaited_place());
   }
   LockMachine plain(mutex_kind);
   TEST_ASSERT_EQUAL(Status::ok, plain.configure(Key("k"), {}));

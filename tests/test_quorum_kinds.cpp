@@ -49,6 +49,25 @@ Words renewal(const LockKind& kind, RequestForm form, std::uint64_t fence, const
 static void setUp() {}
 static void tearDown() {}
 
+// ---- Which kind it is ----------------------------------------------------------------------------------------------
+
+TEST(test_options_should_choose_a_kind_of_one_node_and_of_a_quorum) {
+  const struct {
+    MutexOptions options;
+    const LockKind* single;
+    const LockKind* quorum;
+  } choices[] = {
+      {{}, &mutex_kind, &mutex_kind},
+      {{.announce = true}, &announced_mutex_kind, &announced_mutex_kind},
+      {{.fence = true}, &fenced_mutex_kind, &quorum_fenced_mutex_kind},
+      {{.announce = true, .fence = true}, &announced_fenced_mutex_kind, &quorum_announced_fenced_mutex_kind},
+  };
+  for (const auto& choice : choices) {
+    TEST_ASSERT_TRUE(&kind_of(choice.options) == choice.single);
+    TEST_ASSERT_TRUE(&quorum_kind_of(choice.options) == choice.quorum);
+  }
+}
+
 // ---- What is sent ------------------------------------------------------------------------------------------------
 
 TEST(test_all_but_the_write_back_should_be_as_on_one_node) {

@@ -80,6 +80,13 @@ TEST(test_acquire_should_name_the_token_of_the_other_side_while_it_is_held) {
   }
 }
 
+TEST(test_each_side_should_know_how_far_it_is_to_the_other) {
+  LockMachine sides[2] = {LockMachine(read_kind), LockMachine(write_kind)};
+  LockMachine::pair(sides[0], sides[1]);
+  TEST_ASSERT_EQUAL(std::ptrdiff_t{sizeof(LockMachine)}, sides[0].partner_distance());
+  TEST_ASSERT_EQUAL(-std::ptrdiff_t{sizeof(LockMachine)}, sides[1].partner_distance());
+}
+
 // The server may still have it, and this program has nothing of it any more.
 TEST(test_acquire_should_not_name_a_hold_whose_time_is_over) {
   LockMachine reads(read_kind);

@@ -255,6 +255,62 @@ TEST(test_a_call_should_name_its_holders_until_it_is_answered) {
   TEST_ASSERT_FALSE(desk.schedule.holder_in_call(call.request.tag, 0, holder));
 }
 
+TEST(test_rule_of_who_goes_together_should_be_changed_while_nothing_is_on_its_way) {
+  Desk desk;
+  desk.enter("one");
+  desk.enter("two");
+  desk.schedule.set_together([](const KeptHold&, const KeptHold&) noexcept { return false; });
+  desk.now = start + interval;
+  TEST_ASSERT_TRUE(desk.schedule.wants_request(desk.now));
+  TEST_ASSERT_EQUAL(2U, desk.take());
+}
+
+TEST(test_a_call_should_be_wanted_from_when_the_first_hold_is_due) {
+  Desk desk;
+  TEST_ASSERT_FALSE(desk.schedule.wants_request(desk.now));
+  desk.enter("name");
+  const Instant due = desk.schedule.poll_timeout();
+  TEST_ASSERT_FALSE(desk.schedule.wants_request(due - 1ns));
+  TEST_ASSERT_TRUE(desk.schedule.wants_request(due));
+  desk.now = due;
+  // It is due, and no timer says so any more, while there is no room for its call.
+  TEST_ASSERT_EQUAL(0U, desk.take(1));
+  TEST_ASSERT_TRUE(desk.schedule.wants_request(start));
+  TEST_ASSERT_EQUAL(1U, desk.take());
+  TEST_ASSERT_FALSE(desk.schedule.wants_request(desk.now));
+}
+
+TEST(test_a_schedule_should_know_its_own_places) {
+  RenewalSchedule::Place places[3];
+  std::uint32_t heap[1];
+  const RenewalSchedule schedule(host, {places + 1, heap, 1}, 1s);
+  TEST_ASSERT_FALSE(schedule.has(places[0]));
+  TEST_ASSERT_TRUE(schedule.has(places[1]));
+  TEST_ASSERT_FALSE(schedule.has(places[2]));
+}
+
+TEST(test_a_machines_hold_should_be_kept_as_the_machine_knows_it) {
+  LockMachine machine(mutex_kind);
+  TEST_ASSERT_EQUAL(Status::ok, machine.configure(Key("name"), {.lease = 20s, .drift = 1s}));
+  const Token token(ByteView(std::string(token_text_size, 't')));
+  TEST_ASSERT_EQUAL(Status::ok, machine.acquire(token, start, start + 1s));
+  char space[512];
+  Request request;
+  std::size_t size = 0;
+  TEST_ASSERT_EQUAL(Status::ok, machine.poll_request({space, sizeof space}, request, size));
+  const Heard granted("+OK\r\n");
+  machine.handle_reply({.tag = request.tag, .outcome = Status::ok, .nothing_ran = false, .value = granted.value},
+                       start + 1ms);
+  int holder = 0;
+  const KeptHold hold = kept_hold(machine, &holder);
+  TEST_ASSERT_TRUE(hold.holder == &holder && hold.kind == &mutex_kind && hold.token == &machine.token());
+  TEST_ASSERT_EQUAL(ByteView("name"), hold.key.bytes());
+  TEST_ASSERT_EQUAL(Duration(20s), hold.lease);
+  TEST_ASSERT_EQUAL(Duration(19s), hold.validity);
+  TEST_ASSERT_EQUAL(start, hold.confirmed_at);
+  TEST_ASSERT_EQUAL(start + 19s, hold.valid_until);
+}
+
 TEST(test_a_hold_that_is_put_off_should_wait_for_a_pause_and_no_longer) {
   Desk desk;
   desk.to(all_due);

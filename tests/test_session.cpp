@@ -1999,6 +1999,38 @@ TEST(test_room_should_be_told_for_what_fits_beside_what_waits_to_be_sent) {
   TEST_ASSERT_FALSE(wire.session.has_room(false, left + 1));
 }
 
+TEST(test_crowd_should_be_as_many_requests_as_longest_keys_find_room) {
+  Wire wire;
+  TEST_ASSERT_EQUAL(compensation_keys_size / key_size_max, wire.session.crowd());
+}
+
+TEST(test_what_is_to_be_taken_back_should_be_told_with_the_name_of_its_lock) {
+  Wire wire;
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("one", 'a')));
+  TEST_ASSERT_EQUAL(Status::ok,
+                    wire.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("other", 'b')));
+  Session::CompensationSlot* slot = wire.session.next_unsent(nullptr);
+  TEST_ASSERT_EQUAL(ByteView("one"), wire.session.key_of(*slot).bytes());
+  slot = wire.session.next_unsent(slot);
+  TEST_ASSERT_EQUAL(ByteView("other"), wire.session.key_of(*slot).bytes());
+}
+
+TEST(test_what_has_no_room_should_not_be_taken_along) {
+  Wire other;
+  TEST_ASSERT_EQUAL(Status::ok,
+                    other.session.compensate({&lock_a, 1, Operation::compensate}, compensation_for("one", 'a')));
+  Wire wire;
+  for (char digit = 'b'; wire.session.may_compensate(); ++digit)
+    TEST_ASSERT_EQUAL(Status::ok,
+                      wire.session.compensate({&lock_b, 1, Operation::compensate}, compensation_for("other", digit)));
+  const std::size_t kept = wire.session.compensations_pending();
+  TEST_ASSERT_FALSE(wire.session.take_along(other.session, &lock_a));
+  TEST_ASSERT_TRUE(wire.session.take_along(other.session, &lock_b));
+  TEST_ASSERT_EQUAL(kept, wire.session.compensations_pending());
+  TEST_ASSERT_EQUAL(1U, other.session.compensations_pending());
+}
+
 TEST(test_a_session_should_want_to_send_for_either_of_its_reasons) {
   Wire wire;
   wire.connect();
@@ -2709,6 +2741,20 @@ TEST(test_end_of_a_handshake_should_ask_for_tls_and_a_later_one_should_not) {
   wire.close();
   TEST_ASSERT_EQUAL(Status::transport_closed, wire.session.failure());
   TEST_ASSERT_TRUE(wire.session.failure_text().empty());
+}
+
+TEST(test_what_was_answered_should_not_be_counted_when_its_place_comes_round_again) {
+  Wire wire;
+  wire.connect();
+  for (std::size_t count = 0; count < in_flight_max; ++count) {
+    Request request;
+    request.tag = {&lock_a, 1, Operation::query};
+    wire.submit("*1\r\n$1\r\na\r\n", request);
+    wire.transmit();
+    TEST_ASSERT_EQUAL(1U, wire.session.in_flight_of(&lock_a));
+    wire.receive("+OK\r\n");
+    TEST_ASSERT_EQUAL(0U, wire.session.in_flight_of(&lock_a));
+  }
 }
 
 TEST(test_what_is_in_flight_for_a_requester_should_be_counted_until_it_is_answered_given_up_or_not) {

@@ -257,7 +257,7 @@ TEST(test_several_names_should_all_be_of_the_slot) {
     const ByteView views[] = {ByteView(names[0]), ByteView(names[1])};
     const NameList list(views, 2);
     TEST_ASSERT_EQUAL(Status::ok, machine.configure(list.key(), {.lease = 10s}));
-    TEST_ASSERT_EQUAL(served, SlotSearch::serves(cluster, machine));
+    TEST_ASSERT_EQUAL(served, cluster.serves(machine));
   }
 }
 
@@ -267,12 +267,14 @@ TEST(test_any_slot_should_still_be_one_slot_for_several_names) {
   for (const auto& [names, served] : {std::pair{std::vector<std::string>{"{j}:1", "{j}:2"}, true},
                                       std::pair{std::vector<std::string>{"{k}:1", "{j}:2"}, false}}) {
     Cluster cluster({.hosts = "a", .name = "{k}"});
+    TEST_ASSERT_FALSE(cluster.any_slot());
     cluster.take_any_slot();
+    TEST_ASSERT_TRUE(cluster.any_slot());
     LockMachine machine(multi_kind);
     const ByteView views[] = {ByteView(names[0]), ByteView(names[1])};
     const NameList list(views, 2);
     TEST_ASSERT_EQUAL(Status::ok, machine.configure(list.key(), {.lease = 10s}));
-    TEST_ASSERT_EQUAL(served, SlotSearch::serves(cluster, machine));
+    TEST_ASSERT_EQUAL(served, cluster.serves(machine));
     if (served) TEST_ASSERT_EQUAL(slot_of(views[0]), SlotSearch::slot_of_lock(multi_kind, machine.key()));
   }
 }
@@ -586,6 +588,7 @@ TEST(test_a_server_should_have_channels_of_a_slot_from_its_version_on) {
 
 TEST(test_a_cluster_should_be_told_by_its_hosts_and_its_name) {
   const SlotDesk desk;
+  TEST_ASSERT_TRUE(desk.cluster.has_slots());
   TEST_ASSERT_EQUAL(ByteView("10.0.0.1,10.0.0.2,10.0.0.3"), desk.cluster.hosts());
   TEST_ASSERT_EQUAL(ByteView("k"), desk.cluster.name());
 }

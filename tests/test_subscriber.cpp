@@ -1725,6 +1725,7 @@ TEST(test_a_witness_should_be_told_of_every_byte_of_a_subscription) {
   TEST_ASSERT_TRUE(!wire.sent.empty());
   TEST_ASSERT_EQUAL(static_cast<std::int64_t>(wire.sent.size()), recorder.sent);
   TEST_ASSERT_EQUAL(static_cast<std::int64_t>(bytes.size()), recorder.received);
+  TEST_ASSERT_EQUAL("", recorder.take());  // Nor of anything else.
 }
 
 // ---- Channels of a slot ------------------------------------------------------------------------------------------
