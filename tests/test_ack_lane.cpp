@@ -307,6 +307,47 @@ TEST(test_more_requests_than_there_is_room_for_should_wait_for_theirs) {
   for (const auto& holder : holders) TEST_ASSERT_EQUAL(Status::ok, holder->task.outcome());
 }
 
+// What was asked before the lane forgot is still on its way, and takes its places: in the queue or in the send buffer.
+TEST(test_a_renewal_should_be_asked_with_a_wait_behind_it_or_not_at_all) {
+  for (const bool leaves : {true, false}) {
+    LaneDesk desk;
+    desk.come_up();
+    int rounds = 0;
+    for (; !desk.one.task.pending(); ++rounds) {
+      TEST_ASSERT_TRUE(rounds < 1000);
+      const std::size_t before = desk.node->session().in_flight();
+      desk.lane.enter(desk.one.task);
+      desk.lane.work(*desk.node, desk.now);
+      TEST_ASSERT_TRUE(desk.lane.invariants());
+      if (desk.node->session().in_flight() == before) break;
+      TEST_ASSERT_EQUAL(before + 2, desk.node->session().in_flight());
+      if (leaves) desk.transmit();
+      desk.lane.forget();
+    }
+    TEST_ASSERT_TRUE(rounds > 2);
+    TEST_ASSERT_TRUE(desk.one.task.pending());
+    desk.transmit();
+    TEST_ASSERT_EQUAL(rounds, desk.count("EVAL\r\n"));
+    TEST_ASSERT_EQUAL(rounds, desk.count("WAIT\r\n"));
+  }
+}
+
+TEST(test_a_renewal_should_not_take_the_place_of_its_wait) {
+  LaneDesk desk;
+  desk.come_up();
+  Session& session = desk.node->session();
+  int asker = 0;
+  const Argument ping[] = {"PING"};
+  while (session.in_flight() + 1 < in_flight_max)
+    TEST_ASSERT_EQUAL(Status::ok, desk.node->ask({ping, 1}, {.requester = &asker}, desk.now));
+  desk.sent.clear();
+  desk.lane.enter(desk.one.task);
+  desk.work();
+  TEST_ASSERT_TRUE(desk.one.task.pending());
+  TEST_ASSERT_EQUAL(in_flight_max - 1, session.in_flight());
+  TEST_ASSERT_EQUAL(0, desk.count("EVAL\r\n"));
+}
+
 // What a script says where the server refuses PEXPIRE.
 TEST(test_a_renewal_that_the_server_refused_should_be_no_confirmation) {
   LaneDesk desk;
@@ -322,6 +363,7 @@ TEST(test_a_wait_that_had_not_left_should_be_asked_again_with_its_renewal) {
   LaneDesk desk;
   desk.come_up();
   desk.lane.enter(desk.one.task);
+  desk.lane.enter(desk.two.task);
   desk.lane.work(*desk.node, desk.now);
   if (desk.node->session().wants_look()) desk.node->session().handle_drained();
   std::string all;
@@ -331,12 +373,13 @@ TEST(test_a_wait_that_had_not_left_should_be_asked_again_with_its_renewal) {
   } while (transmit_piece(desk.node->session(), desk.now, all, limit));
   TEST_ASSERT_EQUAL(0, limit);
   TEST_ASSERT_TRUE(all.find("EVAL") != std::string::npos && all.find("WAIT") == std::string::npos);
-  std::string_view renewed = ":1\r\n";
+  std::string_view renewed = ":1\r\n:0\r\n";
   TEST_ASSERT_TRUE(receive_piece(desk.node->session(), desk.now, renewed));
   desk.poll_replies();
   desk.close();
   TEST_ASSERT_TRUE(desk.take());
-  TEST_ASSERT_EQUAL(0, desk.told.size());
+  TEST_ASSERT_EQUAL(1, desk.told.size());  // It was told before that, and is not asked for again.
+  TEST_ASSERT_EQUAL(Status::lock_lost, desk.two.task.outcome());
   TEST_ASSERT_TRUE(desk.one.task.pending());
   desk.now = desk.now + 10s;
   desk.come_up();

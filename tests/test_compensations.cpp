@@ -124,6 +124,31 @@ TEST(test_what_is_refused_for_the_moment_should_be_deferred) {
   TEST_ASSERT_EQUAL(Instant::max(), desk.all.poll_timeout());
 }
 
+TEST(test_what_is_deferred_should_ask_for_no_timer_while_another_waits) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("one", 'a'));
+  desk.reply(desk.send(), Status::loading);
+  TEST_ASSERT_EQUAL(start + 2s, desk.all.poll_timeout());
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("other", 'b'));
+  TEST_ASSERT_EQUAL(Instant::max(), desk.all.poll_timeout());
+}
+
+// The server has sent us to another one: it is the first there.
+TEST(test_what_could_not_be_sent_should_wait_for_the_next_connection) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("key", 'a'));
+  desk.reply(desk.send(), Status::not_connected);
+  TEST_ASSERT_TRUE(desk.all.waiting());
+  TEST_ASSERT_EQUAL(0U, desk.all.dropped());
+}
+
+TEST(test_locks_of_two_kinds_should_not_speak_for_each_other) {
+  Desk desk;
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("key", 'a', 0));
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("key", 'a', 1));
+  TEST_ASSERT_EQUAL(2U, desk.all.pending());
+}
+
 TEST(test_what_is_refused_for_good_should_be_dropped_and_counted) {
   Desk desk;
   TEST_ASSERT_EQUAL(Status::ok, desk.add("key", 'a'));
@@ -255,6 +280,19 @@ TEST(test_what_there_is_no_room_for_should_stay_where_it_is) {
   other.all.take_over(desk.all, *desk.all.next_unsent(nullptr));
   TEST_ASSERT_EQUAL(1U, desk.all.pending());
   TEST_ASSERT_EQUAL(2U, other.all.pending());
+}
+
+TEST(test_pause_of_what_was_refused_too_often_should_go_along_to_another_server) {
+  Desk desk;
+  Desk other;
+  TEST_ASSERT_EQUAL(Status::ok, desk.add("k", 'k'));
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    desk.now = desk.now + 10s;
+    desk.reply(desk.send(), Status::moved);
+  }
+  other.all.take_over(desk.all, *desk.all.next_unsent(nullptr));
+  other.check();
+  TEST_ASSERT_EQUAL(desk.now + 2s, other.all.poll_timeout());
 }
 
 TEST(test_two_servers_that_name_each_other_should_be_asked_with_pauses) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/hold_request.hpp"
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "holdfast/core/fair_kind.hpp"
 #include "holdfast/core/multi_kind.hpp"
 #include "holdfast/core/mutex_kind.hpp"
@@ -83,7 +87,8 @@ TEST(test_tokens_of_other_shapes_should_be_refused_before_anything_is_sent) {
                                          uuid + ";1",
                                          uuid + ":123456789012345678901",
                                          "0123456789ab-4cde-8f01-23456789abcd--:1",
-                                         "01234567-89AB-4cde-8f01-23456789abcd:1"};
+                                         "01234567-89AB-4cde-8f01-23456789abcd:1",
+                                         "g1234567-89ab-4cde-8f01-23456789abcd:1"};
   const auto refuse = [](const LockKind& kind, const std::string& token) {
     HoldRequest request;
     TEST_MESSAGE(kind.name << " " << token.substr(0, 70));
@@ -99,6 +104,7 @@ TEST(test_tokens_of_other_shapes_should_be_refused_before_anything_is_sent) {
     for (const std::string& token : nothing_of_ours) refuse(*kind, token);
     refuse(*kind, random_token);
   }
+  TEST_ASSERT_TRUE(is_token_of(reentrant_kind, ByteView(uuid + ":12345678901234567890")));
   // Only a hold that may stay where it is used has a negative ordinal.
   TEST_ASSERT_TRUE(is_token_of(fair_kind, ByteView(uuid + ":-7")));
   refuse(reentrant_kind, uuid + ":-7");
@@ -204,4 +210,59 @@ TEST(test_a_reply_that_was_lost_should_be_unknown) {
   Status outcome = Status::not_connected;  // Nothing was sent.
   TEST_ASSERT_FALSE(request.asks_on(request, outcome));
   TEST_ASSERT_EQUAL(Status::not_connected, outcome);
+}
+
+TEST(test_a_request_should_be_given_up_when_its_time_is_over) {
+  Asking asking;
+  HoldRequest request;
+  TEST_ASSERT_EQUAL(Status::ok, request.begin_release(mutex_kind, Key("k"), random_token));
+  TEST_ASSERT_EQUAL(Status::ok, asking.ask(request));
+  asking.desk.heard.clear();
+  const Duration timeout = asking.desk.node->config().request_timeout;
+  for (const bool over : {false, true}) {
+    asking.desk.node->session().handle_timeout(asking.desk.now + timeout - (over ? 0ns : 1ns));
+    asking.desk.poll_replies();
+    TEST_ASSERT_EQUAL(over ? 1U : 0U, asking.desk.heard.size());
+  }
+  TEST_ASSERT_EQUAL(Status::timed_out, asking.desk.heard[0].outcome);
+}
+
+TEST(test_a_request_without_a_place_should_be_refused) {
+  Asking asking;
+  int other = 0;
+  const Argument ping[] = {"PING"};
+  while (asking.desk.node->session().in_flight() < in_flight_max)
+    TEST_ASSERT_EQUAL(Status::ok, asking.desk.node->ask({ping, 1}, {.requester = &other}, asking.desk.now));
+  HoldRequest request;
+  TEST_ASSERT_EQUAL(Status::ok, request.begin_release(mutex_kind, Key("k"), random_token));
+  TEST_ASSERT_EQUAL(Status::too_many_requests, asking.ask(request));
+  TEST_ASSERT_EQUAL(std::size_t{in_flight_max}, asking.desk.node->session().in_flight());
+}
+
+TEST(test_a_request_without_room_should_be_refused) {
+  Asking asking;
+  int other = 0;
+  const std::string text(asking.desk.node->session().request_size() - 100, 'x');
+  const Argument echo[] = {"ECHO", ByteView(text)};
+  TEST_ASSERT_EQUAL(Status::ok, asking.desk.node->ask({echo, 2}, {.requester = &other}, asking.desk.now));
+  HoldRequest request;
+  TEST_ASSERT_EQUAL(Status::ok, request.begin_release(mutex_kind, Key("k"), random_token));
+  TEST_ASSERT_EQUAL(Status::too_many_requests,
+                    request.ask(request, *asking.desk.node, {.requester = &asking}, asking.desk.now));
+  TEST_ASSERT_EQUAL(1U, asking.desk.node->session().in_flight());
+}
+
+// It takes nothing back.
+TEST(test_a_request_should_need_no_place_among_what_is_to_be_taken_back) {
+  Asking asking;
+  std::vector<std::unique_ptr<Locked>> locks;
+  while (asking.desk.node->session().may_compensate()) {
+    locks.push_back(std::make_unique<Locked>());
+    locks.back()->acquire(asking.desk.now);
+    asking.desk.node->submit(locks.back()->machine, locks.back().get(), asking.desk.now);
+    TEST_ASSERT_TRUE(locks.size() < in_flight_max);
+  }
+  HoldRequest request;
+  TEST_ASSERT_EQUAL(Status::ok, request.begin_release(mutex_kind, Key("k"), random_token));
+  TEST_ASSERT_EQUAL(Status::ok, asking.ask(request));
 }

@@ -303,6 +303,7 @@ TEST(test_handshake_should_take_no_odd_text_for_a_replication_id) {
     std::string id;
     std::uint64_t expected;
   } rows[] = {{"0123456789abcdef" + std::string(24, '0'), 0x0123456789abcdefU},
+              {"f123456789abcdef" + std::string(24, '0'), 0xf123456789abcdefU},
               {"0123456789abcde/" + std::string(24, '0'), 0},
               {"0123456789abcde:" + std::string(24, '0'), 0},
               {"0123456789abcdeF" + std::string(24, '0'), 0},

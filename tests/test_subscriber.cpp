@@ -945,6 +945,28 @@ TEST(test_forget_should_free_every_place_and_say_nothing) {
   TEST_ASSERT_TRUE(wire.open());
 }
 
+TEST(test_who_enters_behind_a_forgotten_table_should_be_subscribed_and_named) {
+  Wire wire;
+  for (const char* const key : {"a", "b"}) (void)wire.enter(key);
+  wire.subscriber.forget();
+  wire.connect();
+  Waiter& third = wire.enter("c");
+  Waiter& fourth = wire.enter("d");
+  TEST_ASSERT_EQUAL(subscribe("c") + subscribe("d"), wire.take_sent());
+  wire.receive(subscribed("c") + subscribed("d"));
+  TEST_ASSERT_TRUE(wire.subscriber.poll_stirred() == &third);
+  TEST_ASSERT_TRUE(wire.subscriber.poll_stirred() == &fourth);
+  wire.receive(message("c") + message("d"));
+  wire.subscriber.forget();
+  wire.connect();
+  Waiter& fifth = wire.enter("e");
+  Waiter& sixth = wire.enter("f");
+  wire.receive(subscribed("e") + subscribed("f"));
+  TEST_ASSERT_TRUE(wire.subscriber.poll_stirred() == &fifth);
+  TEST_ASSERT_TRUE(wire.subscriber.poll_stirred() == &sixth);
+  TEST_ASSERT_TRUE(wire.subscriber.poll_stirred() == nullptr);
+}
+
 // ---- Refusals ----------------------------------------------------------------------------------------------------
 
 const std::string no_permission =
@@ -1314,6 +1336,19 @@ TEST(test_full_table_should_refuse_a_waiter_with_or_without_a_connection) {
     const std::string sent = wire.take_sent();
     TEST_ASSERT_EQUAL(0U, sent.find("*2\r\n" + bulk("AUTH") + bulk("secret") + subscribe("a")));
   }
+}
+
+TEST(test_place_whose_unsubscribe_cannot_leave_should_not_be_had) {
+  Wire wire;
+  wire.connect();
+  std::vector<Waiter*> waiters;
+  for (const char* const key : {"a", "b", "c", "d"}) waiters.push_back(&wire.enter_confirmed(key));
+  wire.subscriber.leave(*waiters[0], false);
+  wire.receive_early("+what is this\r\n");
+  TEST_ASSERT_TRUE(wire.failed());
+  TEST_ASSERT_TRUE(wire.subscriber.enter(redisson_announcement, Key("e"), start) == nullptr);
+  wire.subscriber.handle_closed();
+  TEST_ASSERT_TRUE(wire.subscriber.enter(redisson_announcement, Key("e"), start) == waiters[0]);
 }
 
 // A second farewell is none: who entered since has missed nothing.
@@ -1695,6 +1730,24 @@ TEST(test_an_own_channel_should_stay_subscribed_until_its_place_is_needed) {
   TEST_ASSERT_EQUAL("*2\r\n" + bulk("UNSUBSCRIBE") + bulk(own_name) + subscribe("d"), wire.take_sent());
   wire.receive("*3\r\n" + bulk("unsubscribe") + bulk(own_name) + ":3\r\n" + subscribed("d"));
   TEST_ASSERT_TRUE(wire.confirmed(fourth));
+}
+
+TEST(test_who_waits_over_an_own_channel_should_do_so_while_others_give_up_their_places) {
+  Wire wire;
+  wire.connect();
+  const Token token(ByteView("me:1"));
+  Waiter& own = enter_own(wire, token);
+  (void)wire.take_sent();
+  wire.receive(own_subscribed);
+  std::vector<Waiter*> others;
+  for (const char* const key : {"a", "b", "c"}) others.push_back(&wire.enter_confirmed(key));
+  wire.subscriber.leave(*others[0], true);
+  (void)wire.enter("d");  // In the place of "a", once that is unsubscribed.
+  TEST_ASSERT_EQUAL(unsubscribe("a") + subscribe("d"), wire.take_sent());
+  wire.receive(own_message("1"));
+  TEST_ASSERT_FALSE(wire.woken(own));
+  wire.receive(own_message("me:1"));
+  TEST_ASSERT_TRUE(wire.woken(own));
 }
 
 TEST(test_no_own_channel_should_stand_after_its_connection_is_gone) {

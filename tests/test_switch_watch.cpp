@@ -201,6 +201,21 @@ TEST(test_a_sentinel_that_does_not_answer_should_be_left_for_the_next_one) {
   TEST_ASSERT_EQUAL("s1:26379", world.lane->dial());
 }
 
+TEST(test_what_a_sentinel_refuses_should_cost_no_connection) {
+  World world;
+  world.reach_sentinel();
+  world.hear(address("10.0.0.1") + subscribed);
+  int asker = 0;
+  const Argument ping[] = {"PING"};
+  TEST_ASSERT_EQUAL(Status::ok, world.lane->node->ask({ping, 1}, {.requester = &asker}, world.lane->now));
+  world.lane->heard.clear();
+  world.hear("-READONLY no\r\n");
+  TEST_ASSERT_EQUAL(1U, world.lane->heard.size());
+  TEST_ASSERT_EQUAL(Status::read_only, world.lane->heard[0].outcome);
+  TEST_ASSERT_TRUE(world.lane->node->ready());
+  TEST_ASSERT_FALSE(world.lane_failed());
+}
+
 TEST(test_a_sentinel_that_does_not_know_the_service_should_be_passed_over) {
   World world;
   TEST_ASSERT_EQUAL("s1:26379", world.lane->dial());

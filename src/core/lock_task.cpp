@@ -265,12 +265,14 @@ TaskInput LockTask::end(Status status) noexcept {
   const bool may_ask_again =
       asked && settings_->one_node && unsent && !asked_again_ && facts.link < Link::absent && !facts.cancelled;
   switch (call_) {
-    case Call::none: return TaskInput::end;
     case Call::question:
     case Call::renew:
-      if (!may_ask_again) return TaskInput::end;
-      asked_again_ = true;
-      return TaskInput::again;
+      if (may_ask_again) {
+        asked_again_ = true;
+        return TaskInput::again;
+      }
+      [[fallthrough]];
+    case Call::none: return TaskInput::end;  // Of no call nobody asks.
     case Call::release: {
       // The compensation is the first thing on the next connection: the server's word is worth waiting for. A key that was
       // still there and ours makes it a plain release.
