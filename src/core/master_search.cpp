@@ -155,9 +155,8 @@ ByteView MasterSearch::words(const HostSearch& search, Status status, Stage at, 
       return "it does not know the service ";
     case Status::read_only: return "it is a replica";
     case Status::no_permission: return "it does not tell its role: may its user run INFO?";
-    case Status::protocol_error:
+    default:  // protocol_error: nothing else is judged.
       return at == Stage::server ? "it does not tell who it is" : "its answer is no host and port";
-    default: return {};
   }
 }
 

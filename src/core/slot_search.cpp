@@ -251,9 +251,8 @@ ByteView SlotSearch::words(const HostSearch& /*search*/, Status status, Stage /*
     case Status::server_error: return "it is no node of a cluster";
     case Status::read_only: return "it is a replica";
     case Status::no_permission: return "it does not tell its role: may its user run INFO?";
-    case Status::protocol_error: return "it does not tell who it is, or who serves the slot";
     case Status::cluster_down: return "the nodes name one another";
-    default: return {};
+    default: return "it does not tell who it is, or who serves the slot";  // protocol_error: nothing else is judged.
   }
 }
 
