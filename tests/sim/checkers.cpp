@@ -1427,7 +1427,8 @@ void Checkers::check_compensated(Process& process, Application::Slot& slot, std:
   // A replica that lagged has brought its place in a queue back, and somebody gave it the lock.
   const bool brought_back = number != 0 && grants_[number].given && may_bring_back();
   const bool released_late = number != 0 && grants_[number].at <= master_emptied_at_;
-  if (number != 0 && view.present && !expired && view.has(number) && !grants_[number].broken && !brought_back && !released_late)
+  if (number != 0 && view.present && !expired && view.has(number) && !grants_[number].broken && !brought_back &&
+      !released_late)
     world_.fail("compensated", "nobody waits for a compensation, and there is still " + who(number));
   slot.unclear = Token();
 }
