@@ -348,6 +348,32 @@ TEST(test_a_renewal_should_not_take_the_place_of_its_wait) {
   TEST_ASSERT_EQUAL(0, desk.count("EVAL\r\n"));
 }
 
+// However much of the send buffer is taken.
+TEST(test_a_renewal_should_not_take_the_room_of_its_wait) {
+  const std::string key(key_size_max, 'k');
+  bool asked_once = false;
+  bool waited_once = false;
+  for (std::size_t left = 0; left < mutex_kind.request_size + 2 * ack_wait_size_max; ++left) {
+    LaneDesk desk;
+    Holder longest(*desk.node, key);
+    desk.come_up();
+    Session& session = desk.node->session();
+    const std::size_t head = std::string_view("*2\r\n$4\r\nECHO\r\n$1000\r\n\r\n").size();
+    const std::string text(session.request_size() - left - head, 'x');
+    TEST_ASSERT_TRUE(text.size() >= 1000 && text.size() < 10000);
+    int asker = 0;
+    const Argument echo[] = {"ECHO", ByteView(text)};
+    TEST_ASSERT_EQUAL(Status::ok, desk.node->ask({echo, 2}, {.requester = &asker}, desk.now));
+    desk.lane.enter(longest.task);
+    desk.lane.work(*desk.node, desk.now);
+    const bool asked = session.in_flight() == 3;
+    TEST_ASSERT_TRUE(asked || session.in_flight() == 1);
+    asked_once = asked_once || asked;
+    waited_once = waited_once || !asked;
+  }
+  TEST_ASSERT_TRUE(asked_once && waited_once);
+}
+
 // What a script says where the server refuses PEXPIRE.
 TEST(test_a_renewal_that_the_server_refused_should_be_no_confirmation) {
   LaneDesk desk;

@@ -1533,6 +1533,18 @@ TEST(test_all_waiters_should_be_named_when_the_connection_is_gone_and_none_that_
   TEST_ASSERT_TRUE(stirred(wire).empty());
 }
 
+TEST(test_waiters_that_were_named_before_should_be_named_again_when_the_connection_is_gone) {
+  Wire wire;
+  wire.connect();
+  Waiter& first = wire.enter_confirmed("a");
+  Waiter& second = wire.enter_confirmed("b");
+  while (wire.subscriber.poll_stirred() != nullptr) {}
+  wire.subscriber.handle_closed();
+  TEST_ASSERT_TRUE(wire.subscriber.poll_stirred() == &first);
+  TEST_ASSERT_TRUE(wire.subscriber.poll_stirred() == &second);
+  TEST_ASSERT_TRUE(wire.subscriber.poll_stirred() == nullptr);
+}
+
 TEST(test_who_enters_where_the_server_has_refused_should_be_named) {
   Wire wire;
   wire.connect();
@@ -1744,7 +1756,7 @@ TEST(test_who_waits_over_an_own_channel_should_do_so_while_others_give_up_their_
   wire.subscriber.leave(*others[0], true);
   (void)wire.enter("d");  // In the place of "a", once that is unsubscribed.
   TEST_ASSERT_EQUAL(unsubscribe("a") + subscribe("d"), wire.take_sent());
-  wire.receive(own_message("1"));
+  for (const char* const payload : {"1", "me:2"}) wire.receive(own_message(payload));
   TEST_ASSERT_FALSE(wire.woken(own));
   wire.receive(own_message("me:1"));
   TEST_ASSERT_TRUE(wire.woken(own));
