@@ -228,3 +228,10 @@ TEST(test_comparison_should_be_by_bytes_and_put_the_shorter_one_first) {
     }
   TEST_ASSERT_EQUAL(0, compare(ByteView(), ByteView("")));
 }
+
+TEST(test_comparison_should_look_at_nothing_behind_either_end) {
+  const ByteView begin = ByteView("az").slice(0, 1);
+  TEST_ASSERT_TRUE(compare("ab", begin) > 0);
+  TEST_ASSERT_TRUE(compare(begin, "ab") < 0);
+  TEST_ASSERT_EQUAL(0, compare(begin, ByteView("ab").slice(0, 1)));
+}

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "guard_page.hpp"
+#include "heard.hpp"
 #include "holdfast/proto/resp_parser.hpp"
 #include "parse_record.hpp"
 #include "printers.hpp"
@@ -488,4 +489,23 @@ TEST(test_parser_should_read_the_same_when_replies_are_polled_one_a_feed) {
   }
   TEST_ASSERT_TRUE(rest.empty());
   TEST_ASSERT_TRUE(parser.idle());
+}
+
+TEST(test_a_value_should_be_nothing_but_what_it_is) {
+  const Heard line("+OK\r\n");
+  TEST_ASSERT_TRUE(line.value.is_simple("OK"));
+  for (const char* const other : {"", "O", "OX", "XK", "OK2"}) TEST_ASSERT_FALSE(line.value.is_simple(other));
+  for (const char* const other : {"-OK\r\n", "$2\r\nOK\r\n", ":0\r\n", "$-1\r\n", "*0\r\n"}) {
+    const Heard heard(other);
+    TEST_ASSERT_FALSE(heard.value.is_simple("OK"));
+    TEST_ASSERT_FALSE(heard.value.is_simple(""));
+    TEST_ASSERT_EQUAL(0U, heard.value.count());
+    TEST_ASSERT_EQUAL(std::string(other) == "$-1\r\n", heard.value.is_null());
+    TEST_ASSERT_EQUAL(std::string(other) == ":0\r\n", heard.value.is_integer(0));
+  }
+  const Heard number(":7\r\n");
+  TEST_ASSERT_TRUE(number.value.is_integer(7));
+  TEST_ASSERT_FALSE(number.value.is_integer(-7));
+  TEST_ASSERT_FALSE(RespValue().is_integer(0));
+  TEST_ASSERT_TRUE(RespValue().is_null());
 }
