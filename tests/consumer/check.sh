@@ -38,7 +38,8 @@ as_subproject() {
   mkdir -p "$project/subprojects"
   cp "$here"/meson.build "$here"/*.cpp "$project"
   wrap_of_tarball "$project/subprojects"
-  quietly meson setup "$project/build" "$project" -Ddebug=false
+  # Whether sources are united is the project's to say, and must not matter.
+  quietly meson setup "$project/build" "$project" -Ddebug=false -Dunity=subprojects -Dunity_size=1000
   nothing_of_ours_but_libraries "$project/build"
   quietly nice ninja -C "$project/build"
   lock_with "$project/build/locker"

@@ -57,7 +57,7 @@ asio_from_source() {
 
 start_server
 quietly cmake -S "$here/cmake" -B "$work/build" -DHOLDFAST_SOURCE="$source_root" -DHOLDFAST_INSTALL=ON -DHOLDFAST_ASIO=OFF \
-  -DCMAKE_INSTALL_PREFIX="$work/prefix" -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror'
+  -DCMAKE_INSTALL_PREFIX="$work/prefix" -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror'
 quietly nice cmake --build "$work/build"
 try "$work/build"
 echo "ok: from source, by CMake"
