@@ -767,6 +767,24 @@ const Subcommand* parsed_of(const CLI::App& app) {
   return nullptr;
 }
 
+// Of words without one of the subcommands.
+std::string no_subcommand(const std::vector<std::string>& words) {
+  const std::string first = words.empty() ? "" : words.front();
+  std::string text;
+  if (first.empty())
+    text = "a subcommand is required";
+  else if (first.front() == '-')
+    text = escaped(first.substr(0, first.find('='))) + ": options stand after a subcommand";
+  else
+    text = "'" + escaped(first) + "' is no subcommand";
+  text += "; there are";
+  for (const Subcommand& subcommand : subcommands) {
+    const bool last = &subcommand == std::end(subcommands) - 1;
+    text += std::string(&subcommand == subcommands ? " " : last ? " and " : ", ") + subcommand.name;
+  }
+  return text;
+}
+
 Answered answer(const char* text) { return {print(text) ? exit_ok : exit_output}; }
 
 Answered complain(const std::string& text, const Subcommand* about) {
@@ -815,7 +833,9 @@ Invocation read_command_line(int argument_count, char** arguments, const Environ
   } catch (const CLI::CallForVersion&) {
     return answer(version_text);
   } catch (const CLI::ParseError& error) {
-    return complain(escaped(std::string(error.what())), parsed_of(app));
+    chosen = parsed_of(app);
+    const bool in_front = chosen == nullptr || split.words.front().starts_with('-');
+    return complain(in_front ? no_subcommand(split.words) : escaped(std::string(error.what())), chosen);
   } catch (const UsageError& error) {
     return complain(error.text, chosen);
   }

@@ -860,8 +860,10 @@ TEST_ON_SERVER(test_names_of_subcommands_should_be_names_of_locks_as_well) {
 TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
   const std::string overlong(257, 'n');
   const std::pair<Words, const char*> cases[] = {
-      {{}, "subcommand"},
-      {{"walk"}, "subcommand"},
+      {{}, "a subcommand is required; there are run, acquire, renew, info, doctor, watch and release"},
+      {{"walk"}, "'walk' is no subcommand; there are run, acquire"},
+      {{"--url", "redis://localhost"}, "--url: options stand after a subcommand; there are run"},
+      {{"--url=redis://localhost", "run"}, "--url: options stand after a subcommand; there are run"},
       {{"run"}, "NAME is missing"},
       {{"run", "--", "true"}, "NAME is missing"},
       {{"run", "lock"}, "no command"},
