@@ -93,6 +93,7 @@ class Source:
     """One file: its tree, its edits, and the text with all of them."""
 
     modes = ("guard", "delete", "condition", "value")  # Outer ones first.
+    bodies = (Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR)
 
     def __init__(self, path, command, directory):
         self.path = os.path.relpath(path, ROOT)
@@ -139,7 +140,7 @@ class Source:
                 continue
             if child.kind in (Kind.NAMESPACE, Kind.CLASS_DECL, Kind.STRUCT_DECL):
                 self.declarations(child)
-            elif child.kind in (Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR):
+            elif child.kind in self.bodies:
                 self.define(child)
 
     def define(self, node):
