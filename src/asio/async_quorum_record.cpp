@@ -335,10 +335,10 @@ void AsyncQuorumRecord::note(QuorumEvent event) {
       return;  // What single nodes said is kept for who asks why.
     case QuorumEvent::renewed: keeping_.doubt_is_over(); return;
     case QuorumEvent::at_risk:
-      if (!task_.life().runs(Call::release)) tell_soon(Keeping::News::at_risk);
+      if (!keeping_.ending()) tell_soon(Keeping::News::at_risk);
       return;
     case QuorumEvent::lost:
-      if (!task_.life().runs(Call::release)) tell_soon(Keeping::News::lost);
+      if (!keeping_.ending()) tell_soon(Keeping::News::lost);  // An inner release ends nothing.
       tell_waiters(Status::lock_lost);
       return;
     case QuorumEvent::released: return;

@@ -473,6 +473,26 @@ struct Told {
   }
 };
 
+// An inner release finds the end of the hold, which is told all the same: only the outermost says it by its status.
+TEST_ON_NODES(test_loss_that_an_inner_release_finds_should_be_told, 3) {
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
+  Told told;
+  KeepOptions options = told.options();
+  options.keep = Keep::never;
+  SoleRedlock<RedlockReentrantLock, 3> lock(quorum, "k", {.lease = 1s, .node_timeout = 300ms});
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep(options));
+  TEST_ASSERT_EQUAL(Status::ok, eventually([&] { return lock.try_acquire(); }, Status::ok));
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  TEST_ASSERT_TRUE(comes([&] { return !lock.held(); }));
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.release());
+  TEST_ASSERT_TRUE(comes([&] {
+    (void)quorum.tend();
+    return told.lost == 1;
+  }));
+  TEST_ASSERT_EQUAL(Status::lock_lost, lock.release());
+}
+
 // A majority says "not yours": the hold ends long before its bound, and the holder is told by the next tend().
 TEST_ON_NODES(test_hold_that_a_majority_forgot_should_be_lost_at_once_and_told, 3) {
   Quorum<3> quorum;
