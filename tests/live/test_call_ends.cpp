@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -250,6 +252,44 @@ TEST_ON_SERVER(test_cancel_before_a_release_should_end_the_call_after_it) {
   TEST_ASSERT_EQUAL(Status::cancelled, lock.acquire(5s));
   TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
   TEST_ASSERT_EQUAL(Status::ok, lock.acquire(5s));
+}
+
+// Nor does what a client does beside calls take it.
+TEST_ON_SERVER(test_cancel_before_a_tend_should_end_the_call_after_it) {
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_of(server.unix_url())));
+  Mutex lock(client, "k", {.lease = 20s});
+  client.cancel();
+  (void)client.tend();
+  TEST_ASSERT_EQUAL(Status::cancelled, lock.acquire(5s));
+  TEST_ASSERT_EQUAL("0", server.command("EXISTS k"));
+  TEST_ASSERT_EQUAL(Status::ok, lock.acquire(5s));
+}
+
+// ---- What is left ------------------------------------------------------------------------------------------------
+
+TEST_ON_SERVER(test_what_has_ended_should_leave_no_descriptor_open) {
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = descriptors();
+  server.command("HSET k somebody 1");
+  server.command("PEXPIRE k 60000");
+  for (int round = 0; round < 3; ++round) {
+    Client client;
+    const std::string url = "redis://localhost:" + std::to_string(server.port());  // A resolver, too.
+    TEST_ASSERT_EQUAL(Status::ok, client.connect(config_of(url)));
+    WatchdogPlaces<1> places;
+    Watchdog watchdog(places.storage());
+    TEST_ASSERT_EQUAL(Status::ok, watchdog.start(client));
+    Owner owner(client);
+    ReentrantLock lock(owner, "k");
+    TEST_ASSERT_EQUAL(Status::lock_busy, lock.acquire(50ms));
+    Quorum<1> quorum;
+    const ByteView urls[] = {ByteView(url)};
+    TEST_ASSERT_EQUAL(Status::ok, quorum.connect(urls, 1, {.restart_guard = false}));
+  }
+  TEST_ASSERT_TRUE(comes([&] { return descriptors() == before; }));
 }
 
 // ---- Without turning ---------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ struct Seam {
   bool one_byte = false;            // Sends and receives move one byte.
   int fail_times = 0;               // Of fail_name, so many; 0: all.
   holdfast::Duration stall{};       // The process stands still behind the next receive that gets something.
+  Client* cancelled = nullptr;      // Behind the next receive that gets something.
   const char* failed = "none";
 
   bool fails(const char* name) {
@@ -89,6 +90,7 @@ ssize_t __wrap_send(int descriptor, const void* bytes, size_t size, int flags) {
 ssize_t __wrap_recv(int descriptor, void* bytes, size_t size, int flags) {
   if (seam.fails("recv")) return -1;
   const ssize_t count = __real_recv(descriptor, bytes, seam.one_byte && size > 1 ? 1 : size, flags);
+  if (count > 0 && seam.cancelled != nullptr) std::exchange(seam.cancelled, nullptr)->cancel();
   if (count > 0 && seam.stall != holdfast::Duration::zero()) breathe(std::exchange(seam.stall, holdfast::Duration{}));
   return count;
 }
@@ -366,6 +368,17 @@ TEST_ON_SERVER(test_a_cancel_from_a_signal_handler_should_end_a_wait_for_a_reply
   if (asked == Status::cancelled) asked = lock.is_locked(locked);  // A second signal may have come in time.
   TEST_ASSERT_EQUAL(Status::ok, asked);
   TEST_ASSERT_FALSE(locked);  // What it may have acquired was taken back.
+}
+
+TEST_ON_SERVER(test_what_is_granted_when_a_cancel_comes_should_be_taken_back) {
+  Client client;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config_for(server.unix_url())));
+  Mutex lock(client, "k", {.lease = 20s});
+  seam.cancelled = &client;
+  TEST_ASSERT_EQUAL(Status::cancelled, lock.try_acquire());
+  TEST_ASSERT_FALSE(lock.held());
+  TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS k") == "0"; }));
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());  // It has ended one call.
 }
 
 // ---- Heap --------------------------------------------------------------------------------------------------------
