@@ -5,6 +5,7 @@
 #include "asio_fixture.hpp"
 #include "name_buffer.hpp"
 
+#include <algorithm>
 #include <asio/bind_allocator.hpp>
 #include <asio/bind_cancellation_slot.hpp>
 #include <asio/bind_executor.hpp>
@@ -16,7 +17,9 @@
 #include <asio/use_future.hpp>
 #include <deque>
 #include <future>
+#include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 
 #if __has_include(<asio/deferred.hpp>)
@@ -453,6 +456,22 @@ TEST_ON_SERVER(test_an_operation_that_finds_no_slot_should_be_refused) {
   locks[2].async_acquire(wait_forever, outcome.handler());
   server.command("DEL k");
   TEST_ASSERT_TRUE(world.runs_until([&] { return outcomes[1].done() || outcome.done(); }));
+}
+
+// The answer to its release comes behind its end. What stands in its place by then is not it.
+TEST_ON_SERVER(test_the_answer_to_a_lock_that_is_gone_should_be_nobodys) {
+  AsioWorld world(server.unix_url());
+  alignas(AsyncMutex) unsigned char place[sizeof(AsyncMutex)];
+  for (int round = 0; round < 3; ++round) {
+    auto* const lock = new (place) AsyncMutex(world.client, "k", {.lease = 20s});
+    TEST_ASSERT_EQUAL(Status::ok, acquire(world.loop, *lock));
+    lock->~AsyncMutex();
+    std::fill(std::begin(place), std::end(place), static_cast<unsigned char>(0xAB));
+    TEST_ASSERT_TRUE(world.runs_until([&] { return world.client.compensations_pending() == 0; }));
+    TEST_ASSERT_TRUE(world.runs_until([&] { return server.command("EXISTS k") == "0"; }));
+    world.run_for(20ms);
+    for (const unsigned char byte : place) TEST_ASSERT_EQUAL(0xAB, static_cast<int>(byte));
+  }
 }
 
 TEST_ON_SERVER(test_the_257th_operation_that_waits_should_be_refused) {
