@@ -6,10 +6,10 @@ The changes are those of mutate.py, and also those of destructors: each file has
 HOLDFAST_MUTANT says which one is in force. Programs of live tests that use no other program are linked with the copies.
 
 A live test waits more than it computes, so a single test is asked, not a program of them. First each test is run without a
-change: how long it takes, and which changes it comes past. A change is then asked of no more than --cases tests that come past
-it: half of them, if there are so many, the quickest of the suites that belong to its file, the rest the quickest of all, no
-more than two of a program while there are others. The first that fails ends it. "Alive" is what none of those sees: a test that
-was not asked may see it.
+change: how long it takes, and which changes it comes past. A change is then asked of no more than --cases (8) tests that come
+past it: three that together come past most of its function, two that come past most of its file, two quick ones of the suites
+that belong to the file, and a quick one of any. The first that fails, and fails again, ends it. "Alive" is what none of those
+sees: a test that was not asked may see it.
 
 A test that takes longer than three times its own time and five seconds hangs, one that takes five times its share of a
 processor and two seconds spins: either is seen, and hangs are counted apart, since a busy machine can make one, too. --control
@@ -44,14 +44,15 @@ mutate.Source.bodies += (Kind.DESTRUCTOR,)
 FOLDERS = ("src/posix", "src/asio")
 ARCHIVES = ("src/libholdfast.a", "src/asio/libholdfast-asio.a")
 MEMORY = 2 << 30  # Of each process: a change can make one that takes all there is.
+UNIT = ("test_url", "test_asio_error")  # Of unit tests those that know drivers.
 # Programs that drive others, which are not linked with the copies.
 DRIVE_OTHERS = ("command*", "examples", "asio_examples", "guide", "readme", "firmware")
 # The suites of a file where their names do not say it, without what says that they run over Asio.
 SUITES = {
-    "client": ("posix", "mutex", "small_client"),
+    "client": ("posix", "call_ends", "mutex", "small_client"),
     "client_hot": ("mutex",),
     "client_transport": ("posix", "faults", "call_ends"),
-    "hold_record": ("mutex", "reentrant", "owner", "faults"),
+    "hold_record": ("call_ends", "mutex", "reentrant", "owner", "faults"),
     "hold_record_hot": ("mutex", "owner"),
     "lingering": ("linger",),
     "mixed_lock_set": ("lock_set",),
@@ -85,7 +86,7 @@ SUITES = {
 # ---- Sources, copies, programs -----------------------------------------------------------------------------------
 
 
-def read_sources(entries, out, only):
+def read_sources(entries, out):
     sources, stores = [], {}
     paths = sorted(it for folder in FOLDERS for it in glob.glob(f"{ROOT}/{folder}/*.[ch]pp"))
     for place, path in enumerate(paths):
@@ -113,7 +114,7 @@ def tree_digest(build):
     return digest.hexdigest()
 
 
-def compile_copy(source, out, tree, refused=False):
+def compile_copy(source, out, tree):
     """As mutate.compile_copy(); what was compiled already is left as it is. A header has no object file."""
     copy = os.path.join(out, "copies", source.path)
     object_file = os.path.join(out, source.path.replace("/", "_") + ".o")
@@ -123,20 +124,23 @@ def compile_copy(source, out, tree, refused=False):
         words += ["-iquote", os.path.join(out, "copies", folder)]
     words += ["-iquote", os.path.dirname(source.file)]
     words += ["-fsyntax-only", "-x", "c++", copy] if is_header(source.path) else ["-c", copy, "-o", object_file]
+    stamp = object_file + ".made_of"
+
+    def made_of(text):
+        return hashlib.sha256("\0".join([tree, text, *words]).encode()).hexdigest()
+
+    if os.path.exists(copy) and os.path.exists(stamp):
+        with open(stamp, encoding="utf-8") as file:
+            if file.read() == made_of(source.render()[0]):
+                return None if is_header(source.path) else object_file
     while True:
         text, spans = source.drop_what_does_not_compile()
-        made_of = hashlib.sha256("\0".join([tree, text, *words]).encode()).hexdigest()
-        stamp = object_file + ".made_of"
-        if os.path.exists(copy) and os.path.exists(stamp):
-            with open(stamp, encoding="utf-8") as file:
-                if file.read() == made_of:
-                    break
         with open(copy, "w", encoding="utf-8") as file:
             file.write(text)
         done = subprocess.run(["nice", *words], cwd=source.entry["directory"], capture_output=True, text=True)
         if done.returncode == 0:
             with open(stamp, "w", encoding="utf-8") as file:
-                file.write(made_of)
+                file.write(made_of(text))
             break
         starts = [0]
         for line in text.split("\n"):
@@ -154,7 +158,7 @@ class Program:
     def __init__(self, test, build):
         self.target = os.path.relpath(test["cmd"][0], build)
         self.environment = {name: value for name, value in test["env"].items() if name != "HOLDFAST_ONE_SERVER"}
-        self.suite = os.path.basename(self.target).removeprefix("test_live_")
+        self.suite = os.path.basename(self.target).removeprefix("test_live_").removeprefix("test_")
         self.name = re.sub(r"^live |, \d+ of \d+$", "", test["name"])
         self.file = self.digest = None
 
@@ -163,8 +167,8 @@ def programs_of(build, ask):
     programs = {}
     for test in json.loads(run(["meson", "introspect", "--tests", build])):
         program = Program(test, build)
-        is_live = os.path.basename(program.target).startswith("test_live_")
-        if is_live and not any(fnmatch.fnmatch(program.suite, it) for it in DRIVE_OTHERS):
+        file = os.path.basename(program.target)
+        if (file.startswith("test_live_") or file in UNIT) and not any(fnmatch.fnmatch(program.suite, it) for it in DRIVE_OTHERS):
             programs.setdefault(program.name, program)
     if ask:
         programs = {name: it for name, it in programs.items() if any(fnmatch.fnmatchcase(name, part) for part in ask)}
@@ -237,7 +241,7 @@ class Case:
 
 
 stopping = threading.Event()
-leftovers = collections.Counter()
+leftovers, seldom = collections.Counter(), collections.Counter()  # Of processes, and of failures that did not come again.
 
 
 def members_of(session):
@@ -281,7 +285,10 @@ def ask(case, mutant, wall, cpu, record=None):
 
     def end():
         late.set()
-        os.killpg(process.pid, signal.SIGKILL)
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except OSError:
+            pass  # It has just ended.
 
     timer = threading.Timer(wall, end)
     timer.start()
@@ -299,6 +306,15 @@ def ask(case, mutant, wall, cpu, record=None):
 
 def limits_of(case):
     return 3 * case.wall + 5, int(5 * case.cpu) + 2
+
+
+def ask_twice(case, mutant):
+    """How it failed both times, or None."""
+    if not ask(case, mutant, *limits_of(case))[0]:
+        return None
+    failure, _ = ask(case, mutant, *limits_of(case))
+    seldom["with a change" if mutant else "without one"] += not failure
+    return failure
 
 
 def cases_of(program):
@@ -348,52 +364,102 @@ def try_unmutated(programs, out, jobs):
 # ---- Judging -----------------------------------------------------------------------------------------------------
 
 
+def words_of(text):
+    """Of names and comments: `begin_spared` has two."""
+    return {it.lower().rstrip("s") for it in re.findall(r"[A-Za-z][a-z]+", text)}
+
+
 def belongs(program, path):
     stem = mutate.stem_of(path).removeprefix("async_")
     suite = re.sub(r"^asio_|_over_asio$", "", program.suite)
     return suite == stem or suite in SUITES.get(stem, ())
 
 
-def choose(path, reaching, count, patience):
-    """Which tests are asked, the quickest first. `reaching` begins with the quickest."""
-    chosen, by_program, seconds = [], collections.Counter(), 0.0
+class Choice:
+    """Of tests that a change is asked of, and what they take together."""
 
-    def take(cases, limit, of_a_program):
-        nonlocal seconds
-        for case in cases:
-            if len(chosen) >= limit or (chosen and seconds + case.wall > patience):
+    def __init__(self, reaching, patience):
+        self.reaching, self.patience = reaching, patience
+        self.cases, self.by_program, self.seconds = [], collections.Counter(), 0.0
+
+    def take(self, case):
+        self.cases.append(case)
+        self.by_program[case.program.name] += 1
+        self.seconds += case.wall
+
+    def fits(self, case):
+        return case not in self.cases and (not self.cases or self.seconds + case.wall <= self.patience)
+
+    def cover(self, numbers, limit):
+        """Those that together come past most of these changes, in what they take."""
+        left = set(numbers)
+        while len(self.cases) < limit:
+            fit = [it for it in self.reaching if self.fits(it)]
+            best = max(fit, key=lambda it: len(left & it.reached) / (it.wall + 0.5), default=None)
+            if best is None or not left & best.reached:
                 return
-            if case not in chosen and by_program[case.program.name] < of_a_program:
-                chosen.append(case)
-                by_program[case.program.name] += 1
-                seconds += case.wall
+            left -= best.reached
+            self.take(best)
 
-    take([it for it in reaching if belongs(it.program, path)], (count + 1) // 2, 2)
-    take(reaching, count, 2)
-    take(reaching, count, count)
-    return sorted(chosen, key=lambda it: it.wall)
+    def akin(self, words, limit):
+        """Those whose names share most of these words, the rare ones above all."""
+        names = {it: words_of(it.name) for it in self.reaching}
+        often = collections.Counter(word for name in names.values() for word in name)
+
+        def score(case):
+            return sum(1 / often[word] for word in words & names[case]) / (case.wall + 2)
+
+        for case in sorted(self.reaching, key=score, reverse=True):
+            if len(self.cases) < limit and self.fits(case) and self.by_program[case.program.name] < 2:
+                self.take(case)
+
+    def quickest(self, limit, wanted=lambda it: True, of_a_program=2):
+        for case in self.reaching:
+            if len(self.cases) < limit and self.fits(case) and wanted(case.program):
+                if self.by_program[case.program.name] < of_a_program:
+                    self.take(case)
 
 
 class Judge:
-    def __init__(self, cases, count, patience):
+    def __init__(self, cases, mutants, count, patience):
         self.count, self.patience = count, patience
+        self.numbers = collections.defaultdict(set)  # Of a function, and of a file.
+        for it in mutants:
+            self.numbers[it.path, it.function].add(it.number)
+            self.numbers[it.path].add(it.number)
+        self.lines = {}
+        for path in {it.path for it in mutants}:
+            with open(path, encoding="utf-8") as file:
+                self.lines[path] = file.read().split("\n")
         self.reaching = collections.defaultdict(list)
         for case in sorted(cases, key=lambda it: it.wall):
             for number in case.reached:
                 self.reaching[number].append(case)
         self.saw = collections.defaultdict(collections.Counter)  # Of a function: who saw its changes.
 
+    def choose(self, mutant):
+        """Which tests are asked, the quickest first."""
+        choice = Choice(self.reaching[mutant.number], self.patience)
+        lines = self.lines[mutant.path][max(0, mutant.line - 4) : mutant.line + 3]
+        limits = iter(self.count * parts // 12 for parts in (3, 5, 9, 11))
+        choice.cover(self.numbers[mutant.path, mutant.function], next(limits))
+        choice.cover(self.numbers[mutant.path], next(limits))
+        choice.akin(words_of(mutant.function + " " + " ".join(lines)), next(limits))
+        choice.quickest(next(limits), lambda it: belongs(it, mutant.path))
+        choice.quickest(self.count)
+        choice.quickest(self.count, of_a_program=self.count)
+        return sorted(choice.cases, key=lambda it: it.wall)
+
     def __call__(self, mutant):
         """Who saw it, or None, how, and of how many it was asked."""
         if stopping.is_set():
             return None
-        reaching = self.reaching[mutant.number]
-        chosen = choose(mutant.path, reaching, self.count, self.patience)
+        chosen = self.choose(mutant)
         # Who saw a change of the same function is asked first: the answer is the same, and sooner.
         saw = self.saw[mutant.path, mutant.function]
         chosen.sort(key=lambda it: (-min(saw[it], 3), it.wall))
         for asked, case in enumerate(chosen, 1):
-            failure, _ = ask(case, mutant.number, *limits_of(case))
+            failure = ask_twice(case, mutant.number)
             if failure:
                 saw[case] += 1
                 return f"{case.program.name}: {case.name}", failure, asked
@@ -403,11 +469,11 @@ class Judge:
 
     def control(self, mutant, dice):
         """The same without a change: one of the tests that it would be asked of."""
-        chosen = choose(mutant.path, self.reaching[mutant.number], self.count, self.patience)
+        chosen = self.choose(mutant)
         if stopping.is_set() or not chosen:
             return None
         case = chosen[dice % len(chosen)]
-        failure, _ = ask(case, 0, *limits_of(case))
+        failure = ask_twice(case, 0)
         return f"{case.program.name}: {case.name}: {failure}" if failure else ""
 
 
@@ -448,6 +514,8 @@ def judge_all(mutants, judge, controls, jobs, minutes, save):
                 if mutant:
                     results[mutant.number] = result
                 else:
+                    if result:
+                        say(f"failed without a change: {result}")
                     calm += result == ""
                     failures += [result] if result else []
                 if time.monotonic() - last > 30:
@@ -458,6 +526,8 @@ def judge_all(mutants, judge, controls, jobs, minutes, save):
                         f"{last - begin:.0f} s")
         except KeyboardInterrupt:
             stopping.set()
+        finally:
+            save(results)
         if timer:
             timer.cancel()
     save(results)
@@ -506,6 +576,7 @@ def report(mutants, results, argued):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())  # And the report of what was asked until then.
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", help="a configured Meson build folder with tests, e.g. build/plain")
     parser.add_argument("--out", help="where everything goes (BUILD/mutation-drivers)")
@@ -517,7 +588,7 @@ def main():
     parser.add_argument("--report", action="store_true", help="only report what earlier runs found")
     parser.add_argument("--ask", default="", metavar="NAME[,NAME]", help="only these programs, as Meson names their tests less"
                         " `live `; may have *")
-    parser.add_argument("--cases", type=int, default=8, help="of how many tests a change is asked (8)")
+    parser.add_argument("--cases", type=int, default=12, help="of how many tests a change is asked (12)")
     parser.add_argument("--patience", type=float, default=40, help="seconds that these take together (40); always one is asked")
     parser.add_argument("--sample", type=int, metavar="N", help="N changes by chance, of each file its share")
     parser.add_argument("--seed", type=int, default=1, help="of that chance (1)")
@@ -539,7 +610,7 @@ def main():
         path = os.path.realpath(os.path.join(entry["directory"], entry["file"]))
         if os.path.dirname(os.path.relpath(path, ROOT)) in FOLDERS:
             entries.setdefault(path, entry)
-    sources, stores = read_sources(entries, out, arguments.only)
+    sources, stores = read_sources(entries, out)
     processors = os.cpu_count() or 2
     if not arguments.list and not arguments.report:
         programs = programs_of(build, [it for it in arguments.ask.split(",") if it])
@@ -590,12 +661,11 @@ def main():
                 json.dump(known, file, indent=0)
             os.replace(store + ".new", store)
 
-        judge = Judge(cases, arguments.cases, arguments.patience)
+        judge = Judge(cases, mutants, arguments.cases, arguments.patience)
         _, calm, failures = judge_all(asked, judge, arguments.control, arguments.jobs, arguments.minutes, save)
         print(f"without a change {calm} of {calm + len(failures)} runs passed; "
               f"{leftovers['processes']} processes were left by tests and ended")
-        for failure in failures:
-            print(f"failed without a change: {failure}")
+        print(f"failures that did not come again: {seldom['with a change']} with a change, {seldom['without one']} without one")
     results = {it.number: known[identity(it)] for it in wanted if identity(it) in known}
     all_seen = report(wanted, results, argued)
     return mutate.complain(mutants, argued) or (0 if all_seen else 1)
