@@ -6,7 +6,7 @@ The changes are those of mutate.py, and also those of destructors: each file has
 HOLDFAST_MUTANT says which one is in force. Programs of live tests that use no other program are linked with the copies.
 
 A live test waits more than it computes, so a single test is asked, not a program of them. First each test is run without a
-change: how long it takes, and which changes it comes past. A change is then asked of no more than --cases (8) tests that come
+change: how long it takes, and which changes it comes past. A change is then asked of no more than --cases (12) tests that come
 past it: three that together come past most of its function, two that come past most of its file, two quick ones of the suites
 that belong to the file, and a quick one of any. The first that fails, and fails again, ends it. "Alive" is what none of those
 sees: a test that was not asked may see it.
