@@ -1029,7 +1029,8 @@ void AsioProgram::release(Session& session, void (AsioProgram::*told)(Session&, 
   const LoopPeer& peer = connection_of(session).peer;
   // One of a cluster's connections may be full of what is not answered, whatever the others are.
   const std::size_t many = world_.plan().set_up == SetUp::cluster ? 0 : compensations_max / 3;
-  session.held_for = peer && peer.compensations_pending() > many ? session.lock->remaining().count() : 0;
+  const bool full = world_.plan().enabled(Fault::full_socket) || (peer && peer.compensations_pending() > many);
+  session.held_for = peer && full ? session.lock->remaining().count() : 0;
   slot.releasing = true;
   slot.own_belief = Instant();
   session.last = session.lock->hold_count() <= 1;
