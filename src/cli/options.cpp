@@ -785,6 +785,17 @@ std::string no_subcommand(const std::vector<std::string>& words) {
   return text;
 }
 
+// What CLI11 or we say of words, without those that may have a password.
+std::string without_urls(std::string text, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word.find("://") == std::string::npos) continue;
+    const std::string shown = escaped(word);
+    for (std::size_t at = text.find(shown); at != std::string::npos; at = text.find(shown))
+      text.replace(at, shown.size(), "(a URL stands behind --url)");
+  }
+  return text;
+}
+
 Answered answer(const char* text) { return {print(text) ? exit_ok : exit_output}; }
 
 Answered complain(const std::string& text, const Subcommand* about) {
@@ -835,7 +846,8 @@ Invocation read_command_line(int argument_count, char** arguments, const Environ
   } catch (const CLI::ParseError& error) {
     chosen = parsed_of(app);
     const bool in_front = chosen == nullptr || split.words.front().starts_with('-');
-    return complain(in_front ? no_subcommand(split.words) : escaped(std::string(error.what())), chosen);
+    const std::string text = in_front ? no_subcommand(split.words) : escaped(std::string(error.what()));
+    return complain(without_urls(text, split.words), chosen);
   } catch (const UsageError& error) {
     return complain(error.text, chosen);
   }

@@ -862,6 +862,9 @@ TEST(test_hostile_command_lines_should_end_in_a_usage_error_with_a_clear_text) {
   const std::pair<Words, const char*> cases[] = {
       {{}, "a subcommand is required; there are run, acquire, renew, info, doctor, watch and release"},
       {{"walk"}, "'walk' is no subcommand; there are run, acquire"},
+      {{"redis://:hidden@localhost"}, "'(a URL stands behind --url)' is no subcommand"},
+      {{"redis://:hidden@localhost", "run"}, "not expected: (a URL stands behind --url)"},
+      {{"run", "lock", "redis://:hidden@localhost", "--", "true"}, "not expected: (a URL stands behind --url)"},
       {{"--url", "redis://localhost"}, "--url: options stand after a subcommand; there are run"},
       {{"--url=redis://localhost", "run"}, "--url: options stand after a subcommand; there are run"},
       {{"run"}, "NAME is missing"},
