@@ -194,19 +194,23 @@ TEST_ON_SERVER(test_the_terminal_should_be_given_back_at_the_end) {
   }
 }
 
+// Two fifos say whose turn it is.
 TEST_ON_SERVER(test_others_of_the_job_should_get_the_terminal_when_they_ask_for_it) {
-  TerminalSession session(server.unix_url(),
-                          "sh -c 'sleep 0.5; read y </dev/tty; echo mate-$y >/dev/tty' & exec " +
-                              run_line("echo begin >/dev/tty; read x </dev/tty; echo got-$x >/dev/tty; sleep 3; "
-                                       "read z </dev/tty; echo again-$z >/dev/tty"));
+  const std::string mates_turn = server.socket_path() + ".mate", our_turn = server.socket_path() + ".ours";
+  TEST_ASSERT_EQUAL(0, ::mkfifo(mates_turn.c_str(), 0600));
+  TEST_ASSERT_EQUAL(0, ::mkfifo(our_turn.c_str(), 0600));
+  TerminalSession session(
+      server.unix_url(),
+      "sh -c 'read turn <" + mates_turn + "; read y </dev/tty; echo mate-$y >/dev/tty; echo >" + our_turn +
+          "' & exec " +
+          run_line("echo begin >/dev/tty; read x </dev/tty; echo got-$x >/dev/tty; echo >" + mates_turn +
+                   "; read turn <" + our_turn + "; read z </dev/tty; echo again-$z >/dev/tty"));
   TEST_ASSERT_TRUE(session.process() > 0);
   TEST_ASSERT_TRUE(session.shows("begin"));
   session.type("one\n");
   TEST_ASSERT_TRUE(session.shows("got-one"));
-  (void)::poll(nullptr, 0, 1800);
   session.type("two\n");
   TEST_ASSERT_TRUE(session.shows("mate-two"));
-  (void)::poll(nullptr, 0, 2000);
   session.type("three\n");
   TEST_ASSERT_TRUE(session.shows("again-three"));
   TEST_ASSERT_EQUAL(0, session.job());
