@@ -22,7 +22,8 @@ step() {  # step LABEL COMMAND...: into a log, whose end is shown if the command
     printf 'ok (%d s)\n' $((SECONDS - begin))
   else
     printf 'FAILED (%d s); the end of %s:\n' $((SECONDS - begin)) "$log"
-    grep -vE '^\[[0-9]+/[0-9]+\] (Comp|Link)|^Compiler for|warnings? generated\.$' "$log" |
+    # Without what went well, so that what did not is among the last lines.
+    grep -vE '^\[[0-9]+/[0-9]+\] (Comp|Link)|^Compiler for|warnings? generated\.$|^ *[0-9]+/[0-9]+ .* (OK|SKIP) ' "$log" |
       tail -n 80 | sed 's/^/   | /'
     return 1
   fi
