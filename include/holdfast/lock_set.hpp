@@ -17,8 +17,8 @@
 //     MixedLockSet set(locks, 2);
 //
 // A call of a set is a call of each of its clients and quorums: cancel() of any of them ends it, at once where it waits on that
-// one, else before it asks for the next lock or renewal. So cancel() of all of them ends it at once, and no call after it. What was
-// cancelled before a release began ends the call after it, as with a lock.
+// one, else before it asks for the next lock or renewal. So cancel() of all of them ends it at once, and no call after it. A
+// release is ended by that of the client that it waits on; what came before, or for another one, ends that client's next call.
 //
 // Thread rule: a set, its locks and their clients are used together, by one thread at a time; held(), valid_until() and
 // remaining() may be called from any thread. No heap.
