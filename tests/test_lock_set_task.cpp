@@ -248,6 +248,30 @@ TEST(test_cancelled_renewal_should_ask_nobody_more_and_leave_the_holds) {
   TEST_ASSERT_EQUAL(std::size_t{3}, desk.task.taken());
 }
 
+TEST(test_cancel_behind_the_last_grant_should_let_go_of_all) {
+  Desk desk;
+  desk.acquire();
+  for (const std::size_t place : {0U, 1U, 2U}) desk.grant(place);
+  desk.task.cancel();
+  desk.undo(3);
+  desk.expect_over(Status::cancelled);
+}
+
+TEST(test_cancel_behind_the_last_answer_should_leave_the_outcome_of_a_renewal_and_of_a_release) {
+  Desk desk;
+  desk.hold();
+  for (const Call call : {Call::renew, Call::release}) {
+    TEST_ASSERT_EQUAL(Status::ok, desk.task.begin(call));
+    for (std::size_t asked = 0; asked < 3; ++asked) {
+      desk.expect(call == Call::renew ? Act::renew : Act::release, call == Call::renew ? asked : 2 - asked);
+      desk.task.handle(Status::ok);
+    }
+    desk.task.cancel();
+    desk.expect_over(Status::ok);
+    TEST_ASSERT_EQUAL(std::size_t{call == Call::renew ? 3U : 0U}, desk.task.taken());
+  }
+}
+
 TEST(test_what_ends_a_part_as_cancelled_should_end_the_whole_call) {
   // cancel() of a lock's client, which knows of no set.
   Desk desk;

@@ -127,6 +127,7 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   //   - A renewal or a question that was answered keeps its answer.
   //   - A release always does its work. What was cancelled before it ends the next call; what is cancelled during it ends its
   //     wait for the reply.
+  //   - A call of a set of locks is one call, and each of its clients': see lock_set.hpp.
   // Any thread; safe in a signal handler.
   void cancel() noexcept;
 
@@ -151,6 +152,7 @@ class ClientBase : private CallState, private NameQuestion, private Connection {
   friend class Branches;
   friend class HoldRecord;
   friend class Lingering;
+  friend class LockSetBase;
   friend class PushEar;
   friend class QueueEar;
   friend Status inspect(ClientBase& client, Key key, LockInfo& info) noexcept;

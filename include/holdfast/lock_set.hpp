@@ -16,6 +16,10 @@
 //     AnyLock locks[] = {&stock, &orders};      // a Mutex and a RedlockMutex<3>
 //     MixedLockSet set(locks, 2);
 //
+// A call of a set is a call of each of its clients and quorums: cancel() of any of them ends it, at once where it waits on that
+// one, else before it asks for the next lock or renewal. So cancel() of all of them ends it at once, and no call after it. A
+// release is ended by that of the client that it waits on; what came before, or for another one, ends that client's next call.
+//
 // Thread rule: a set, its locks and their clients are used together, by one thread at a time; held(), valid_until() and
 // remaining() may be called from any thread. No heap.
 #pragma once
@@ -45,7 +49,7 @@ class LockSetBase {
   // Waits for one after the other until all are taken or `wait` is over (wait_forever: no end); each has one attempt at least,
   // so it may block for a request timeout a lock more. What is taken is renewed while the next is waited for, whatever its
   // lease. Errors: as BlockingLock::acquire(), the last attempt's; already_held; lock_lost, when one that was taken ran out
-  // meanwhile; cancelled, by cancel() of the client that it waits on. What was taken is let go of then, without waiting for it.
+  // meanwhile; cancelled. What was taken is let go of then, without waiting for it.
   [[nodiscard]] Status acquire(Duration wait) noexcept;
   // Extends every lease, each counted from its own request. All are asked, whatever the first ones say; a failure leaves the
   // holds as they are. Errors: not_held; the first that BlockingLock::renew() met. Cancelled, no more are asked.
@@ -77,9 +81,11 @@ class LockSetBase {
     Status (*act)(void* locks, std::size_t place, LockSetTask::Act act, Duration wait) noexcept;
     Instant (*valid_until)(const void* locks, std::size_t place) noexcept;
     Instant (*renewal_due)(const void* locks, std::size_t place) noexcept;
+    CancelSignal& (*signal)(void* locks, std::size_t place) noexcept;
   };
-  // The table of an array of these: pointers to locks, or what stands for one; and where one is.
-  template <class Element, void (*find)(const Element& lock, LockPlace& found) noexcept>
+  // The table of an array of these: pointers to locks, or what stands for one; where one is; and by what its calls are cancelled.
+  template <class Element, void (*find)(const Element& lock, LockPlace& found) noexcept,
+            CancelSignal& (*signal_of)(const Element& lock) noexcept>
   static constexpr Table table_of = {
       [](void* locks, std::size_t place) noexcept { return static_cast<Element*>(locks)[place]->configuration(); },
       [](void* locks, std::size_t place, LockPlace& found) noexcept {
@@ -102,6 +108,9 @@ class LockSetBase {
       },
       [](const void* locks, std::size_t place) noexcept {
         return static_cast<const Element*>(locks)[place]->renewal_due();
+      },
+      [](void* locks, std::size_t place) noexcept -> CancelSignal& {
+        return signal_of(static_cast<Element*>(locks)[place]);
       }};
 
   LockSetBase(const Table& table, void* locks, std::size_t count) noexcept;
@@ -109,13 +118,17 @@ class LockSetBase {
   ~LockSetBase();
 
   static void locate(BlockingLock* const& lock, LockPlace& found) noexcept;
+  [[nodiscard]] static CancelSignal& signal_of(BlockingLock* const& lock) noexcept;
   // As LockSetTask's.
   [[nodiscard]] std::size_t blocking_place() const noexcept { return task_.blocker(); }
 
  private:
   static const LockSetTask::Host host;
 
-  [[nodiscard]] Status run() noexcept;
+  // `spared`: what was cancelled before it is the next call's.
+  [[nodiscard]] Status run(bool spared) noexcept;
+  [[nodiscard]] bool cancelled() const noexcept;
+  [[nodiscard]] Status conclude(Status status) noexcept;
 
   const Table* table_;
   void* locks_;
@@ -130,9 +143,9 @@ class LockSet : public LockSetBase {
   // REQUIRES: connect() was called for each client, and goes where it went; the array, the locks and their clients outlive
   // the set, and the locks are not acquired and released beside it while it is held.
   LockSet(BlockingLock** locks, std::size_t count) noexcept
-      : LockSetBase(table_of<BlockingLock*, locate>, locks, count), locks_(locks) {}
+      : LockSetBase(table_of<BlockingLock*, locate, signal_of>, locks, count), locks_(locks) {}
 
-  // The lock that the last acquire() failed at; nullptr after a grant.
+  // The lock that the last acquire() failed at; nullptr after a grant, and where cancel() came between two locks.
   [[nodiscard]] const BlockingLock* blocker() const noexcept {
     return blocking_place() == LockSetTask::no_place ? nullptr : locks_[blocking_place()];
   }
@@ -169,15 +182,16 @@ class MixedLockSet : public LockSetBase {
  public:
   // As LockSet's. Two locks of which the second could not have a majority besides the first are refused, too.
   MixedLockSet(AnyLock* locks, std::size_t count) noexcept
-      : LockSetBase(table_of<AnyLock, find>, locks, count), locks_(locks) {}
+      : LockSetBase(table_of<AnyLock, find, signal_of>, locks, count), locks_(locks) {}
 
-  // The lock that the last acquire() failed at; nullptr after a grant.
+  // The lock that the last acquire() failed at; nullptr after a grant, and where cancel() came between two locks.
   [[nodiscard]] const AnyLock* blocker() const noexcept {
     return blocking_place() == LockSetTask::no_place ? nullptr : &locks_[blocking_place()];
   }
 
  private:
   static void find(const AnyLock& lock, LockPlace& found) noexcept;
+  [[nodiscard]] static CancelSignal& signal_of(const AnyLock& lock) noexcept;
 
   AnyLock* locks_;
 };

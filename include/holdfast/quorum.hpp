@@ -119,6 +119,7 @@ class QuorumClient {
   void leave() noexcept;
 
  private:
+  friend class MixedLockSet;
   friend class QuorumRecord;
   friend class QuorumLock;
   friend class QuorumPushEar;

@@ -198,6 +198,7 @@ void AsyncClientCore::cancel_operation(Completion& completion) {
 void AsyncClientCore::cancel_all() {
   if (forked()) return leave_to_parent();
   (void)begin();
+  note_cancel();
   tell_connect(Status::cancelled);
   if (close_ != nullptr) cancel_operation(*close_);
   for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();

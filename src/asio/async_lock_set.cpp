@@ -43,11 +43,13 @@ void AsyncLockSet::start(LockSetTask::Call call, Duration wait, Completion& comp
     refused = call == LockSetTask::Call::acquire ? task_.begin_acquire(read_clock(), wait) : task_.begin(call);
   if (refused != Status::ok) return loop().complete(completion, refused);
   completion_ = &completion;
+  cancels_ = cancels();
   proceed();
 }
 
 void AsyncLockSet::answered(std::error_code error) {
   asked_ = false;
+  if (cancels() != cancels_) task_.cancel();
   task_.handle(to_status(error));
   proceed();
 }
@@ -85,6 +87,13 @@ Status AsyncLockSet::post_release() {
     if (first == Status::ok) first = status;
   }
   return first;
+}
+
+// Of a client or a quorum: with all that it has in progress, this set.
+std::uint32_t AsyncLockSet::cancels() const noexcept {
+  std::uint32_t sum = 0;
+  for (std::size_t place = 0; place < task_.count(); ++place) sum += locks_[place]->loop().cancels();
+  return sum;
 }
 
 // What it waits for by itself is not ours to cancel.

@@ -297,6 +297,7 @@ void AsyncNode::dispatch() {
 void AsyncNode::transmit_now() {
   while (open() && session().wants_look()) take(connection_.look());
   if (!open()) return;
+  if (session().ready() && !ready()) return;  // Who answers there is told first, by work().
   connection_.transmit();
   if (connection_.waits_to_send()) wire_.await_writable();
 }

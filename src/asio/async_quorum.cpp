@@ -268,6 +268,7 @@ void AsyncQuorumCore::cancel_operation(Completion& completion) {
 void AsyncQuorumCore::cancel_all() {
   if (forked()) return leave_to_parent();
   (void)begin();
+  note_cancel();
   tell_connect(Status::cancelled);
   if (close_ != nullptr) cancel_operation(*close_);
   for (AsyncQuorumRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->cancel();

@@ -153,11 +153,14 @@ LockSetTask::Act LockSetTask::step(Instant now) noexcept {
   switch (call_) {
     case Call::none: return Act::over;
     case Call::renew:
-      if (cancelled_) handle(Status::cancelled);
-      return next_ < taken_ && !cancelled_ ? go(Act::renew, next_++) : end();
+      if (next_ == taken_) return end();  // All are answered, which a cancel does not undo.
+      if (!cancelled_) return go(Act::renew, next_++);
+      handle(Status::cancelled);
+      return end();
     case Call::release:
+      if (taken_ == 0) return end();
       if (cancelled_) handle(Status::cancelled);
-      return taken_ != 0 ? go(cancelled_ ? Act::post_release : Act::release, --taken_) : end();
+      return go(cancelled_ ? Act::post_release : Act::release, --taken_);
     case Call::acquire:
       if (cancelled_ && stage_ != Stage::undo) fail(Status::cancelled);
       break;

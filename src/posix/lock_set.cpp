@@ -27,12 +27,41 @@ void LockSetBase::locate(BlockingLock* const& lock, LockPlace& found) noexcept {
   found.key = lock->key();
 }
 
-Status LockSetBase::run() noexcept {
+// In a forked child nothing of the parent's cancels counts, as at the beginning of any call.
+CancelSignal& LockSetBase::signal_of(BlockingLock* const& lock) noexcept {
+  ClientBase& client = lock->client();
+  if (client.forked()) client.start_anew_in_child();
+  return client.cancel_;
+}
+
+// ---- One call ----------------------------------------------------------------------------------------------------
+
+// A lock's call takes a cancel() at its end, as any call, also one that its own outcome stands against. It was meant for the set.
+Status LockSetBase::run(bool spared) noexcept {
   for (;;) {
+    if (!spared && cancelled()) task_.cancel();
     const LockSetTask::Act act = task_.step(ClientBase::now());
-    if (act == LockSetTask::Act::over) return task_.status();
-    task_.handle(table_->act(locks_, task_.place(), act, task_.wait()));
+    if (act == LockSetTask::Act::over) return spared ? task_.status() : conclude(task_.status());
+    const CancelSignal& signal = table_->signal(locks_, task_.place());
+    const std::uint32_t taken = signal.taken();
+    const Status outcome = table_->act(locks_, task_.place(), act, task_.wait());
+    if (signal.taken() != taken) task_.cancel();
+    task_.handle(outcome);
   }
+}
+
+bool LockSetBase::cancelled() const noexcept {
+  for (std::size_t place = 0; place < task_.count(); ++place)
+    if (table_->signal(locks_, place).pending()) return true;
+  return false;
+}
+
+// Of all clients, so that nothing of it ends another call. An outcome that is known stands.
+Status LockSetBase::conclude(Status status) noexcept {
+  const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
+  for (std::size_t place = 0; place < task_.count(); ++place)
+    status = table_->signal(locks_, place).conclude(status, final);
+  return status;
 }
 
 // ---- Commands ----------------------------------------------------------------------------------------------------
@@ -40,17 +69,17 @@ Status LockSetBase::run() noexcept {
 Status LockSetBase::acquire(Duration wait) noexcept {
   if (configuration_ != Status::ok) return configuration_;
   const Status begun = task_.begin_acquire(ClientBase::now(), wait);
-  return begun == Status::ok ? run() : begun;
+  return begun == Status::ok ? run(false) : begun;
 }
 
 Status LockSetBase::renew() noexcept {
   const Status begun = task_.begin(LockSetTask::Call::renew);
-  return begun == Status::ok ? run() : begun;
+  return begun == Status::ok ? run(false) : begun;
 }
 
 Status LockSetBase::release() noexcept {
   const Status begun = task_.begin(LockSetTask::Call::release);
-  return begun == Status::ok ? run() : begun;
+  return begun == Status::ok ? run(true) : begun;
 }
 
 Status LockSetBase::post_release() noexcept {

@@ -26,4 +26,14 @@ void MixedLockSet::find(const AnyLock& lock, LockPlace& found) noexcept {
   found.sort();
 }
 
+CancelSignal& MixedLockSet::signal_of(const AnyLock& lock) noexcept {
+  if (lock.one() != nullptr) return LockSetBase::signal_of(lock.one());
+  QuorumClient& quorum = lock.many()->quorum();
+  if (quorum.random_.forked()) {
+    const QuorumClient::Turn turn(quorum);
+    quorum.start_anew_in_child();
+  }
+  return quorum.cancel_;
+}
+
 }  // namespace holdfast

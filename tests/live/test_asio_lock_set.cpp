@@ -106,6 +106,57 @@ TEST_ON_SERVER(test_cancelled_wait_should_let_go_of_what_was_taken) {
   }
 }
 
+// Bug 38: when its first lock had been granted, and its handler was still to be called, nobody told the set.
+TEST_ON_SERVER(test_cancel_of_a_client_as_a_lock_is_granted_should_end_the_acquire_of_the_set) {
+  AsioWorld world(server.unix_url());
+  AsyncMutex before(world.client, "before", {.lease = 60s});
+  AsyncMutex a(world.client, "a", {.lease = 60s});
+  AsyncMutex b(world.client, "b", {.lease = 60s});
+  AsyncHandle* locks[] = {&a, &b};
+  AsyncLockSet set(locks, 2);
+  server.command("SET b x");
+  // Both are asked for in one turn, and answered in one: of the two handlers this one is called first.
+  bool held = false;
+  before.async_try_acquire([&](std::error_code) {
+    held = a.held();
+    world.client.cancel();
+  });
+  Outcome outcome;
+  set.async_acquire(2s, outcome.handler());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
+  TEST_ASSERT_TRUE(held);
+  TEST_ASSERT_EQUAL(Status::cancelled, outcome.status);
+  TEST_ASSERT_FALSE(a.held());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return server.command("EXISTS a") == "0"; }));
+  server.command("DEL b");
+  TEST_ASSERT_EQUAL(Status::ok, acquire(world.loop, set, 20s));  // It ended one call.
+}
+
+TEST_ON_SERVER(test_cancel_of_a_client_that_is_not_waited_on_should_end_the_acquire_of_the_set) {
+  RedisServer far(server.binary());
+  AsioWorld world(server.unix_url());
+  AsyncClient there(world.loop.get_executor());
+  TEST_ASSERT_EQUAL(Status::ok, connect(world.loop, there, AsioWorld::patient_config(far.unix_url())));
+  AsyncMutex here(world.client, "k", {.lease = 60s});
+  AsyncMutex apart(there, "k", {.lease = 60s});
+  AsyncHandle* locks[] = {&here, &apart};
+  AsyncLockSet set(locks, 2);
+  const bool here_first = locks[0] == &here;
+  AsyncMutex& first = here_first ? here : apart;
+  RedisServer& late = here_first ? far : server;
+  late.command("SET k x");
+  Outcome outcome;
+  set.async_acquire(wait_forever, outcome.handler());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return first.held(); }));
+  (here_first ? world.client : there).cancel();
+  late.command("DEL k");
+  TEST_ASSERT_TRUE(world.runs_until([&] { return outcome.done(); }));
+  TEST_ASSERT_EQUAL(Status::cancelled, outcome.status);
+  TEST_ASSERT_FALSE(here.held() || apart.held());
+  TEST_ASSERT_TRUE(world.runs_until([&] { return late.command("EXISTS k") == "0"; }));
+  TEST_ASSERT_EQUAL(Status::ok, acquire(world.loop, set, 20s));
+}
+
 TEST_ON_SERVER(test_set_that_goes_should_release_what_is_left_and_complete_what_waits) {
   AsioWorld world(server.unix_url());
   AsyncMutex a(world.client, "a", {.lease = 60s});

@@ -57,6 +57,32 @@ ClientConfig calm_config(const std::string& url) {
 
 // ---- Forks -------------------------------------------------------------------------------------------------------
 
+// As of any call: what was cancelled in the parent is the parent's.
+TEST_ON_NODES(test_child_should_take_a_set_whatever_was_cancelled_in_its_parent, 3) {
+  Client client;
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(nodes.configs()[0]));
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
+  await_voters(quorum, 7);
+  Mutex stock(client, "stock", {.lease = 60s});
+  RedlockMutex<3> orders(quorum, "orders", {.lease = 60s, .node_timeout = 12s});
+  AnyLock locks[] = {&stock, &orders};
+  MixedLockSet set(locks, 2);
+  client.cancel();
+  quorum.cancel();
+  Child forked([&](const Child& child) {
+    WRONG_UNLESS(set.acquire(20s) == Status::ok);
+    WRONG_UNLESS(set.release() == Status::ok);
+    child.say("whole");
+    return 0;
+  });
+  TEST_ASSERT_EQUAL("whole", forked.hear());
+  TEST_ASSERT_EQUAL(0, forked.join());
+  TEST_ASSERT_EQUAL(Status::cancelled, set.acquire(20s));  // Of one call.
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(20s));
+  TEST_ASSERT_EQUAL(Status::ok, set.release());
+}
+
 TEST_ON_NODES(test_child_should_have_no_watchdog_of_its_parents_quorum, 3) {
   Quorum<3> quorum;
   TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));

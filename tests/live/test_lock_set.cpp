@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "live_fixture.hpp"
 #include "live_nodes.hpp"
@@ -24,6 +25,32 @@ struct Party {
   }
   Client client;
   Owner owner{client};
+};
+
+// In a watchdog's place: a client that owes a release asks it to take that back, at the end of a call, behind its last look at
+// cancel(). So the release is posted when a hold is granted, and that is when cancel() comes.
+class CancelsAtTheEnd : public Keeper {
+ public:
+  CancelsAtTheEnd(ClientBase& client, BlockingLock& owed) noexcept : Keeper(table), client_(&client), owed_(&owed) {
+    client.attach(this);
+  }
+  ~CancelsAtTheEnd() { client_->attach(nullptr); }
+  [[nodiscard]] bool cancelled() const noexcept { return cancelled_; }
+
+ private:
+  static Status enter(Keeper& self, HoldRecord&) noexcept {
+    (void)static_cast<CancelsAtTheEnd&>(self).owed_->post_release();
+    return Status::ok;
+  }
+  static void take_back(Keeper& self, ClientBase& client) noexcept {
+    if (!std::exchange(static_cast<CancelsAtTheEnd&>(self).cancelled_, true)) client.cancel();
+  }
+  static constexpr Table table = {
+      [](Keeper&, Attachment&) noexcept {}, [](Keeper&, Attachment&) noexcept {}, enter,
+      [](Keeper&, HoldRecord&) noexcept {}, [](Keeper&, HoldRecord&) noexcept {}, take_back};
+  ClientBase* client_;
+  BlockingLock* owed_;
+  bool cancelled_ = false;
 };
 
 }  // namespace
@@ -272,6 +299,52 @@ TEST_ON_SERVER(test_cancelled_wait_should_let_go_of_what_was_taken) {
   TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS a") == "0"; }));
 }
 
+// Bug 38: the lock's call took it with its ok, and the set waited on for the next one.
+TEST_ON_SERVER(test_cancel_that_comes_as_a_lock_is_granted_should_end_the_acquire_of_the_set) {
+  Party party(server);
+  Mutex owed(party.client, "owed", {.lease = 60s});
+  Mutex a(party.client, "a");
+  Mutex b(party.client, "b");
+  BlockingLock* locks[] = {&a, &b};
+  LockSet set(locks, 2);
+  server.command("SET b x");
+  TEST_ASSERT_EQUAL(Status::ok, owed.try_acquire());
+  const CancelsAtTheEnd keeper(party.client, owed);
+  const Status status = set.acquire(2s);
+  TEST_ASSERT_TRUE(keeper.cancelled());
+  TEST_ASSERT_EQUAL(Status::cancelled, status);
+  TEST_ASSERT_FALSE(a.held());
+  TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS a") == "0"; }));
+  server.command("DEL b");
+  TEST_ASSERT_EQUAL(Status::ok, set.acquire(20s));  // It ended one call.
+  TEST_ASSERT_EQUAL(Status::ok, set.release());
+}
+
+TEST_ON_SERVER(test_cancel_of_a_client_that_is_not_waited_on_should_end_the_acquire_of_the_set) {
+  RedisServer far(server.binary());
+  const bool far_first = far.socket_path() < server.socket_path();
+  RedisServer& early = far_first ? far : server;
+  RedisServer& late = far_first ? server : far;
+  Party here(early);
+  Party there(late);
+  Mutex first(here.client, "k", {.lease = 60s});
+  Mutex second(there.client, "k", {.lease = 60s});
+  BlockingLock* locks[] = {&first, &second};
+  LockSet set(locks, 2);
+  late.command("SET k x");
+  std::thread other([&] {
+    (void)comes([&] { return early.command("EXISTS k") == "1"; });
+    here.client.cancel();
+    late.command("DEL k");
+  });
+  const Status status = set.acquire(wait_forever);
+  other.join();
+  TEST_ASSERT_EQUAL(Status::cancelled, status);
+  TEST_ASSERT_FALSE(first.held() || second.held());
+  TEST_ASSERT_TRUE(comes([&] { return early.command("EXISTS k") == "0" && late.command("EXISTS k") == "0"; }));
+  TEST_ASSERT_EQUAL(Status::ok, first.acquire(20s));  // It ended one call.
+}
+
 TEST_ON_SERVER(test_sets_in_opposite_order_should_not_deadlock) {
   RedisServer far(server.binary());
   constexpr int turns = 25;
@@ -345,6 +418,31 @@ TEST_ON_SERVER(test_mixed_set_should_hold_all_or_nothing_on_a_server_and_a_quoru
   }
   TEST_ASSERT_EQUAL(Status::ok, set.acquire(20s));
   TEST_ASSERT_EQUAL(Status::ok, set.post_release());
+}
+
+TEST_ON_SERVER(test_cancel_of_a_quorum_should_end_the_acquire_of_a_mixed_set_that_waits_on_a_server) {
+  LiveNodes nodes(server.binary(), 3);
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, nodes.configs()));
+  await_voters(quorum, 7);
+  Party party(server);
+  RedlockMutex<3> orders(quorum, "orders", {.lease = 60s, .node_timeout = 12s});
+  Mutex stock(party.client, "stock", {.lease = 60s});
+  AnyLock locks[] = {&stock, &orders};
+  MixedLockSet set(locks, 2);
+  const bool quorum_first = locks[0].many() != nullptr;
+  server.command("SET stock x");
+  std::thread other([&] {
+    if (quorum_first) (void)comes([&] { return nodes.all("EXISTS orders", "1"); });
+    quorum.cancel();
+    server.command("DEL stock");
+  });
+  const Status status = set.acquire(wait_forever);
+  other.join();
+  TEST_ASSERT_EQUAL(Status::cancelled, status);
+  TEST_ASSERT_FALSE(stock.held() || orders.held());
+  TEST_ASSERT_TRUE(comes([&] { return nodes.all("EXISTS orders", "0"); }));
+  TEST_ASSERT_EQUAL(Status::ok, orders.acquire(20s));  // It ended one call.
 }
 
 TEST_ON_SERVER(test_mixed_sets_should_take_their_locks_in_one_order) {

@@ -46,7 +46,6 @@ class Application::SetCall {
   SetCall(const SetCall&) = delete;
   SetCall& operator=(const SetCall&) = delete;
 
-  // Of several clients nobody knows which of them the end of the call was, or which one's next call it will be.
   void end(Cancels how, Status status, SimTime allowed) {
     World& world = application_.world_;
     Thread& thread = world.thread();
@@ -59,10 +58,15 @@ class Application::SetCall {
       // What came when nothing was waited for any more may be the next call's.
       if (raised) cancels.doubt();
     } else {
-      bool raised = false;
-      for (const std::size_t connection : worker_.set_connections)
-        raised = application_.connections_[connection].cancels.end_among_others() || raised;
-      if (status == Status::cancelled && !raised) wrong = "was cancelled by nobody";
+      if (status == Status::cancelled) wrong = "was cancelled by nobody, or by what ended an earlier call";
+      for (const std::size_t connection : worker_.set_connections) {
+        CancelWatch& cancels = application_.connections_[connection].cancels;
+        const bool raised = cancels.raised();
+        if (status == Status::cancelled && cancels.may_end()) wrong.clear();
+        const std::string also = cancels.end_among_others(thread, how, status);
+        if (wrong.empty()) wrong = also;
+        if (raised) cancels.doubt();  // As above.
+      }
     }
     if (!wrong.empty())
       world.fail("cancel",
@@ -242,10 +246,11 @@ Status Application::ask_for_set(Worker& worker, LockSetBase& set, SimTime wait) 
   Status status = Status::ok;
   {
     SetCall call(*this, worker, "acquire a set");
-    status = is_made_by_hand(sin, worker) ? acquire_by_hand(worker, wait)
-             : wait == 0                  ? set.try_acquire()
-                                          : set.acquire(Duration(wait));
-    call.end(Cancels::acquiring, status, bound_of_cancelled_set(worker));
+    const bool by_hand = is_made_by_hand(sin, worker);
+    status = by_hand ? acquire_by_hand(worker, wait) : wait == 0 ? set.try_acquire() : set.acquire(Duration(wait));
+    if (sin == Sin::set_cancelled_in_vain && status == Status::cancelled) status = set.acquire(Duration(wait));
+    // One that is made by hand hears of no other client than the one that it waits on.
+    call.end(by_hand ? Cancels::asked : Cancels::acquiring, status, bound_of_cancelled_set(worker));
   }
   for (Slot* const member : worker.members) {
     member->renewing = false;

@@ -283,6 +283,7 @@ class AsioProgram final : public LoopProgram {
   [[nodiscard]] SimTime bound_of_close(std::size_t index) const noexcept;
   void check_cancelled(const Asker& asker, Status status, const char* what) const;
   void note_cancelled(Asker& asker);
+  [[nodiscard]] static bool is_all_of(const Group& group, std::size_t connection) noexcept;
   void tick();
   [[nodiscard]] bool settles(Session& session);
 
@@ -511,6 +512,8 @@ void AsioProgram::disturb_client() {
       for (const auto& session : sessions_)
         if (session->slot->plan->connection == index && session->doing != Doing::nothing && session->cancelled_at < 0)
           note_cancelled(*session);
+      if (group_ && group_->doing != Doing::nothing && group_->cancelled_at < 0 && is_all_of(*group_, index))
+        note_cancelled(*group_);
       return connection.peer.cancel();
     case 2: {
       world_.trace().add(world_.now(), "closes()", process_.index, index);
@@ -814,6 +817,12 @@ void AsioProgram::cancel(Asker& asker) {
     asker.signal.emit(random().coin() ? asio::cancellation_type::terminal : asio::cancellation_type::total);
   else
     asker.cancel_call();
+}
+
+// It waits on no other client.
+bool AsioProgram::is_all_of(const Group& group, std::size_t connection) noexcept {
+  return std::all_of(group.members.begin(), group.members.end(),
+                     [connection](const Session* member) { return member->slot->plan->connection == connection; });
 }
 
 void AsioProgram::note_cancelled(Asker& asker) {

@@ -160,6 +160,8 @@ constexpr Canary all[] = {
      Sin::set_keeps_first, "sets", WorldKind::sets},
     {"set_in_any_order", "takes the locks of a set in the order in which they come", Sin::set_in_any_order, "liveness",
      WorldKind::sets},
+    {"set_cancelled_in_vain", "goes on for the locks of a set when it was cancelled", Sin::set_cancelled_in_vain,
+     "cancel", WorldKind::sets},
     {"loop_quorum_of_reachable", "counts its majority of the nodes that it has met, on a loop",
      Sin::quorum_of_reachable, "exclusion,validity,ledger", WorldKind::quorum_loops},
     {"loop_quorum_validity_from_reply", "counts a quorum's validity from the last reply, on a loop",

@@ -90,6 +90,7 @@ enum class Sin : std::uint8_t {
   set_of_some,
   set_keeps_first,
   set_in_any_order,
+  set_cancelled_in_vain,
   edge_lost,
   timers_without_bytes,
   // Its readers.

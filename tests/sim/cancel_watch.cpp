@@ -49,11 +49,14 @@ std::string CancelWatch::end(const Process& process, const Thread& thread, SimTi
   return {};
 }
 
-bool CancelWatch::end_among_others() noexcept {
+std::string CancelWatch::end_among_others(const Thread& thread, Cancels how, Status status) noexcept {
   running_ = false;
-  unsure_ = unsure_ || raised_ || owed_;
+  const bool raised = raised_;
+  unsure_ = (how == Cancels::spared || status == Status::invalid_argument) && may_end();
   raised_ = owed_ = false;
-  return unsure_;
+  if (how == Cancels::acquiring && raised && status != Status::cancelled && thread.blocks > blocks_)
+    return std::string("was cancelled, and said ") + to_string(status);
+  return {};
 }
 
 }  // namespace holdfast::sim

@@ -34,8 +34,11 @@ class CancelWatch {
   // The call ends. `allowed` is how long one may take that was cancelled. Empty, or what is wrong.
   [[nodiscard]] std::string end(const Process& process, const Thread& thread, SimTime now, Cancels how, Status status,
                                 SimTime allowed) noexcept;
-  // The same of a call that had others' cancels, too. False: nobody has called it. The next call may be cancelled by what was left.
-  [[nodiscard]] bool end_among_others() noexcept;
+  // The same of a call of several clients, of which this is one: how soon it ends is not said, and any of them may have ended it.
+  // Where it is spared nobody knows whose cancel ended it, and the next call may be ended by what was left.
+  [[nodiscard]] std::string end_among_others(const Thread& thread, Cancels how, Status status) noexcept;
+  // A call that ends now may have been ended by this one's.
+  [[nodiscard]] bool may_end() const noexcept { return raised_ || owed_ || unsure_; }
   [[nodiscard]] bool raised() const noexcept { return raised_; }
   void doubt() noexcept { unsure_ = true; }
 

@@ -7,7 +7,8 @@
 //     AsyncLockSet set(locks, 2);
 //     set.async_acquire(2s, [&](std::error_code error) { ...; set.async_release(...); });
 //
-// One operation at a time. Handlers, cancellation and errors: as AsyncClient's. Thread rule: all its locks are on one executor,
+// One operation at a time. Handlers, cancellation and errors: as AsyncClient's. It is an operation of each of its clients and
+// quorums: cancel() of any of them ends it, at once where it waits on that one, else before the next lock or renewal. Thread rule: all its locks are on one executor,
 // and so is the set; held(), valid_until() and remaining() may be called from any thread. Heap: one block, by the constructor.
 // An operation takes a place of AsyncLimits::operations of the first lock's client, and each lock one of its own.
 #pragma once
@@ -91,11 +92,13 @@ class AsyncLockSet : private OperationOwner {
   void proceed();
   void answered(std::error_code error);
   void cancel_asked();
+  [[nodiscard]] std::uint32_t cancels() const noexcept;
 
   AsyncHandle** locks_;
   LockSetTask task_;
   std::shared_ptr<Link> link_;
   Completion* completion_ = nullptr;  // Of what is in progress.
+  std::uint32_t cancels_ = 0;         // Of its locks' loops, when that began.
   bool asked_ = false;                // The lock at the task's place has an operation of ours.
   Status configuration_ = Status::ok;
 };

@@ -117,6 +117,9 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
     sleepers_.put(sleeper, wakes_at);
     if (wakes_at < timer_at_) schedule_turn();
   }
+  // How often all that is in progress was cancelled. What goes through several of the loop's operations compares it: one that
+  // was over by then has heard nothing.
+  [[nodiscard]] std::uint32_t cancels() const noexcept { return cancels_; }
   // A hold with something to tell is called in this turn or the next.
   void await_telling(LinkedPlace<AsyncHold>& place) {
     untold_.push_back(place);
@@ -212,6 +215,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   virtual void work() = 0;
   // The turn is over, and everything has been sent: asks for what comes.
   virtual void await() = 0;
+  void note_cancel() noexcept { ++cancels_; }
   // The clock was read.
   virtual void set_now(Instant now) noexcept = 0;
   // When time alone gives work() something to do; and it has come, with everything taken in that had arrived by then.
@@ -285,6 +289,7 @@ class AsyncLoop : public std::enable_shared_from_this<AsyncLoop> {
   SleeperHeap sleepers_;
   Instant now_;
   std::uint64_t serial_ = 0;
+  std::uint32_t cancels_ = 0;
   bool in_turn_ = false;
   bool turn_posted_ = false;
   bool turn_follows_ = false;  // An event is being dealt with.

@@ -72,12 +72,13 @@ class LockSetTask {
   LockSetTask(const Host& host, const void* set, std::size_t count) noexcept : host_(&host), set_(set), count_(count) {}
 
   // A. Questions.
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }  // The first ones of their order.
   [[nodiscard]] std::size_t place() const noexcept { return place_; }
   [[nodiscard]] Duration wait() const noexcept { return wait_; }
   [[nodiscard]] Status status() const noexcept { return status_; }
   [[nodiscard]] bool over() const noexcept { return call_ == Call::none; }
-  // Which lock the last acquire failed at; no_place after a grant.
+  // Which lock the last acquire failed at; no_place after a grant, and where a cancel came between two locks.
   static constexpr std::size_t no_place = SIZE_MAX;
   [[nodiscard]] std::size_t blocker() const noexcept { return blocker_; }
   // The first of the ends of all; the epoch when one is not held.
@@ -90,7 +91,8 @@ class LockSetTask {
   [[nodiscard]] Status begin_acquire(Instant now, Duration wait) noexcept;
   // Errors: not_held.
   [[nodiscard]] Status begin(Call call) noexcept;
-  // The call is not wanted any more: what an acquire has taken is let go of, what is to be released is not waited for.
+  // The call is not wanted any more: what an acquire has taken is let go of, also all of it, until the acquire is over; no more
+  // is renewed; what is to be released is not waited for. Where all have been renewed, or released, it changes nothing.
   void cancel() noexcept { cancelled_ = !over(); }
   // Nothing is taken, whatever was: what is left has been let go of one by one, the last first.
   [[nodiscard]] bool take_back(std::size_t& place) noexcept {

@@ -32,6 +32,9 @@ class CancelSignal {
     return final ? status : Status::cancelled;
   }
 
+  // How much has been taken. Whose call is made of several calls compares it: what one of them took was meant for the whole.
+  [[nodiscard]] std::uint32_t taken() const noexcept { return taken_; }
+
   // Around a call that must not be kept from its work, such as a release: what was raised before it waits for the next call,
   // what is raised meanwhile ends its wait.
   void begin_spared() noexcept { spared_ = raised_.load(); }
