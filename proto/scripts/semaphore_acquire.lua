@@ -34,11 +34,14 @@ if call('INCRBY', key, back) < 1 then
 return 0
 end
 end
--- A request that ran twice has one permit.
-free = call('ZADD', taken, now + ARGV[2], ARGV[1]) == 1 and redis.pcall('INCRBY', key, -1) or 0
-if type(free) == 'table' then
-call('ZREM', taken, ARGV[1])
-return free
+-- Counted first: whoever may do that may also take it back, where the rest is refused. A request that ran twice has one permit.
+free = call('INCRBY', key, -1)
+local added = redis.pcall('ZADD', taken, now + ARGV[2], ARGV[1])
+if added ~= 1 then
+free = call('INCRBY', key, 1)
+if added ~= 0 then
+return added
+end
 end
 if back > 1 and free > 0 then
 redis.pcall(ARGV[4] or 'PUBLISH', 'redisson_sc:' .. tag, free)

@@ -10,6 +10,11 @@ return 0
 end
 -- Where the server refuses to tell, nothing has been taken back yet that would be lost.
 local known = redis.call('EXISTS', key)
+-- Whoever may not count could not undo the rest either. Where only memory is short, it may count once something was written.
+local counts = known == 1 and redis.pcall('INCRBY', key, 0)
+if type(counts) == 'table' and not string.find(counts.err, 'OOM', 1, true) then
+return counts
+end
 redis.call('ZREM', taken, token)
 -- Where it is not known any more how many there are, whoever comes next says so.
 if known == 0 then
