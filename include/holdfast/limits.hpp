@@ -148,6 +148,8 @@ inline constexpr std::size_t renewal_calls_max = 4;
 inline constexpr std::size_t nodes_max = 9;
 // A hold is to be renewed when this share of its lease has passed, and is at risk after two of them without a confirmation.
 inline constexpr int renewal_divisor = 3;
+// After a renewal that failed: a thirtieth of the lease, so that about twenty attempts fit before the end.
+inline constexpr int renewal_retry_divisor = 30;
 // How long one node may take to answer an acquire: far less than the lease, or little of it would be left.
 inline constexpr int node_timeout_divisor = 20;
 inline constexpr Duration node_timeout_min = 5ms;

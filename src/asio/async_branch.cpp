@@ -10,12 +10,9 @@ namespace holdfast {
 
 namespace {
 
-// Fewer requests than this, and a session has no room for its handshake; more, and it cannot count its compensations.
-constexpr std::size_t requests_min = in_flight_max;
-constexpr std::size_t requests_max = 2 * UINT16_MAX;
-
 AsyncNode::Limits node_limits(const AsyncLimits& limits) noexcept {
-  return {.requests = std::clamp(limits.requests, requests_min, requests_max), .waiters = limits.waiters};
+  return {.requests = std::clamp(limits.requests, AsyncNode::Limits::requests_min, AsyncNode::Limits::requests_max),
+          .waiters = limits.waiters};
 }
 
 }  // namespace

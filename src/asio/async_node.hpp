@@ -21,6 +21,10 @@ namespace holdfast {
 class AsyncNode final : private AsyncWire::Host {
  public:
   struct Limits {
+    // Fewer requests than this, and a session has no room for its handshake; more, and it cannot count its compensations.
+    static constexpr std::size_t requests_min = in_flight_max;
+    static constexpr std::size_t requests_max = 2 * UINT16_MAX;
+
     std::size_t requests = 0;  // In flight on the connection.
     std::size_t waiters = 0;
   };

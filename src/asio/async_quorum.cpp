@@ -14,9 +14,6 @@ namespace {
 // write and connect, twice; the timer; the turn.
 constexpr std::size_t own_operations_each = 16;
 constexpr std::size_t own_operations_loop = 8;
-// Fewer requests than this, and a session has no room for its handshake; more, and it cannot count its compensations.
-constexpr std::size_t requests_min = in_flight_max;
-constexpr std::size_t requests_max = 2 * UINT16_MAX;
 // How long async_connect() waits for the rest once a majority is there.
 constexpr Duration connect_grace = std::chrono::milliseconds(250);
 
@@ -64,8 +61,9 @@ std::size_t AsyncQuorum::compensations_pending() const noexcept { return core_->
 AsyncQuorumCore::AsyncQuorumCore(executor_type executor, std::size_t nodes, const AsyncQuorumLimits& limits)
     : AsyncLoop(std::move(executor), limits.operations, own_operations_each * nodes + own_operations_loop) {
   HOLDFAST_ASSERT(nodes >= 1 && nodes <= nodes_max);
-  const AsyncNode::Limits each = {.requests = std::clamp(limits.requests, requests_min, requests_max),
-                                  .waiters = limits.waiters};
+  const AsyncNode::Limits each = {
+      .requests = std::clamp(limits.requests, AsyncNode::Limits::requests_min, AsyncNode::Limits::requests_max),
+      .waiters = limits.waiters};
   AsyncLoop& loop = *this;
   AsyncNode::Host& host = *this;
   for (std::size_t index = 0; index < nodes; ++index) {
@@ -398,7 +396,7 @@ void AsyncQuorumCore::serve_owing() {
 std::size_t AsyncQuorumCore::compensations_pending() noexcept {
   std::size_t pending = roll_.compensations_pending();
   for (const AsyncQuorumRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
-    pending += static_cast<std::size_t>(__builtin_popcount(lock->machine_.owed()));
+    pending += count_of(lock->machine_.owed());
   return pending;
 }
 

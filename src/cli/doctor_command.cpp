@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -26,13 +25,8 @@ namespace {
 // Between two questions for the time: a hundred a second are nothing to a server.
 constexpr int pause_milliseconds = 10;
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  const int size = std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return {text, std::min(static_cast<std::size_t>(std::max(size, 0)), sizeof text - 1)};
-}
 std::string milliseconds(Duration duration) {
-  return fixed(std::chrono::duration<double, std::milli>(duration).count(), 2);
+  return fixed_text(std::chrono::duration<double, std::milli>(duration).count(), 2);
 }
 
 Examination examine(DoctorOptions& options) {
@@ -95,8 +89,8 @@ std::string offers_text(const ServerFacts& server) {
 // "5.2 MB".
 std::string bytes_text(std::uint64_t bytes) {
   constexpr double thousand = 1000;
-  if (bytes < 1'000'000) return fixed(static_cast<double>(bytes) / thousand, 1) + " kB";
-  return fixed(static_cast<double>(bytes) / thousand / thousand, 1) + " MB";
+  if (bytes < 1'000'000) return fixed_text(static_cast<double>(bytes) / thousand, 1) + " kB";
+  return fixed_text(static_cast<double>(bytes) / thousand / thousand, 1) + " MB";
 }
 
 std::string persistence_text(const ServerFacts& server) {
@@ -197,8 +191,8 @@ std::string report_text(const Examination& examination, const std::vector<Findin
               "\n  memory: " + memory_text(server) + "\n";
     if (!server.user.empty()) text += "  user: " + escaped(server.user) + "\n";
     if (const std::optional<ClockRate> rate = clock_rate_of(server.times))
-      text += "  clock: " + fixed(rate->parts_per_million, 0) + " ppm beside ours, give or take " +
-              fixed(rate->uncertainty, 0) + ", over " + seconds_text(rate->over) + " seconds; " +
+      text += "  clock: " + fixed_text(rate->parts_per_million, 0) + " ppm beside ours, give or take " +
+              fixed_text(rate->uncertainty, 0) + ", over " + seconds_text(rate->over) + " seconds; " +
               std::to_string(rate->steps) + " steps\n";
     const std::vector<Duration> trips = server.sorted_round_trips();
     if (trips.empty()) continue;
@@ -289,8 +283,8 @@ std::string server_json(const ServerFacts& server, Duration lease) {
   if (server.set_up.kind != SetUp::alone)
     object.add_raw(server.set_up.kind == SetUp::cluster ? "cluster" : "sentinels", set_up_json(server.set_up));
   if (const std::optional<ClockRate> rate = clock_rate_of(server.times)) {
-    object.add_number("clock_ppm", fixed(rate->parts_per_million, 1));
-    object.add_number("clock_ppm_uncertainty", fixed(rate->uncertainty, 1));
+    object.add_number("clock_ppm", fixed_text(rate->parts_per_million, 1));
+    object.add_number("clock_ppm_uncertainty", fixed_text(rate->uncertainty, 1));
     object.add_number("clock_steps", std::to_string(rate->steps));
   }
   const std::vector<Duration> trips = server.sorted_round_trips();

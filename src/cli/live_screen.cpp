@@ -29,7 +29,7 @@ constexpr int all_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGAL
 
 // For the handlers. Lock-free where they are int-sized, as everywhere that has signals.
 std::atomic<ClientBase*> cancelled_client{nullptr};
-std::atomic<int> ending{0};
+std::atomic<int> ended_by{0};
 std::atomic<bool> was_interrupted{false};  // After that.
 std::atomic<bool> resized{false};
 std::atomic<bool> stop_wanted{false};
@@ -61,7 +61,7 @@ extern "C" void handle_watch_signal(int number) {
       put_right();
       ::_exit(exit_ok);
     default:
-      if (ending.exchange(number) != 0) {
+      if (ended_by.exchange(number) != 0) {
         put_right();
         ::_exit(exit_ok);
       }
@@ -129,7 +129,7 @@ WindowSize LiveScreen::size() const noexcept {
           .columns = std::min<std::size_t>(window.ws_col, side_max)};
 }
 
-int LiveScreen::ending_signal() const noexcept { return ending; }
+int LiveScreen::ending_signal() const noexcept { return ended_by; }
 
 bool LiveScreen::take_redraw() noexcept {
   const bool was_resized = resized.exchange(false);
@@ -144,7 +144,7 @@ bool LiveScreen::write(std::string_view text) noexcept {
     const bool full = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     if (count < 0 && !full && errno != EINTR) return false;
     if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
-    if (ending != 0) break;  // Who reads nothing keeps nobody from the end.
+    if (ended_by != 0) break;  // Who reads nothing keeps nobody from the end.
     pollfd entry = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
     if (full) (void)::poll(&entry, 1, -1);
   }
@@ -171,7 +171,7 @@ bool LiveScreen::sleep_until(Instant then, int socket, short events) noexcept {
   for (;;) {
     if (stop_wanted.exchange(false)) stop_with_job();
     const Duration left = then - ClientBase::now();
-    if (ending != 0 || redraw_ || resized || left <= Duration::zero()) return false;
+    if (ended_by != 0 || redraw_ || resized || left <= Duration::zero()) return false;
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(left, sleep_max)).count();
     pollfd entries[] = {{.fd = wake_pipe[0], .events = POLLIN, .revents = 0},
                         {.fd = socket, .events = events, .revents = 0}};

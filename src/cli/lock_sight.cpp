@@ -21,7 +21,6 @@ constexpr std::int64_t milliseconds_max = Duration::max().count() / 1'000'000;
 bool is_hex(char byte) noexcept {
   return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f') || (byte >= 'A' && byte <= 'F');
 }
-bool is_digit(char byte) noexcept { return byte >= '0' && byte <= '9'; }
 bool is_base64(char byte) noexcept {
   return is_digit(byte) || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '+' || byte == '/' ||
          byte == '-' || byte == '_';

@@ -27,12 +27,6 @@ constexpr std::array<std::size_t, 8> widths = {0, 9, 24, 7, 5, 6, 8, 7};
 const Cells titles = {"LOCK", "KIND", "HOLDER", "LEFT", "WAITS", "HAND/S", "RENEWALS", "SEEN"};
 constexpr std::array<bool, 8> to_the_right = {false, false, false, true, true, true, true, true};
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  (void)std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 std::string cut(const std::string& text, std::size_t width) {
   if (text.size() <= width) return text;
   return width < 3 ? text.substr(0, width) : text.substr(0, width - 2) + "..";
@@ -82,7 +76,7 @@ Cells cells_of(const std::string& name, const LockEntry& entry, double hand_offs
   cells[holder] = holder_text(entry);
   cells[left] = left_text(entry, now);
   cells[waits] = entry.waiting == 0 ? "" : std::to_string(entry.waiting);
-  cells[rate] = hand_offs == 0 ? "" : fixed(hand_offs, 1);
+  cells[rate] = hand_offs == 0 ? "" : fixed_text(hand_offs, 1);
   cells[renewals] = entry.renewals == 0 ? "" : std::to_string(entry.renewals);
   if (!entry.holds.empty()) cells[since] = age_text(now - entry.holds.front().since);
   return cells;
@@ -100,7 +94,7 @@ std::string sums_text(const Logbook& book, const TableHead& head, Instant now) {
     waiting += entry.waiting;
   }
   std::string text = std::to_string(held) + " held, " + std::to_string(waiting) + " waiting, " +
-                     fixed(book.hand_offs_per_second(now), 1) + " hand-offs/s";
+                     fixed_text(book.hand_offs_per_second(now), 1) + " hand-offs/s";
   if (two != 0) text += "; DANGER: " + std::to_string(two) + " with two holders";
   if (endless != 0) text += "; DANGER: " + std::to_string(endless) + " without a TTL";
   if (const std::string limits = limits_text(book, head); !limits.empty()) text += "; " + limits;
@@ -113,8 +107,8 @@ std::string sums_text(const Logbook& book, const TableHead& head, Instant now) {
 
 std::string age_text(Duration duration) {
   const double seconds = std::chrono::duration<double>(std::max(duration, Duration::zero())).count();
-  if (seconds < 9.95) return fixed(seconds, 1) + " s";
-  if (seconds < 120) return fixed(seconds, 0) + " s";
+  if (seconds < 9.95) return fixed_text(seconds, 1) + " s";
+  if (seconds < 120) return fixed_text(seconds, 0) + " s";
   if (seconds < 2 * 3600.0) return std::to_string(static_cast<std::int64_t>(seconds / 60)) + " min";
   if (seconds < 2 * 86400.0) return std::to_string(static_cast<std::int64_t>(seconds / 3600)) + " h";
   return std::to_string(static_cast<std::int64_t>(seconds / 86400)) + " d";

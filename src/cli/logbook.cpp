@@ -11,7 +11,7 @@ namespace holdfast::cli {
 namespace {
 
 // A renewal moves the end by more than the drift between the two clocks may.
-Duration margin_of(Duration remaining) noexcept { return remaining / drift_divisor + drift_base; }
+Duration drift_margin_of(Duration remaining) noexcept { return remaining / drift_divisor + drift_base; }
 
 // Holders renew at a third of the lease: with less than a third left, at least one renewal is overdue.
 constexpr int overdue_divisor = 3;
@@ -130,7 +130,7 @@ void Logbook::handle_timeout(Instant now) {
 // What became of a hold that is not there any more.
 ChangeKind Logbook::end_of(const LockEntry& entry, const Hold& hold, Instant answered) noexcept {
   if (entry.has_expired != entry.was_deleted) return entry.has_expired ? ChangeKind::ran_out : ChangeKind::released;
-  if (answered < hold.ends_from - margin_of(hold.remaining)) return ChangeKind::released;
+  if (answered < hold.ends_from - drift_margin_of(hold.remaining)) return ChangeKind::released;
   return hold.remaining < hold.lease / overdue_divisor ? ChangeKind::ran_out : ChangeKind::ended;
 }
 
@@ -169,7 +169,7 @@ void Logbook::judge_holds(const LockSight& sight, LockEntry& entry, bool first, 
     if (known == nullptr) {
       came.push_back(holds.size());
     } else {
-      const Duration margin = margin_of(std::max(known->remaining, known->lease));
+      const Duration margin = drift_margin_of(std::max(known->remaining, known->lease));
       const bool later = hold.remaining != Duration::max() && hold.ends_from > known->ends_until + margin;
       const bool earlier = hold.ends_until < known->ends_from - margin;
       hold.since = known->since;

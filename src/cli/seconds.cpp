@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "seconds.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+
+#include "holdfast/proto/decimal.hpp"
 
 namespace holdfast::cli {
 
 namespace {
 
 constexpr std::size_t digits_max = 9;
-
-bool is_digit(char byte) noexcept { return byte >= '0' && byte <= '9'; }
 
 // The digits at the front of `text`, which are taken off. Nothing for none, or for more than digits_max.
 std::optional<std::int64_t> take_digits(std::string_view& text, std::size_t& count) noexcept {
@@ -53,6 +55,12 @@ std::string seconds_text(Duration duration) {
   while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();
   if (!fraction.empty()) text += "." + fraction;
   return text;
+}
+
+std::string fixed_text(double value, int digits) {
+  char text[64];
+  const int size = std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return {text, std::min(static_cast<std::size_t>(std::max(size, 0)), sizeof text - 1)};
 }
 
 }  // namespace holdfast::cli

@@ -18,4 +18,7 @@ namespace holdfast::cli {
 // "0.25", "30", "-0.123": as short as it is exact, at most milliseconds.
 [[nodiscard]] std::string seconds_text(Duration duration);
 
+// A number with that many digits behind the dot.
+[[nodiscard]] std::string fixed_text(double value, int digits);
+
 }  // namespace holdfast::cli

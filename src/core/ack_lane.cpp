@@ -11,10 +11,6 @@ namespace holdfast {
 
 namespace {
 
-constexpr std::chrono::milliseconds whole_milliseconds(Duration duration) noexcept {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
-}
-
 // From the send of a request on this connection to its reply.
 Instant deadline_of(const KeptConfig& config, Instant now) noexcept {
   return now + config.acks_timeout + config.request_timeout;

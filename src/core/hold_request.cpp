@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "holdfast/core/hold_request.hpp"
 
+#include "holdfast/proto/decimal.hpp"
+
 namespace holdfast {
 
 namespace {
@@ -9,7 +11,6 @@ constexpr std::size_t uuid_size = 36;
 constexpr std::size_t ordinal_digits_max = 20;
 static_assert(uuid_size + 2 + ordinal_digits_max <= token_size_max);
 
-bool is_digit(char byte) noexcept { return byte >= '0' && byte <= '9'; }
 bool is_hexadecimal(char byte) noexcept { return is_digit(byte) || (byte >= 'a' && byte <= 'f'); }
 
 bool is_random_token(ByteView text) noexcept {
@@ -76,9 +77,7 @@ Status HoldRequest::put(Question& self, Node& node, const ReplyTag& tag, Instant
   CommandLine line(place.space);
   request.kind_->fill(
       line, *request.kind_, request.operation_, RequestForm::by_text,
-      {.key = request.key_,
-       .token = &request.token_,
-       .lease = std::chrono::duration_cast<std::chrono::milliseconds>(request.timing_.effective_lease())});
+      {.key = request.key_, .token = &request.token_, .lease = whole_milliseconds(request.timing_.effective_lease())});
   if (line.finish(size) != Status::ok) return Status::too_many_requests;
   request.asked_at_ = now;
   *place.request = {.tag = tag, .deadline = now + node.config().request_timeout};

@@ -9,13 +9,6 @@ namespace holdfast {
 
 namespace {
 
-bool read_port(ByteView text, std::uint16_t& port) noexcept {
-  std::uint64_t number = 0;
-  if (!read_decimal(text, UINT16_MAX, number) || number == 0) return false;
-  port = static_cast<std::uint16_t>(number);
-  return true;
-}
-
 // What is before the first `separator`; `rest` is what follows it, or has no data() where there is none.
 ByteView take_until(char separator, ByteView& rest) noexcept {
   const ByteView whole = rest;
@@ -29,6 +22,13 @@ ByteView take_until(char separator, ByteView& rest) noexcept {
 }
 
 }  // namespace
+
+bool read_port(ByteView text, std::uint16_t& port) noexcept {
+  std::uint64_t number = 0;
+  if (!read_decimal(text, UINT16_MAX, number) || number == 0) return false;
+  port = static_cast<std::uint16_t>(number);
+  return true;
+}
 
 bool is_host(ByteView text) noexcept {
   if (text.empty() || text.size() > listed_host_size_max) return false;

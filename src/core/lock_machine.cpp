@@ -8,13 +8,6 @@ namespace holdfast {
 
 namespace {
 
-// After a renewal that failed: a thirtieth of the lease, so that about twenty attempts fit before the end.
-constexpr int renewal_retry_divisor = 30;
-
-constexpr std::chrono::milliseconds whole_milliseconds(Duration duration) noexcept {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
-}
-
 [[gnu::noinline]] Duration validity_of(const LockTiming& timing) noexcept {
   return timing.effective_lease() - timing.effective_drift();
 }

@@ -12,8 +12,6 @@ bool agree(const LockInfo& left, const LockInfo& right) noexcept {
   return state == Possession::held ? left.form == right.form && left.owner.view() == right.owner.view() : true;
 }
 
-std::size_t count_of(NodeSet nodes) noexcept { return static_cast<std::size_t>(__builtin_popcount(nodes)); }
-
 NodeSet with(NodeSet nodes, std::size_t node) noexcept { return static_cast<NodeSet>(nodes | node_bit(node)); }
 
 NodeSet without(NodeSet nodes, std::size_t node) noexcept { return static_cast<NodeSet>(nodes & ~node_bit(node)); }

@@ -7,13 +7,6 @@
 
 namespace holdfast {
 
-namespace {
-
-// As of a lock on one node.
-constexpr int renewal_retry_divisor = 30;
-
-}  // namespace
-
 // Not inlined: it has ten callers.
 [[gnu::noinline]] void QuorumMachine::move(QuorumInput input) noexcept {
   const std::uint8_t next = quorum_transition_table.next[static_cast<int>(state_)][static_cast<int>(input)];
@@ -147,7 +140,7 @@ Status QuorumMachine::acquire(const Token& token, Instant now, Electorate electo
   if (depth_ != 0) return Status::lock_lost;
   HOLDFAST_ASSERT(give_up_ == 0 && !token.empty());
   const auto voters = static_cast<NodeSet>(electorate.nodes & all());
-  if (static_cast<std::size_t>(__builtin_popcount(voters)) < majority()) return Status::no_quorum;
+  if (count_of(voters) < majority()) return Status::no_quorum;
   move(QuorumInput::acquire);
   ++generation_;
   timing_ = wanted;

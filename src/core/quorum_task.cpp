@@ -9,10 +9,6 @@ namespace {
 // so late.
 constexpr Duration busy_poll = std::chrono::seconds(1);
 
-[[nodiscard]] std::size_t count_of(NodeSet nodes) noexcept {
-  return static_cast<std::size_t>(__builtin_popcount(nodes));
-}
-
 }  // namespace
 
 void QuorumTask::prepare(const QuorumTiming& timing) noexcept {

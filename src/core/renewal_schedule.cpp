@@ -9,15 +9,13 @@ namespace holdfast {
 
 namespace {
 
-// After a renewal that failed: a thirtieth of the lease, so that about twenty attempts fit before the end.
-constexpr int renewal_retry_divisor = 30;
 // What falls due so soon is pulled into a call that goes out anyway: at an eighth of the interval, half of the spread,
 // a burst of holds becomes few calls, and none is renewed much sooner than it must.
 constexpr int pull_divisor = 24;
 
 constexpr Duration interval_of(const KeptHold& hold) noexcept { return hold.lease / renewal_divisor; }
 constexpr std::int64_t lease_milliseconds(const KeptHold& hold) noexcept {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(hold.lease).count();
+  return whole_milliseconds(hold.lease).count();
 }
 
 constexpr std::uint8_t bit(RenewalEvent event) noexcept {

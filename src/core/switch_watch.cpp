@@ -86,13 +86,6 @@ bool take_word(ByteView& rest, ByteView& word) noexcept {
   return true;
 }
 
-bool read_port(ByteView text, std::uint16_t& port) noexcept {
-  std::uint64_t read = 0;
-  if (!read_decimal(text, UINT16_MAX, read) || read == 0) return false;
-  port = static_cast<std::uint16_t>(read);
-  return true;
-}
-
 }  // namespace
 
 // ---- As a topology -----------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ Status VoterRoll::witness(std::size_t index, Instant now) const noexcept {
 Status VoterRoll::verdict(Instant now) const noexcept {
   for (std::size_t index = 0; index < count_; ++index)
     if (voters_[index].twin != 0) return Status::same_machine;
-  const auto voting = static_cast<std::size_t>(__builtin_popcount(voters(now)));
+  const std::size_t voting = count_of(voters(now));
   return voting >= majority() ? Status::ok : Status::no_quorum;
 }
 

@@ -46,10 +46,10 @@ const char* parse_cluster_url(ByteView url, Topology& topology, ClientConfig& co
   return nullptr;
 }
 
-ByteView hosts_of(const Topology& topology) noexcept {
+ByteView seeds_of(const Topology& topology) noexcept {
   return static_cast<const Cluster&>(topology).config().hosts.view();
 }
-ByteView password_of(const Topology& /*topology*/) noexcept { return {}; }
+ByteView no_password_of(const Topology& /*topology*/) noexcept { return {}; }
 
 }  // namespace
 
@@ -60,8 +60,8 @@ constinit const Topology::Table Cluster::ways = {
     SlotSearch::validate,
     SlotSearch::number,
     SlotSearch::name_of,
-    hosts_of,
-    password_of,
+    seeds_of,
+    no_password_of,
     parse_cluster_url,
     SlotSearch::has_shards,
     SlotSearch::shards,

@@ -355,7 +355,7 @@ std::size_t QuorumClient::compensations_pending() const noexcept {
   const Turn turn(*this);
   std::size_t pending = roll_.compensations_pending();
   for (const QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_)
-    pending += static_cast<std::size_t>(__builtin_popcount(lock->machine_.owed()));
+    pending += count_of(lock->machine_.owed());
   return pending;
 }
 

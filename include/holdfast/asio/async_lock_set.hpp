@@ -8,9 +8,10 @@
 //     set.async_acquire(2s, [&](std::error_code error) { ...; set.async_release(...); });
 //
 // One operation at a time. Handlers, cancellation and errors: as AsyncClient's. It is an operation of each of its clients and
-// quorums: cancel() of any of them ends it, at once where it waits on that one, else before the next lock or renewal. Thread rule: all its locks are on one executor,
-// and so is the set; held(), valid_until() and remaining() may be called from any thread. Heap: one block, by the constructor.
-// An operation takes a place of AsyncLimits::operations of the first lock's client, and each lock one of its own.
+// quorums: cancel() of any of them ends it, at once where it waits on that one, else before the next lock or renewal. Thread
+// rule: all its locks are on one executor, and so is the set; held(), valid_until() and remaining() may be called from any
+// thread. Heap: one block, by the constructor. An operation takes a place of AsyncLimits::operations of the first lock's client,
+// and each lock one of its own.
 #pragma once
 
 #include <asio/async_result.hpp>

@@ -13,6 +13,8 @@ namespace holdfast {
 
 // Letters, digits and what names and literal addresses are made of, as long as the host of a list may be. It is dialled and printed.
 [[nodiscard]] bool is_host(ByteView text) noexcept;
+// A number from 1 to 65535. False: it is none.
+[[nodiscard]] bool read_port(ByteView text, std::uint16_t& port) noexcept;
 // "host:port", where an IPv6 address may stand without brackets, as servers name each other. False: it is none.
 [[nodiscard]] bool read_named_host(ByteView text, ByteView& host, std::uint16_t& port) noexcept;
 

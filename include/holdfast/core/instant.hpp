@@ -21,6 +21,11 @@ constexpr bool operator>(Duration left, Duration right) noexcept { return left.c
 constexpr bool operator<=(Duration left, Duration right) noexcept { return left.count() <= right.count(); }
 constexpr bool operator>=(Duration left, Duration right) noexcept { return left.count() >= right.count(); }
 
+// What servers are told: a fraction is cut.
+[[nodiscard]] constexpr std::chrono::milliseconds whole_milliseconds(Duration duration) noexcept {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
+}
+
 class Instant {
  public:
   constexpr Instant() noexcept = default;  // The epoch: before everything that can be valid.

@@ -26,6 +26,9 @@ namespace holdfast {
 using NodeSet = std::uint16_t;
 static_assert(nodes_max <= 16);
 [[nodiscard]] constexpr NodeSet node_bit(std::size_t node) noexcept { return static_cast<NodeSet>(1U << node); }
+[[nodiscard]] constexpr std::size_t count_of(NodeSet nodes) noexcept {
+  return static_cast<std::size_t>(__builtin_popcount(nodes));
+}
 // More than half of all that are configured, whether they can be reached or not.
 [[nodiscard]] constexpr std::size_t majority_of(std::size_t nodes) noexcept { return nodes / 2 + 1; }
 

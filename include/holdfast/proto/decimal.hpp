@@ -38,6 +38,8 @@ constexpr char* write_decimal(char* out, std::int64_t number) noexcept {
   return write_decimal(out, magnitude(number));
 }
 
+[[nodiscard]] constexpr bool is_digit(char byte) noexcept { return byte >= '0' && byte <= '9'; }
+
 // A non-negative decimal number that is all of `text`; false, with `number` untouched, for anything else.
 [[nodiscard]] constexpr bool read_decimal(ByteView text, std::uint64_t limit, std::uint64_t& number) noexcept {
   if (text.empty() || text.size() > decimal_size_max) return false;
