@@ -32,7 +32,7 @@ check_symbols() {  # check_symbols [all]
 
 check_variant() {  # check_variant NAME COMPILER LEVEL ASSERTIONS
   local dir=build/$1 label="$2 -O$3 $4" archive foreign
-  build_libraries "$1" "$2" "-Doptimization=$3" "-Dcpp_args=$4" || { not_ok "$label: does not build"; return 1; }
+  build_libraries "$1" "$2" "-Doptimization=$3" "-Dcpp_args=$4" "${united[@]}" || { not_ok "$label: does not build"; return 1; }
   for archive in libholdfast libholdfast-proto; do
     archive=$(find "$dir" -name "$archive.a")
     [[ -n $archive ]] || { not_ok "$label: an archive is missing"; return 1; }

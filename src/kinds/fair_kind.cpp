@@ -9,6 +9,8 @@ namespace holdfast {
 
 namespace {
 
+namespace fair {
+
 constexpr Announcement announcement = {
     .channel = fair_channel_prefix, .wakes_one = '\0', .wakes_all = '\0', .addressed = true};
 
@@ -65,11 +67,13 @@ consteval LockKind make_kind(const char* name, bool fenced, bool lingers) noexce
           .lingers = lingers};
 }
 
+}  // namespace fair
+
 }  // namespace
 
-constinit const LockKind fair_kind = make_kind("fair", false, false);
-constinit const LockKind fair_fenced_kind = make_kind("fair fenced", true, false);
-constinit const LockKind fair_lingering_kind = make_kind("fair", false, true);
-constinit const LockKind fair_lingering_fenced_kind = make_kind("fair fenced", true, true);
+constinit const LockKind fair_kind = fair::make_kind("fair", false, false);
+constinit const LockKind fair_fenced_kind = fair::make_kind("fair fenced", true, false);
+constinit const LockKind fair_lingering_kind = fair::make_kind("fair", false, true);
+constinit const LockKind fair_lingering_fenced_kind = fair::make_kind("fair fenced", true, true);
 
 }  // namespace holdfast

@@ -9,6 +9,8 @@ namespace holdfast {
 
 namespace {
 
+namespace multi {
+
 std::int64_t count_names(Key key) noexcept {
   std::int64_t count = 0;
   while (!name_at(key, static_cast<std::size_t>(count)).empty()) ++count;
@@ -65,11 +67,13 @@ void ask_remaining(CommandLine& line, Key key) noexcept {
   fill(line, multi_kind, Operation::query, RequestForm::by_text, {.key = key});
 }
 
+}  // namespace multi
+
 }  // namespace
 
 constinit const LockKind multi_kind = {.name = "multi",
-                                       .fill = fill,
-                                       .decode = decode,
+                                       .fill = multi::fill,
+                                       .decode = multi::decode,
                                        .renew_batch = &scripts::multi_renew,
                                        .announcement = &redisson_announcement,
                                        .token = TokenSource::client_ordinal,
@@ -78,6 +82,6 @@ constinit const LockKind multi_kind = {.name = "multi",
                                        .fenced = false,
                                        .tells_remaining = true,
                                        .name_at = name_at,
-                                       .ask_remaining = ask_remaining};
+                                       .ask_remaining = multi::ask_remaining};
 
 }  // namespace holdfast

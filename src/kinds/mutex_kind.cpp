@@ -9,6 +9,8 @@ namespace holdfast {
 
 namespace {
 
+namespace mutex {
+
 constexpr EncodedArguments set("SET");
 constexpr EncodedArguments if_absent_for("NX", "PX");
 constexpr EncodedScriptHead release_head(scripts::mutex_release, "1");
@@ -67,11 +69,13 @@ static_assert(request_size <= small_transmit_size, "the smallest buffers must se
 static_assert(text_fits<scripts::mutex_release.text.size()> && text_fits<scripts::mutex_renew.text.size()> &&
               text_fits<scripts::mutex_renew_batch.text.size()>);
 
+}  // namespace mutex
+
 }  // namespace
 
 constinit const LockKind mutex_kind = {.name = "mutex",
-                                       .fill = fill,
-                                       .decode = decode,
+                                       .fill = mutex::fill,
+                                       .decode = mutex::decode,
                                        .renew_batch = &scripts::mutex_renew_batch,
                                        .announcement = nullptr,
                                        .token = TokenSource::random,
@@ -79,6 +83,6 @@ constinit const LockKind mutex_kind = {.name = "mutex",
                                        .reentrant = false,
                                        .fenced = false,
                                        .tells_remaining = false,
-                                       .request_size = request_size};
+                                       .request_size = mutex::request_size};
 
 }  // namespace holdfast

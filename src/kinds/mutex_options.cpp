@@ -11,6 +11,8 @@ namespace holdfast {
 
 namespace {
 
+namespace optioned_mutex {
+
 void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
           const HoldView& hold) noexcept {
   if (operation == Operation::acquire && kind.fenced) {
@@ -45,10 +47,12 @@ consteval LockKind make_kind(const char* name, bool announces, bool fenced) noex
           .tells_remaining = fenced};
 }
 
+}  // namespace optioned_mutex
+
 }  // namespace
 
-constinit const LockKind announced_mutex_kind = make_kind("announced mutex", true, false);
-constinit const LockKind fenced_mutex_kind = make_kind("fenced mutex", false, true);
-constinit const LockKind announced_fenced_mutex_kind = make_kind("announced fenced mutex", true, true);
+constinit const LockKind announced_mutex_kind = optioned_mutex::make_kind("announced mutex", true, false);
+constinit const LockKind fenced_mutex_kind = optioned_mutex::make_kind("fenced mutex", false, true);
+constinit const LockKind announced_fenced_mutex_kind = optioned_mutex::make_kind("announced fenced mutex", true, true);
 
 }  // namespace holdfast

@@ -11,6 +11,8 @@ namespace holdfast {
 
 namespace {
 
+namespace of_quorum {
+
 // Everything but a renewal that has a fence to write is as on one node.
 template <const LockKind& single>
 void fill(CommandLine& line, const LockKind&, Operation operation, RequestForm form, const HoldView& hold) noexcept {
@@ -46,11 +48,14 @@ consteval LockKind make_kind(const char* name, bool reentrant, bool announces) n
           .tells_remaining = true};
 }
 
+}  // namespace of_quorum
+
 }  // namespace
 
-constinit const LockKind quorum_fenced_mutex_kind = make_kind<fenced_mutex_kind>("quorum fenced mutex", false, false);
+constinit const LockKind quorum_fenced_mutex_kind =
+    of_quorum::make_kind<fenced_mutex_kind>("quorum fenced mutex", false, false);
 constinit const LockKind quorum_announced_fenced_mutex_kind =
-    make_kind<announced_fenced_mutex_kind>("quorum announced fenced mutex", false, true);
-constinit const LockKind quorum_fenced_kind = make_kind<fenced_kind>("quorum fenced", true, true);
+    of_quorum::make_kind<announced_fenced_mutex_kind>("quorum announced fenced mutex", false, true);
+constinit const LockKind quorum_fenced_kind = of_quorum::make_kind<fenced_kind>("quorum fenced", true, true);
 
 }  // namespace holdfast

@@ -8,6 +8,8 @@ namespace holdfast {
 
 namespace {
 
+namespace read_write {
+
 constexpr Announcement announcement = {.channel = read_write_channel_prefix, .wakes_one = '0', .wakes_all = '1'};
 
 // KEYS[1] and ARGV[1], which all requests begin with.
@@ -66,9 +68,11 @@ consteval LockKind make_kind(const char* name, Duration lease_max) noexcept {
           .lease_max = std::chrono::duration_cast<KindLease>(lease_max)};
 }
 
+}  // namespace read_write
+
 }  // namespace
 
-constinit const LockKind read_kind = make_kind("read", read_lease_max);
-constinit const LockKind write_kind = make_kind("write", lease_max);
+constinit const LockKind read_kind = read_write::make_kind("read", read_lease_max);
+constinit const LockKind write_kind = read_write::make_kind("write", lease_max);
 
 }  // namespace holdfast

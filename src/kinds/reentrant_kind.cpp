@@ -8,6 +8,8 @@ namespace holdfast {
 
 namespace {
 
+namespace reentrant {
+
 void fill(CommandLine& line, const LockKind& kind, Operation operation, RequestForm form,
           const HoldView& hold) noexcept {
   const ByteView key = hold.key.bytes();
@@ -62,9 +64,11 @@ consteval LockKind make_kind(const char* name, bool fenced) noexcept {
           .tells_remaining = true};
 }
 
+}  // namespace reentrant
+
 }  // namespace
 
-constinit const LockKind reentrant_kind = make_kind("reentrant", false);
-constinit const LockKind fenced_kind = make_kind("fenced", true);
+constinit const LockKind reentrant_kind = reentrant::make_kind("reentrant", false);
+constinit const LockKind fenced_kind = reentrant::make_kind("fenced", true);
 
 }  // namespace holdfast

@@ -8,6 +8,8 @@ namespace holdfast {
 
 namespace {
 
+namespace semaphore {
+
 constexpr Announcement announcement = {
     .channel = semaphore_channel_prefix, .wakes_one = '1', .wakes_all = '\0', .counts = true};
 
@@ -48,18 +50,20 @@ constexpr bool fits = text_fits<script_size - derived_name_size_max>;
 static_assert(fits<scripts::semaphore_acquire.text.size()> && fits<scripts::semaphore_renew.text.size()>);
 static_assert(fits<scripts::semaphore_release.text.size()> && fits<scripts::semaphore_remaining.text.size()>);
 
+}  // namespace semaphore
+
 }  // namespace
 
 constinit const LockKind semaphore_kind = {.name = "semaphore",
-                                           .fill = fill,
-                                           .decode = decode,
+                                           .fill = semaphore::fill,
+                                           .decode = semaphore::decode,
                                            .renew_batch = &scripts::semaphore_renew,
-                                           .announcement = &announcement,
+                                           .announcement = &semaphore::announcement,
                                            .token = TokenSource::random,
                                            .native_release = false,
                                            .reentrant = false,
                                            .fenced = false,
                                            .tells_remaining = true,
-                                           .ask_remaining = ask_remaining};
+                                           .ask_remaining = semaphore::ask_remaining};
 
 }  // namespace holdfast
