@@ -10,7 +10,7 @@ namespace {
 
 // Of Asio's own operations, the ones in progress and those of before that have been cancelled: a socket's read, write and
 // connect, twice; the timer; the turn.
-constexpr std::size_t own_operations = 24;
+constexpr std::size_t own_operations_client = 24;
 }  // namespace
 
 // ---- The client --------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ std::uint64_t AsyncClient::renewal_calls() const noexcept { return core_->renewa
 // ---- Its core ----------------------------------------------------------------------------------------------------
 
 AsyncClientCore::AsyncClientCore(executor_type executor, const AsyncLimits& limits)
-    : AsyncLoop(std::move(executor), limits.operations, own_operations),
+    : AsyncLoop(std::move(executor), limits.operations, own_operations_client),
       requests_max_(static_cast<std::uint32_t>(limits.requests)),
       waiters_max_(static_cast<std::uint32_t>(limits.waiters)),
       kept_max_(static_cast<std::uint32_t>(limits.kept)),
