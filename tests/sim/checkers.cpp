@@ -522,8 +522,9 @@ void Checkers::check_taken_for_dead(const Node& node, const Waiter& waiter) {
   Process& process = world_.processes()[waiter.process];
   if (!process.alive || process.life != waiter.life || process.application == nullptr || process.lied_to) return;
   const Plan& plan = world_.plan();
-  if (plan.enabled(Fault::no_permission) || plan.enabled(Fault::clock_forward) || plan.enabled(Fault::clock_back))
-    return;
+  // Who is refused behind the queue, or by a fence that is no number, is told so.
+  if (plan.enabled(Fault::no_permission) || plan.enabled(Fault::foreign_fence)) return;
+  if (plan.enabled(Fault::clock_forward) || plan.enabled(Fault::clock_back)) return;
   const SimTime calm = calm_before(*process.plan) + patience;
   for (const SimTime last : {world_.disturbed_until(), process.disturbed_until, process.links_changed_at})
     if (last + calm > world_.now()) return;

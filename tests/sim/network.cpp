@@ -480,8 +480,9 @@ void World::close_link(Link& link, bool silently) {
   if (link.server_id != 0) nodes_[link.node].redis.close(link.server_id);
   if (link.state != Link::State::established) return;
   note_link(link, false);
-  // What its client gives up while it greets is none that it had.
-  if (!link.subscribed && (link.greeted || link.error != 0 || link.end_received)) keeping_->note_lost(link);
+  // What its client gives up by itself while it greets is none that it had.
+  const bool forced = link.error != 0 || link.end_received || link.deceived;
+  if (!link.subscribed && (link.greeted || forced)) keeping_->note_lost(link);
   const std::size_t index = link.index;
   if (silently || link.up_swallowed) {
     after(keep_alive, [this, index] {
@@ -617,6 +618,7 @@ void World::tamper_with(Link& link, std::string& bytes) {
           "HTTP/1.1 400 Bad Request\r\n\r\n", "$99999999999\r\n", "*1000\r\n", ":12x\r\n", "\r\n", "$-2\r\n",
           std::string_view("\0", 1)};
       count(Fault::hostile_bytes, lane);
+      link.deceived = true;
       bytes.insert(0, rubbish[random_.index(std::size(rubbish))]);
       break;
     }

@@ -116,6 +116,7 @@ struct Link {
   std::size_t up_bytes = 0;  // In `up`.
   std::string received;      // In the client's socket.
   bool releases = false;     // Some of a release has been sent, and the rest is still to come.
+  bool deceived = false;     // That is no reply, and no client goes on behind it.
   bool unasked = false;      // That is what nobody asked for, and the client has not seen it.
   bool answered = false;     // Some bytes of the server have been received.
   std::string pending;       // At the server: bytes that it has not read, while it is paused.
