@@ -38,7 +38,7 @@ readonly optimised_bare=(-Doptimization=2 -Ddebug=false)
 # Most of what the compiler reads is the standard library's headers: once for many sources is enough, where no archive is shipped
 # and clang-tidy does not ask for the flags of each source.
 readonly united=(-Dunited=true)
-readonly sanitized=(-Doptimization=1 -Ddebug=true -Db_lundef=false "${united[@]}")
+readonly sanitized=(-Doptimization=1 -Ddebug=true -Db_lundef=false)
 
 configure_plain() { configure plain gcc "${optimised[@]}" -Dtests=enabled; }
 build_plain() { configure_plain && ninja -C build/plain; }
@@ -46,11 +46,12 @@ build_plain() { configure_plain && ninja -C build/plain; }
 configure_clang() { configure clang clang "${optimised_bare[@]}" -Dtests=enabled -Dcpp_args=-DASIO_NO_DEPRECATED; }
 build_clang() { configure_clang && build_suites clang unit replay; }
 build_asan() {
+  # Not united: a test looks at what its programs link.
   configure san clang "${sanitized[@]}" -Db_sanitize=address,undefined -Dtests=enabled &&
     build_suites san unit replay live
 }
 build_tsan() {
-  configure tsan clang "${sanitized[@]}" -Db_sanitize=thread -Dtests=enabled && build_suites tsan threads
+  configure tsan clang "${sanitized[@]}" "${united[@]}" -Db_sanitize=thread -Dtests=enabled && build_suites tsan threads
 }
 
 # Other machines, as .dev/MACHINE.ini has them. Without Asio, whose headers take long to compile.

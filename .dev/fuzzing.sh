@@ -5,7 +5,7 @@
 
 # The libraries are compiled for it, too: else the fuzzer would not see which of their branches an input reaches.
 build_fuzz() {
-  build fuzz clang "${sanitized[@]}" -Db_sanitize=address,undefined -Dfuzz=enabled \
+  build fuzz clang "${sanitized[@]}" "${united[@]}" -Db_sanitize=address,undefined -Dfuzz=enabled \
     -Dcpp_args=-fsanitize=fuzzer-no-link -Dtests=disabled -Dcli=disabled -Dasio=disabled
 }
 
