@@ -162,7 +162,6 @@ Subscriber::Waiter* Subscriber::enter(const Announcement& announcement, Key key,
   // Who waits there already, or whose subscription is there still: its UNSUBSCRIBE is only owed, and forgotten.
   Waiter* place = find(channel.bytes(), first);
   if (place == nullptr || place->taken) {
-    const std::uint8_t asked = place == nullptr ? unasked : place->asked;
     if (free_ == 0 && state_ == SubscriberState::open && waiting_ != storage_.waiter_count) {
       // An UNSUBSCRIBE that is owed keeps a place, and so does a subscription that has stayed.
       for (Waiter& waiter : waiters()) {
@@ -173,6 +172,7 @@ Subscriber::Waiter* Subscriber::enter(const Announcement& announcement, Key key,
       flush(now);
     }
     if (free_ == 0) return nullptr;
+    const std::uint8_t asked = place == nullptr ? unasked : place->asked;  // Read here: flush() may have asked.
     place = &at(free_);
     free_ = place->next;
     place->channel = channel;
