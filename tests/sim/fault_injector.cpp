@@ -76,7 +76,7 @@ void FaultInjector::end() {
       }
       const Entry* const entry = node.redis.find(name);
       if (entry == nullptr || world_.plan().one_place()) continue;  // Nobody else's hand is in those.
-      if (entry->expiry_ms == no_expiry || world_.checkers().foreign(node, index)) {
+      if (lasts_for_ever(node, *entry) || world_.checkers().foreign(node, index)) {
         world_.checkers().break_name(node, index);
         (void)world_.foreign(node, {"DEL", name});
       }
@@ -90,6 +90,15 @@ void FaultInjector::end() {
     }
     world_.checkers().data_changed(node);
   }
+}
+
+// A lock whose TTL somebody has removed gets a day from the scripts while it is written, and its writer may be dead: nobody waits
+// for that long.
+bool FaultInjector::lasts_for_ever(const Node& node, const Entry& entry) const {
+  if (entry.expiry_ms == no_expiry) return true;
+  const WallMicros longest = (world_.plan().lease_max + 60 * second) / microsecond;
+  return world_.plan().weights[static_cast<std::size_t>(Fault::foreign_persist)] != 0 &&
+         entry.expiry_ms * 1'000 > world_.wall(node) + longest;
 }
 
 Node& FaultInjector::any_node() { return world_.node(world_.random().index(world_.nodes().size())); }

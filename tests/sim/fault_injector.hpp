@@ -40,6 +40,7 @@ class FaultInjector {
   void forge_grants(Node& node);
   void on_network(Fault fault);
   void on_node(Fault fault, Node& node);
+  [[nodiscard]] bool lasts_for_ever(const Node& node, const Entry& entry) const;
   [[nodiscard]] Node& any_node();
   [[nodiscard]] Process* any_process();
   [[nodiscard]] Link* any_link();
