@@ -459,6 +459,7 @@ class Application {
   // In which everybody gets a free name, at the end.
   [[nodiscard]] SimTime longest_turn() const noexcept;
   [[nodiscard]] SimTime longest_turn_of(std::size_t locks) const noexcept;
+  [[nodiscard]] bool outlasts_a_set(const Slot& slot, std::size_t locks) const noexcept;
   [[nodiscard]] SimTime bound(const Slot& slot, SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_with_connect(std::size_t connection, SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_of_release(std::size_t connection) const noexcept;

@@ -1465,6 +1465,7 @@ bool AsioProgram::gathers_at_the_end() {
   for (const auto& session : sessions_) {
     if (session->slot->of_several() || !connection_of(*session).peer) continue;
     if (application_.plan_of_connection(session->connection).named) continue;
+    if (!application_.outlasts_a_set(*session->slot, sessions_.size())) continue;
     const auto together =
         static_cast<std::size_t>(std::count_if(group.members.begin(), group.members.end(), [&](const Session* member) {
           return member->connection == session->connection;
