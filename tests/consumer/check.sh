@@ -74,7 +74,8 @@ print(" ".join(t["name"] for t in ours if t["type"] not in ("static library", "s
 prefix=$work/prefix
 as_package() {
   local flags
-  quietly meson setup "$work/build" "$source_root" --prefix "$prefix" -Ddebug=false \
+  # United: source by source they are compiled by the build whose tests these are.
+  quietly meson setup "$work/build" "$source_root" --prefix "$prefix" -Ddebug=false -Dunited=true \
     -Dtests=disabled -Dfuzz=disabled -Dcli=disabled -Dasio=disabled
   quietly nice meson install -C "$work/build"
   PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name holdfast.pc)")

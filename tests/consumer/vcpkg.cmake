@@ -61,7 +61,7 @@ function(vcpkg_cmake_configure)
     run(${CMAKE_COMMAND} -S "${arg_SOURCE_PATH}" -B "${CURRENT_BUILDTREES_DIR}/x64-linux-${suffix}" -G Ninja
         ${arg_OPTIONS} -DCMAKE_BUILD_TYPE=${type} -DBUILD_SHARED_LIBS=OFF -DCMAKE_INSTALL_LIBDIR:STRING=lib
         # What the compiler makes of it is not the question here, and time is.
-        -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DCMAKE_CXX_FLAGS_DEBUG=-O0
+        -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DHOLDFAST_UNITED=ON
         -DCMAKE_INSTALL_BINDIR:STRING=bin -DCMAKE_ERROR_ON_ABSOLUTE_INSTALL_DESTINATION=ON
         "-DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR}${folder}")
     foreach(option IN LISTS arg_OPTIONS)
