@@ -50,6 +50,7 @@ struct Choices {
   bool all_canaries = false;
   bool list = false;
   double canary_seconds = 60;
+  std::string canary_seeds;  // A file.
 };
 
 // CLI11 takes "-1" for a large number and a number that is too large for the largest.
@@ -131,20 +132,23 @@ void report(const WorldChoice& choice, const Failure& failure, const Choices& ch
 
 // ---- Canaries ----------------------------------------------------------------------------------------------------
 
+bool names(const Canary& canary, const std::string& checker) {
+  return (',' + std::string(canary.checkers) + ',').find(',' + checker + ',') != std::string::npos;
+}
+
 // True if it was found, by a checker that its list names.
 bool hunt(const Canary& canary, WorldChoice choice, const Choices& choices) {
   const auto begin = Clock::now();
   if (choice.kind == WorldKind::any) choice.kind = canary.world;
-  for (std::uint64_t count = 1;; ++count, ++choice.seed) {
+  for (;; ++choice.seed) {
     const auto world = run_world(choice, {.canary = &canary});
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     if (world->failed()) {
       const Failure& failure = world->failure();
-      const bool named =
-          (',' + std::string(canary.checkers) + ',').find(',' + failure.checker + ',') != std::string::npos;
+      const bool named = names(canary, failure.checker);
       if (named || seconds > choices.canary_seconds) {
-        std::printf("%-28s %s by \"%s\" in world %" PRIu64 ", %.1f s\n", std::string(canary.name).c_str(),
-                    named ? "found" : "FOUND BY ANOTHER", failure.checker.c_str(), count, seconds);
+        std::printf("%-28s %s by \"%s\" in %.1f s, seed %" PRIu64 "\n", std::string(canary.name).c_str(),
+                    named ? "found" : "FOUND BY ANOTHER", failure.checker.c_str(), seconds, choice.seed);
         if (!choices.all_canaries) report(choice, failure, choices, &canary);
         return named;
       }
@@ -156,11 +160,28 @@ bool hunt(const Canary& canary, WorldChoice choice, const Choices& choices) {
   }
 }
 
+// Whether the world in which it was found once still shows it.
+bool found_again(const Canary& canary, const CanarySeeds& seeds) {
+  const auto old = seeds.find(canary.name);
+  if (old == seeds.end()) return false;
+  const auto world = run_world({.seed = old->second, .kind = canary.world, .narrowing = {}}, {.canary = &canary});
+  if (!world->failed() || !names(canary, world->failure().checker)) return false;
+  std::printf("%-28s found by \"%s\" again, seed %" PRIu64 "\n", std::string(canary.name).c_str(),
+              world->failure().checker.c_str(), old->second);
+  return true;
+}
+
 int hunt_all(const WorldChoice& fresh, const Choices& choices) {
+  CanarySeeds seeds;
+  std::string error;
+  if (!choices.canary_seeds.empty() && !read_canary_seeds(choices.canary_seeds, seeds, error)) {
+    (void)complain(error);
+    return exit_usage;
+  }
   int missed = 0;
   for (const Canary& canary : canaries()) {
     if (needs_loops(canary.world) && !has_loops) continue;
-    missed += hunt(canary, fresh, choices) ? 0 : 1;
+    missed += found_again(canary, seeds) || hunt(canary, fresh, choices) ? 0 : 1;
     std::fflush(stdout);
   }
   std::printf("%zu canaries, %d alive\n", canaries().size(), missed);
@@ -282,6 +303,7 @@ int main(int argc, char** argv) {
   app.add_flag("--brief", choices.brief, "say what each failed by in a line, and go on");
   app.add_flag("--canaries", choices.all_canaries, "all of them");
   app.add_flag("--list-canaries", choices.list, "say what they do wrong");
+  app.add_option("--canary-seeds", choices.canary_seeds, "look for each in the world that this file names first");
   app.add_option("--canary-seconds", choices.canary_seconds, "how long to look for each (60)")
       ->check(decimal_number)
       ->check(CLI::Range(0.1, 86'400.0));

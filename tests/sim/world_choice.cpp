@@ -191,4 +191,23 @@ bool read_seeds(const std::string& path, std::vector<WorldChoice>& seeds, std::s
   return false;
 }
 
+bool read_canary_seeds(const std::string& path, CanarySeeds& seeds, std::string& error) {
+  std::ifstream file(path);
+  std::string line;
+  std::size_t number = 0;
+  while (std::getline(file, line)) {
+    ++number;
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t seed = 0;
+    if (words >> name >> seed && find_canary(name) != nullptr && seeds.emplace(name, seed).second) continue;
+    error = path + ":" + std::to_string(number) + ": no canary and a seed, or one that was there already";
+    return false;
+  }
+  if (!seeds.empty()) return true;
+  error = path + (number == 0 ? ": cannot be read" : ": no seed in it");
+  return false;
+}
+
 }  // namespace holdfast::sim

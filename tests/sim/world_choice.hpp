@@ -5,6 +5,8 @@
 
 #include <bitset>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,5 +47,9 @@ struct WorldChoice {
 // Seeds of a text: one a line, with the kind of its world behind it where it is not `any`; what follows # is a comment.
 // False if the text cannot be read or understood; `error` says why.
 [[nodiscard]] bool read_seeds(const std::string& path, std::vector<WorldChoice>& seeds, std::string& error);
+
+// In which world each canary was found once. A line is its name and a seed.
+using CanarySeeds = std::map<std::string, std::uint64_t, std::less<>>;
+[[nodiscard]] bool read_canary_seeds(const std::string& path, CanarySeeds& seeds, std::string& error);
 
 }  // namespace holdfast::sim
