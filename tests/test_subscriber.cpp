@@ -1672,6 +1672,23 @@ TEST(test_a_large_table_should_do_what_a_list_of_all_waiters_does) {
   }
 }
 
+// With all places taken, what is owed is sent so that a place gets free, and the very channel may be asked for by that.
+TEST(test_channel_that_is_asked_for_to_make_room_should_be_left_by_the_last_of_it) {
+  std::vector<Waiter> table(2);
+  Wire wire(table);
+  wire.connect();
+  wire.subscriber.leave(wire.enter_confirmed("b"), false);
+  Waiter& first = wire.enter("a");
+  Waiter& second = wire.enter("a");
+  TEST_ASSERT_EQUAL(unsubscribe("b") + subscribe("a"), wire.take_sent());
+  wire.receive(unsubscribed("b") + subscribed("a"));
+  TEST_ASSERT_TRUE(wire.confirmed(first));
+  TEST_ASSERT_TRUE(wire.confirmed(second));
+  wire.subscriber.leave(first, false);
+  wire.subscriber.leave(second, false);
+  TEST_ASSERT_EQUAL(unsubscribe("a"), wire.take_sent());
+}
+
 // ---- A channel of the client's own -------------------------------------------------------------------------------
 
 namespace {
