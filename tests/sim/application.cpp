@@ -1058,7 +1058,10 @@ void Application::write(Slot& slot) {
   }
   world_.trace().add(world_.now(), "fenced set", process_.index, written ? 1 : 0, to_string(status));
   check_bound("fenced_set", started, bound_with_connect(slot.plan->connection, 0));
-  if (status == Status::ok) world_.checkers().after_fenced_set(process_, slot, number, fence, written, started.at);
+  if (status == Status::ok)
+    world_.checkers().after_fenced_set(process_, slot, number, fence, written, started.at);
+  else
+    world_.checkers().note_write_unknown(number);
 }
 
 void Application::act_held(Slot& slot) {

@@ -144,6 +144,7 @@ class Checkers {
   [[nodiscard]] const std::string& resource_of(const Application::Slot& slot) const {
     return names_[slot.name].resource;
   }
+  void note_write_unknown(std::uint32_t number) noexcept { grants_[number].write_unknown = true; }
   void after_fenced_set(Process& process, const Application::Slot& slot, std::uint32_t number, std::uint64_t fence,
                         bool written, SimTime since);
   void process_ended(Process& process);
@@ -168,6 +169,7 @@ class Checkers {
     SimTime at = 0;
     SimTime kept_at = 0;                     // The last time that its lease was changed.
     SimTime written_at = -1;                 // To the resource, by fenced_set().
+    bool write_unknown = false;              // A fenced_set() may still be on its way whose caller has given it up.
     bool writes = false;                     // Its side of a read/write lock.
     std::uint32_t together = 0;              // Of a MultiLock's name: the first grant of the same request.
     std::int64_t own_expiry_ms = no_expiry;  // Of a reader's own time, or a permit's, as it was set last.
