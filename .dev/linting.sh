@@ -9,10 +9,10 @@
 
 # A source is left out when the build does not compile it (its option is off): there are no flags to lint it with.
 lint_sources() {  # lint_sources [SECONDS]: without them every source is analysed
-  configure_clang || return 1
+  configure_asan || return 1
   local source sources=() analysed=build/logs/clang-tidy.analysed result=0
   while read -r source; do
-    ! grep -qF "\"../../$source\"" build/clang/compile_commands.json || sources+=("$source")
+    ! grep -qF "\"../../$source\"" build/san/compile_commands.json || sources+=("$source")
   done < <(find src proto -name '*.cpp' | sort)
   : >"$analysed"
   export -f lint_one
@@ -26,5 +26,5 @@ lint_sources() {  # lint_sources [SECONDS]: without them every source is analyse
 lint_one() {  # lint_one SOURCE LIST-OF-ANALYSED END: with the analyser until that second of the epoch
   local checks=()
   if (($(date +%s) < $3)); then echo "$1" >>"$2"; else checks=(--checks=-clang-analyzer-*); fi
-  clang-tidy -p build/clang --quiet "${checks[@]}" "$1"
+  clang-tidy -p build/san --quiet "${checks[@]}" "$1"
 }
