@@ -12,6 +12,7 @@
 
 #include "cluster_setup.hpp"
 #include "forked_child.hpp"
+#include "holdfast/acks.hpp"
 #include "holdfast/cluster.hpp"
 #include "live_fixture.hpp"
 #include "live_nodes.hpp"
@@ -261,6 +262,32 @@ TEST_ON_CLUSTER(test_child_should_leave_its_parents_connections_to_several_maste
   for (auto& lock : locks) TEST_ASSERT_TRUE(comes([&] { return lock->valid_until() > begin + lease; }));
   TEST_ASSERT_EQUAL(std::size_t{2}, watchdog->size());
   for (auto& lock : locks) TEST_ASSERT_EQUAL(Status::ok, lock->release());
+}
+
+// The connection over which replicas are waited for is its client's: it goes with it.
+TEST_ON_SERVER(test_child_should_close_its_copy_of_the_connection_for_acks_at_once) {
+  ClientConfig config = calm_config(server.unix_url());
+  config.acks = 1;
+  config.acks_timeout = 50ms;
+  Client client;
+  Acks acks(client);
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Mutex lock(client, "k", {.lease = 60s});
+  const int alone = sockets_open();
+  TEST_ASSERT_EQUAL(Status::too_few_replicas, lock.try_acquire());
+  TEST_ASSERT_EQUAL(alone + 1, sockets_open());
+  Child forked([&](const Child& child) {
+    const int inherited = sockets_open();
+    client.attach(nullptr);  // Begins anew, as every call in a child does, and connects to nothing.
+    WRONG_UNLESS(sockets_open() == inherited - 2);
+    WRONG_UNLESS(lock.try_acquire() == Status::too_few_replicas);
+    child.say("whole");
+    return 0;
+  });
+  TEST_ASSERT_EQUAL("whole", forked.hear());
+  TEST_ASSERT_EQUAL(0, forked.join());
+  TEST_ASSERT_EQUAL(Status::too_few_replicas, lock.try_acquire());
+  TEST_ASSERT_EQUAL(alone + 1, sockets_open());
 }
 
 TEST_ON_SERVER(test_destructors_in_a_child_should_leave_the_parents_hold) {
