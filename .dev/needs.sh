@@ -51,7 +51,7 @@ readonly needs_package=("${needs_build[@]}" CLI/CLI.hpp asio.hpp openssl/ssl.h r
   dpkg-buildpackage dh lintian debootstrap "${needs_shells[@]}")
 # Programs for a microcontroller, and a board to run them on. As with other machines, CI installs what they need.
 readonly needs_firmware=("${needs_quick[@]}" "${needs_arm[@]}" qemu-system-arm)
-readonly needs_lint=("${needs_build[@]}" clang++ ld.lld doctest/doctest.h CLI/CLI.hpp clang-tidy)
+readonly needs_lint=("${needs_build[@]}" clang++ ld.lld clang-runtime doctest/doctest.h CLI/CLI.hpp clang-tidy)
 readonly needs_bench=("${needs_quick[@]}" benchmark/benchmark.h hiredis/hiredis.h openssl/ssl.h)
 readonly needs_docs=(python3 doxygen dot linkchecker python-markdown-it python-pygments)
 readonly needs_check=("${needs_build[@]}" clang++ ld.lld)

@@ -97,14 +97,14 @@ bool Application::gathers(Worker& worker, Slot& slot) {
   return true;
 }
 
-// At the end, by whom all name the servers alike: no order of theirs may deadlock. A MultiLock stands where its first name does,
-// and may be in the way of a set.
 // Whether a lock that was taken first still lasts when the last of so many is. By then a request and its reply take one and a half
 // milliseconds at most; a lock of a quorum has two of them, and drift takes two milliseconds.
 bool Application::outlasts_a_set(const Slot& slot, std::size_t locks) const noexcept {
   return slot.plan->lease > 3 * millisecond * static_cast<SimTime>(locks + 1);
 }
 
+// At the end, by whom all name the servers alike: no order of theirs may deadlock. A MultiLock stands where its first name does,
+// and may be in the way of a set.
 bool Application::gathers_at_the_end(Worker& worker) {
   worker.members.clear();
   if (!process_.plan->wide_sets) return false;
