@@ -831,6 +831,25 @@ TEST(test_a_doubt_that_is_over_before_it_is_told_should_not_be_told) {
   TEST_ASSERT_EQUAL("renewed", council.events());
 }
 
+TEST(test_a_renewal_that_clients_have_no_room_for_should_be_tried_soon_and_be_no_doubt) {
+  for (const std::size_t nodes : {2U, 3U, 5U})
+    for (std::size_t crowded = 0; crowded <= nodes; ++crowded) {
+      Council council(nodes);
+      council.hold(start);
+      const Instant risky = council->risky_from();
+      (void)council->renew(start + 3s, start + 4s, 0);
+      for (std::size_t node = 0; node < nodes; ++node)
+        council.node(node).refuse_request(node < crowded ? Status::too_many_requests : Status::not_connected,
+                                          start + 3s);
+      council->settle(start + 3s);
+      const bool enough = crowded >= majority_of(nodes);
+      TEST_ASSERT_EQUAL(enough ? "doubted" : "doubted at_risk", council.events());
+      TEST_ASSERT_EQUAL(enough ? risky : Instant(), council->risky_from());
+      if (enough) TEST_ASSERT_EQUAL(start + 3s + retry_delay_min, council->renewal_due());
+      TEST_ASSERT_TRUE(council->held(start + 3s));
+    }
+}
+
 TEST(test_a_hold_with_a_large_drift_should_end_before_it_is_at_risk) {
   Council council(3, mutex_kind, {.lease = lease, .drift = 5s});
   council.hold(start);

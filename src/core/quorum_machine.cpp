@@ -489,6 +489,20 @@ void QuorumMachine::write_fence(Instant now) noexcept {
   }
 }
 
+// That clients have no room on nodes that would make the majority says nothing of the hold, as with one node.
+bool QuorumMachine::lacks_room(Instant now) const noexcept {
+  std::size_t renewed = 0;
+  bool crowded = false;
+  for (std::size_t node = 0; node < count_; ++node) {
+    const QuorumVote& vote = *votes_[node];
+    if (!vote.machine.held(now)) continue;
+    const bool refused = !vote.renewed && vote.machine.status() == Status::too_many_requests;
+    crowded = crowded || refused;
+    renewed += vote.renewed || refused ? 1 : 0;
+  }
+  return crowded && renewed >= majority_of(count_);
+}
+
 void QuorumMachine::judge_hold(Instant now) noexcept {
   if (now < valid_until_) valid_until_ = majority_until();
   if (now >= valid_until_) {
@@ -515,7 +529,10 @@ void QuorumMachine::judge_hold(Instant now) noexcept {
     status_ = Status::no_quorum;
     repairers_ = 0;
     push_event(QuorumEvent::doubted);
-    doubt(now);
+    if (lacks_room(now))
+      retry_renewal_at_ = now + retry_delay_min;
+    else
+      doubt(now);
   }
   // Overdue is no outcome of anything: a grant that took long is one.
   if (state_ == QuorumState::held && now >= risky_from()) doubt(now);

@@ -272,6 +272,7 @@ class QuorumMachine {
   void repair(NodeSet nodes, Instant now) noexcept;
   void take_grant(QuorumVote& vote, Instant now) noexcept;
   void judge_attempt(Instant now) noexcept;
+  [[nodiscard]] bool lacks_room(Instant now) const noexcept;
   void judge_hold(Instant now) noexcept;
   void judge_release() noexcept;
   void write_fence(Instant now) noexcept;
