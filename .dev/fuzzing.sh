@@ -6,7 +6,7 @@
 # The libraries are compiled for it, too: else the fuzzer would not see which of their branches an input reaches.
 build_fuzz() {
   build fuzz clang "${sanitized[@]}" "${united[@]}" -Db_sanitize=address,undefined -Dfuzz=enabled \
-    -Dcpp_args=-g1,-fsanitize=fuzzer-no-link -Dtests=disabled -Dcli=disabled -Dasio=disabled
+    "-Dcpp_args=-g1 -fsanitize=fuzzer-no-link" -Dtests=disabled -Dcli=disabled -Dasio=disabled
 }
 
 fuzz_targets() {
