@@ -335,6 +335,22 @@ TEST(test_connections_that_end_soon_should_not_be_made_as_fast_as_they_end) {  /
   TEST_ASSERT_TRUE(connections_within(60s, true, reconnect_delay_max) <= 31);
 }
 
+// As of sentinels of which one is silent, and another one ends the connection once it has answered.
+TEST(test_a_failure_between_connections_that_end_soon_should_not_make_their_pauses_short_again) {  // [rule 7]
+  Desk desk;
+  int count = 0;
+  while (desk.now < start + 60s) {
+    desk.wait();
+    desk.connect();
+    ++count;
+    desk.close(true);
+    desk.wait();
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+  }
+  TEST_ASSERT_TRUE(count <= 320);
+}
+
 TEST(test_a_connection_that_lasted_should_make_the_failures_before_it_forgotten) {
   Desk desk;
   for (int failure = 0; failure < 10; ++failure) {
