@@ -4,7 +4,8 @@
 //   1. After TaskAct::over the status stands, and step() has nothing more to say. It is what the last attempt has met:
 //      what the driver told, or what the class documents for no link, no room, a deadline, a cancel, a broken clock.
 //   2. A sleep ends in the future and by the call's bound: an acquire's by its deadline, in its last attempt by end(),
-//      or by the floor of its wait; a release's by the end of its hold or of its request; others by their deadline.
+//      or by the floor of its wait; a release's by the end of its hold or of its request; others by their deadline, but for
+//      a question that was asked for the first time.
 //      There is something to sleep for, and asked again at once it is the same sleep.
 //   3. Between two sleeps there is a bounded number of acts. Where nothing happens but time, the call ends after as
 //      many sleeps as fit into what is left of it.
@@ -250,8 +251,9 @@ class Driver {
     // What had not left is asked once more.
     const bool asked = (stage == TaskStage::asking || stage == TaskStage::answer) && !outstanding_;
     const bool repeats = call != Call::release;
-    if (asked && repeats && asks_ == 1 && !replicas_ && heard_ == Status::not_connected && settings().one_node &&
-        !facts_.cancelled && facts_.link == Link::ready && facts_.room)
+    const bool late = call != Call::acquire && facts_.now >= deadline_;
+    if (asked && repeats && !late && asks_ == 1 && !replicas_ && heard_ == Status::not_connected &&
+        settings().one_node && !facts_.cancelled && facts_.link == Link::ready && facts_.room)
       HOLDFAST_THEOREM(act == TaskAct::ask, trace_);
     // An answer that came with the cancel stays one.
     const bool answered = stage == TaskStage::answer && !facts_.waiting && facts_.cancelled;
@@ -336,6 +338,7 @@ class Driver {
   void sleep() {
     asleep_ = earlier(timeout(), outstanding_ ? answered_by_ : Instant::max());
     HOLDFAST_THEOREM(asleep_ > facts_.now && asleep_ <= bound(), trace_);
+    if (task_.call() == Call::question && asks_ == 2) HOLDFAST_THEOREM(asleep_ <= deadline_, trace_);
     const bool news = facts_.woken || (facts_.confirmed & ~listened_) != 0;
     if (task_.stage() == TaskStage::retry && news) HOLDFAST_THEOREM(asleep_ <= floor_, trace_);
     check_stage();

@@ -241,6 +241,27 @@ TEST(test_a_question_that_was_not_heard_should_be_asked_once_more_and_no_more) {
   desk.expect_over(Status::not_connected);
 }
 
+TEST(test_a_question_that_is_asked_once_more_should_be_over_by_the_first_deadline) {
+  Desk desk;
+  desk.task.begin(Call::question, start + 1s, settings);
+  desk.answer(Status::not_connected);
+  desk.pass(900ms);
+  TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+  desk.task.handle_asked(Status::ok);
+  desk.facts.waiting = true;
+  TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+  TEST_ASSERT_EQUAL(start + 1s, desk.timeout());
+  desk.pass(100ms);
+  TEST_ASSERT_EQUAL(TaskAct::give_up, desk.step());
+  desk.expect_over(Status::timed_out);
+  // Nor is it asked once more when that has passed.
+  Desk late;
+  late.task.begin(Call::question, start + 1s, settings);
+  late.answer(Status::not_connected);
+  late.pass(1s);
+  late.expect_over(Status::not_connected);
+}
+
 TEST(test_what_found_no_room_behind_a_reply_should_be_asked_once_more_and_no_more) {
   Desk desk;
   desk.acquire(0s);

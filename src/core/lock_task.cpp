@@ -267,7 +267,7 @@ TaskInput LockTask::end(Status status) noexcept {
   switch (call_) {
     case Call::question:
     case Call::renew:
-      if (may_ask_again) {
+      if (may_ask_again && facts.now < deadline_) {
         asked_again_ = true;
         return TaskInput::again;
       }
@@ -302,7 +302,8 @@ TaskInput LockTask::end(Status status) noexcept {
 void LockTask::handle_asked(Status status, Instant until) noexcept {
   HOLDFAST_ASSERT(stage_ == TaskStage::asking);
   refused_ = status != Status::ok;
-  until_ = until;
+  // Once more is not as long once more.
+  until_ = asked_again_ && call_ == Call::question ? earlier(until, deadline_) : until;
   if (refused_)
     outcome_ = status;
   else

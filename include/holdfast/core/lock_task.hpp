@@ -141,7 +141,8 @@ class LockTask {
   // B. Commands. Each begins a call. REQUIRES: over(); the settings stay until it is over again.
   // Attempts until `deadline`; the last one, made at the deadline, may take until `end`.
   void begin_acquire(Instant now, Instant deadline, Instant end, const TaskSettings& settings) noexcept;
-  // A renewal, a release or a question, that is to be answered by the deadline.
+  // A renewal, a release or a question, that is to be asked by the deadline. A renewal, and a question that is asked once more,
+  // are to be answered by it, too.
   void begin(Call call, Instant deadline, const TaskSettings& settings) noexcept;
 
   // C. Inputs.
