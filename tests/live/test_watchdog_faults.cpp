@@ -410,6 +410,29 @@ TEST_ON_SERVER(test_stalled_connection_of_the_watchdog_should_be_replaced_in_tim
   TEST_ASSERT_EQUAL(0, told.lost);
 }
 
+#ifndef HOLDFAST_TEST_ASIO  // Which has one connection, and grants nothing while it is made.
+TEST_ON_SERVER(test_loss_should_be_told_in_time_while_the_watchdog_waits_for_a_connection) {
+  Proxy proxy(proxy_path(server), server.socket_path());
+  Kept kept(server, proxy.url());
+  Told told;
+  Mutex first(kept.client, "k1", {.lease = 30s});
+  Mutex second(kept.client, "k2", {.lease = lease});
+  TEST_ASSERT_EQUAL(Status::ok, first.keep(told.options()));
+  TEST_ASSERT_EQUAL(Status::ok, second.keep(told.options()));
+  proxy.delay_new(60s);
+  const int before = proxy.connections();
+  TEST_ASSERT_EQUAL(Status::ok, first.try_acquire());
+  TEST_ASSERT_TRUE(comes([&] { return proxy.connections() > before; }));  // And is greeted by nobody for five seconds.
+  TEST_ASSERT_EQUAL(Status::ok, second.try_acquire());
+  const Instant end = second.valid_until();
+  TEST_ASSERT_TRUE(comes([&] { return told.lost == 1; }));
+  TEST_ASSERT_TRUE(Client::now() < end + 2s);
+  TEST_ASSERT_FALSE(second.held());
+  TEST_ASSERT_TRUE(first.held());
+  TEST_ASSERT_EQUAL(1, told.at_risk);
+}
+#endif
+
 TEST_ON_SERVER(test_restart_with_data_should_leave_the_hold, "--appendonly", "yes", "--appendfsync", "no") {
   Kept kept(server, server.tcp_url());
   Told told;
