@@ -200,6 +200,26 @@ TEST_ON_SERVER(test_the_end_of_a_client_or_of_its_lock_should_end_what_is_nobody
 }
 
 // An idle hold is taken for a lease that it has, and is asked for anew for any other.
+// More locks than there are places for who listens, one after the other.
+TEST_ON_SERVER(test_the_end_of_a_lock_that_stays_should_make_room_for_another) {
+  Client client;
+  Lingering lingering(connected(client, server));
+  Owner owner(client);
+  for (int lock_of_many = 0; lock_of_many < 100; ++lock_of_many) {
+    FairLock lock(owner, "k", automatic, {.linger = 20s});
+    TEST_ASSERT_TRUE(comes([&] {
+      TEST_ASSERT_EQUAL(Status::ok, lock.acquire(1s));
+      client.tend();
+      TEST_ASSERT_EQUAL(Status::ok, lock.release());
+      return server.command("EXISTS k") == "1";
+    }));
+  }
+  TEST_ASSERT_TRUE(comes([&] {
+    client.tend();
+    return server.command("EXISTS k") == "0";
+  }));
+}
+
 TEST_ON_SERVER(test_a_lock_that_stays_should_have_the_lease_of_who_takes_it) {
   Keeper keeper(server, {.lease = 10s});
   FairLock longer(keeper.owner, "k", {.lease = 60s}, {.linger = 20s});
