@@ -56,7 +56,7 @@ std::string host(unsigned number) {
   return (number < 10 ? "10.0.0." : "h") + std::to_string(number % 10);
 }
 bool is_literal(std::string_view host) { return host.find_first_not_of("0123456789.") == host.npos; }
-// Of all addresses of a host, which has a name.
+// The address of a host that has a name.
 SocketAddress address_of(std::string_view host) {
   SocketAddress address{};
   address.size = 16;
@@ -105,7 +105,7 @@ struct World {
     poll();
     HOLDFAST_THEOREM(!node->open() && !node->ready(), program);
   }
-  void dialled(Instant now_is) {
+  void dialled() {
     const std::string_view name = node->config().host.view().string_view();
     HOLDFAST_THEOREM(is_host(ByteView(name)), program);
     HOLDFAST_THEOREM(std::strlen(node->config().host.c_str()) == name.size(), program);
@@ -117,7 +117,7 @@ struct World {
     HOLDFAST_THEOREM(address != nullptr, program);
     const SocketAddress meant = address_of(name);
     HOLDFAST_THEOREM(is_literal(name) || std::memcmp(address->bytes, meant.bytes, sizeof meant.bytes) == 0, program);
-    HOLDFAST_THEOREM(node->dialer().handshake_deadline() > now_is, program);
+    HOLDFAST_THEOREM(node->dialer().handshake_deadline() > now, program);
     raw = proved = false;
     answered = false;
   }
@@ -141,7 +141,7 @@ struct World {
         asking = true;
         asked_for = std::string(node->config().host.view().string_view());
       }
-      if (action == DialAction::dial) dialled(now);
+      if (action == DialAction::dial) dialled();
       if (action == DialAction::none && node->dialer().poll_timeout() > now) break;
     }
     if (node->handle_ready(now)) {

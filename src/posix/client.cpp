@@ -228,12 +228,14 @@ Instant ClientBase::tend() noexcept {
   tend_holds();
   const Instant look = listen();
   signal_->end_spared();
-  Instant next = session_.compensations_pending() == 0 ? tend_next(renewals_leave()) : next_timeout();
+  const bool leave = renewals_leave();
+  Instant next = session_.compensations_pending() == 0 ? tend_next(leave) : next_timeout();
   next = earlier(next, look);
   if (branched_) [[unlikely]]
     brancher().table().each(*this, Branching::tend, &next);
-  // A renewal that is on its way is due no more. Its answer is to be read in time.
-  return tended_waiting(now_) ? earlier(next, now_ + retry_delay_min) : next;
+  // A renewal that is on its way is due no more. Its answer is to be read in time; and so is what makes room for the others.
+  if (tended_waiting(now_)) return earlier(next, now_ + retry_delay_min);
+  return leave ? next : earlier(next, later(tend_next(), now_ + retry_delay_min));
 }
 
 [[gnu::noinline]] bool ClientBase::renewals_leave() const noexcept {

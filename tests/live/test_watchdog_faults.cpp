@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "clients.hpp"
 #include "patience.hpp"
@@ -293,6 +294,38 @@ TEST_ON_SERVER(test_tend_should_not_wait_for_the_reply_to_a_posted_release) {
 }
 
 // ---- Standing still ----------------------------------------------------------------------------------------------
+
+#ifndef HOLDFAST_TEST_ASIO  // A loop reads what comes.
+// Renewals that were given up have their places until they are answered, and no other finds one.
+TEST_ON_SERVER(test_tend_should_be_due_soon_while_a_renewal_finds_no_room) {
+  constexpr std::size_t count = holdfast::in_flight_max;
+  Client client;
+  ClientConfig config = config_for(server.unix_url());
+  config.request_timeout = 20ms;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Told told;
+  std::vector<std::unique_ptr<Mutex>> locks;
+  for (std::size_t index = 0; index < count; ++index) {
+    locks.push_back(std::make_unique<Mutex>(client, "k" + std::to_string(index), LockTiming{.lease = 3s}));
+    TEST_ASSERT_EQUAL(Status::ok, locks.back()->keep(told.options()));
+    TEST_ASSERT_EQUAL(Status::ok, locks.back()->try_acquire());
+  }
+  Instant next = client.tend();
+  const auto wait = [&] {
+    while (Client::now() < next) breathe(1ms);
+  };
+  server.pause();
+  wait();
+  next = client.tend();
+  server.resume();
+  for (const Instant end = locks.front()->valid_until() + 100ms; Client::now() < end;) {
+    wait();
+    next = client.tend();
+  }
+  for (const auto& lock : locks) TEST_ASSERT_TRUE(lock->held());
+  TEST_ASSERT_EQUAL(0, told.lost);
+}
+#endif
 
 TEST_ON_SERVER(test_held_should_be_right_while_the_watchdogs_thread_stands_still) {  // [rule 5]
   Kept kept(server, server.unix_url());
