@@ -303,7 +303,7 @@ void LockTask::handle_asked(Status status, Instant until) noexcept {
   HOLDFAST_ASSERT(stage_ == TaskStage::asking);
   refused_ = status != Status::ok;
   // Once more is not as long once more.
-  until_ = asked_again_ && call_ == Call::question ? earlier(until, deadline_) : until;
+  until_ = asked_again_ ? earlier(until, end_) : until;
   if (refused_)
     outcome_ = status;
   else
