@@ -199,7 +199,6 @@ TEST_ON_SERVER(test_the_end_of_a_client_or_of_its_lock_should_end_what_is_nobody
   TEST_ASSERT_TRUE(comes([&] { return server.command("EXISTS k") == "0"; }, 2s));
 }
 
-// An idle hold is taken for a lease that it has, and is asked for anew for any other.
 // More locks than there are places for who listens, one after the other.
 TEST_ON_SERVER(test_the_end_of_a_lock_that_stays_should_make_room_for_another) {
   Client client;
@@ -220,6 +219,7 @@ TEST_ON_SERVER(test_the_end_of_a_lock_that_stays_should_make_room_for_another) {
   }));
 }
 
+// An idle hold is taken for a lease that it has, and is asked for anew for any other.
 TEST_ON_SERVER(test_a_lock_that_stays_should_have_the_lease_of_who_takes_it) {
   Keeper keeper(server, {.lease = 10s});
   FairLock longer(keeper.owner, "k", {.lease = 60s}, {.linger = 20s});

