@@ -391,10 +391,9 @@ class Driver {
     facts_.unconfirmed = task_.confirms();
     answered_by_ = own_deadline_ ? Instant::max() : deadline;
     until_ = own_deadline_ ? deadline : Instant::max();
-    const Instant end = asks_ == 2 ? end_ : Instant::max();  // What goes once more ends with the call.
     if (answers_at_once_) answer(at_once_);
     task_.handle_asked(Status::ok, until_);
-    until_ = earlier(until_, end);
+    if (asks_ == 2) until_ = end_;  // What goes once more ends with the call.
   }
   [[nodiscard]] Status refusal() const {
     const bool holds = task_.call() == Call::renew || task_.call() == Call::release;

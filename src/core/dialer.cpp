@@ -130,13 +130,22 @@ void Dialer::handle_closed(Status why, bool used, Instant now, std::uint16_t ran
     if (untried_ + 1 == address_count_) advance();
     return fail(why, now, random);
   }
-  if (lasted(now)) delay_ = Duration::zero();
+  if (lasted(now)) {
+    delay_ = Duration::zero();
+    ended_soon_ = 1;
+  }
   // Connections that end soon, one after the other, are not made as fast as they end.
   if (delay_ != Duration::zero() && !used) return fail(why, now, random);
   failure_ = why;
   state_ = DialState::waiting;
   lost_ = true;
-  if (delay_ != Duration::zero()) return pause(reconnect_soon_max, now, random);
+  if (delay_ != Duration::zero()) {
+    // A failure between them has made the pauses short again, but not these.
+    const Duration before = reconnect_delay_min / 2 * ended_soon_;
+    if (delay_ < before) delay_ = before;
+    if (before < reconnect_soon_max) ended_soon_ = static_cast<std::uint8_t>(2 * ended_soon_);
+    return pause(reconnect_soon_max, now, random);
+  }
   next_ = now;
   delay_ = reconnect_delay_min / 2;
 }
@@ -198,11 +207,9 @@ void Dialer::fail(Status why, Instant now, std::uint16_t random) noexcept {
     return;
   }
   state_ = DialState::waiting;
-  const Duration before = delay_;
   if (lost_) delay_ = Duration::zero();  // The first failure after a connection that was of use.
   lost_ = false;
   pause(pause_max_, now, random);
-  if (delay_ < before) delay_ = before;  // What follows goes on as if it had not been.
 }
 
 // Half of the delay to all of it.

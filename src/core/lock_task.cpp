@@ -302,8 +302,7 @@ TaskInput LockTask::end(Status status) noexcept {
 void LockTask::handle_asked(Status status, Instant until) noexcept {
   HOLDFAST_ASSERT(stage_ == TaskStage::asking);
   refused_ = status != Status::ok;
-  // Once more is not as long once more.
-  until_ = asked_again_ ? earlier(until, end_) : until;
+  until_ = asked_again_ ? end_ : until;  // Once more is not as long once more.
   if (refused_)
     outcome_ = status;
   else

@@ -85,6 +85,7 @@ class Dialer {
   void hurry() noexcept {
     next_ = Instant();
     delay_ = Duration::zero();
+    ended_soon_ = 1;
   }
   // The driver has closed the transport on its own account. The next attempt is due at once.
   void abandon() noexcept {
@@ -145,7 +146,8 @@ class Dialer {
   Status failure_ = Status::not_connected;
   std::uint8_t address_count_ = 0;
   std::uint8_t address_ = 0;
-  std::uint8_t untried_ = 0;  // Addresses that this attempt may still dial.
+  std::uint8_t untried_ = 0;     // Addresses that this attempt may still dial.
+  std::uint8_t ended_soon_ = 1;  // Doubles with each connection of use that did, one after the other, up to a bound.
   bool named_ = false;
   bool asking_ = false;     // A question for the name is under way.
   bool fresh_ = false;      // The addresses were found in this attempt.

@@ -148,7 +148,8 @@ class LockTask {
   // C. Inputs.
   // Goes on as far as it can, and says what the driver is to do. Call it again after that is done.
   [[nodiscard]] TaskAct step(const TaskFacts& facts) noexcept;
-  // After TaskAct::ask. ok: the machine's answer is to come, or is there; the call waits for it until `until`.
+  // After TaskAct::ask. ok: the machine's answer is to come, or is there. The call waits for it until `until`, or, where it was
+  // asked once more, until its own end.
   // Else nothing was asked, and this is why.
   void handle_asked(Status status, Instant until = Instant::max()) noexcept;
   // After TaskAct::keep. Else nobody keeps it alive, and it was let go of.
