@@ -355,6 +355,7 @@ TEST_ON_CLUSTER(test_holds_should_be_kept_through_the_death_of_their_master, 300
   TEST_ASSERT_TRUE(lock.held());
   TEST_ASSERT_TRUE(well.held());
   TEST_ASSERT_TRUE(std::stol(cluster.servers[4]->command({"PTTL", name})) > patient_lease / 2ms);
+  TEST_ASSERT_TRUE(comes([&] { return cluster.is_well(0); }));  // It hears of the new master a little later.
   TEST_ASSERT_EQUAL(Status::ok, well.release());
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
 }

@@ -88,6 +88,10 @@ class ClusterSetup {
   [[nodiscard]] static std::size_t partner_of(std::size_t index) {
     return index < masters ? index + masters : index - masters;
   }
+  // It knows of a master for every slot. Where it does not, it refuses every command on a key.
+  [[nodiscard]] bool is_well(std::size_t index) const {
+    return servers[index]->command("CLUSTER INFO").find("cluster_state:ok") != std::string::npos;
+  }
   // To the replica, by agreement: nothing is lost. Returns when every node knows.
   void fail_over(const std::string& key) const {
     const std::size_t before = master_of(key);
@@ -211,9 +215,6 @@ class ClusterSetup {
   }
   [[nodiscard]] bool are_related(std::size_t one, std::size_t other) const { return partner_of(one) == other; }
   [[nodiscard]] std::string port_of(std::size_t index) const { return std::to_string(servers[index]->port()); }
-  [[nodiscard]] bool is_well(std::size_t index) const {
-    return servers[index]->command("CLUSTER INFO").find("cluster_state:ok") != std::string::npos;
-  }
   void expect_ok(std::size_t index, const std::string& line) const {
     const std::string word = servers[index]->command(line);
     if (word != "OK") throw std::runtime_error(line + ": " + word);
