@@ -64,6 +64,16 @@ SocketAddress address_of(std::string_view host) {
   return address;
 }
 
+// The text has this name, as a whole: in a list or behind MOVED, or as a bulk string.
+bool has_name(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    const bool begins = at == 0 || std::string_view(" ,\n").find(text[at - 1]) != text.npos;
+    if (begins && end != text.size() && (text[end] == ':' || text[end] == '\r')) return true;
+  }
+  return false;
+}
+
 struct World {
   World(std::string text, char topology) : program(std::move(text)), of_sentinels(topology == 's') {
     if (topology == 'm') cluster.take_any_slot();
@@ -109,9 +119,8 @@ struct World {
     const std::string_view name = node->config().host.view().string_view();
     HOLDFAST_THEOREM(is_host(ByteView(name)), program);
     HOLDFAST_THEOREM(std::strlen(node->config().host.c_str()) == name.size(), program);
-    const bool known =
-        std::string_view(listed).find(name) != std::string_view::npos || heard.find(name) != std::string::npos;
-    HOLDFAST_THEOREM(known && node->config().port != 0, program);
+    HOLDFAST_THEOREM(has_name(listed, name) || has_name(heard, name), program);
+    HOLDFAST_THEOREM(node->config().port != 0, program);
     HOLDFAST_THEOREM(++dials <= (listed_count + redirections_max) * addresses_found_max, program);
     const SocketAddress* const address = node->address();
     HOLDFAST_THEOREM(address != nullptr, program);

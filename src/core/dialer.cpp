@@ -130,17 +130,15 @@ void Dialer::handle_closed(Status why, bool used, Instant now, std::uint16_t ran
     if (untried_ + 1 == address_count_) advance();
     return fail(why, now, random);
   }
-  if (lasted(now)) {
-    delay_ = Duration::zero();
-    ended_soon_ = 1;
-  }
+  if (lasted(now)) hurry();
   // Connections that end soon, one after the other, are not made as fast as they end.
   if (delay_ != Duration::zero() && !used) return fail(why, now, random);
   failure_ = why;
   state_ = DialState::waiting;
   lost_ = true;
   if (delay_ != Duration::zero()) {
-    // A failure between them has made the pauses short again, but not these.
+    // A failure between two of them makes the pauses after failures short again. These go on growing.
+    static_assert(reconnect_soon_max / (reconnect_delay_min / 2) < INT8_MAX, "the factor must stay below 256");
     const Duration before = reconnect_delay_min / 2 * ended_soon_;
     if (delay_ < before) delay_ = before;
     if (before < reconnect_soon_max) ended_soon_ = static_cast<std::uint8_t>(2 * ended_soon_);

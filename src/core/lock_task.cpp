@@ -302,7 +302,7 @@ TaskInput LockTask::end(Status status) noexcept {
 void LockTask::handle_asked(Status status, Instant until) noexcept {
   HOLDFAST_ASSERT(stage_ == TaskStage::asking);
   refused_ = status != Status::ok;
-  until_ = asked_again_ ? end_ : until;  // Once more is not as long once more.
+  until_ = asked_again_ ? end_ : until;  // A second try has no time of its own.
   if (refused_)
     outcome_ = status;
   else
