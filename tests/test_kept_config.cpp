@@ -9,6 +9,7 @@
 #include "client_config_text.hpp"
 #include "holdfast/detail/meter.hpp"
 #include "holdfast/detail/stream.hpp"
+#include "holdfast/sentinels.hpp"
 #include "printers.hpp"
 #include "unity_style.hpp"
 
@@ -66,14 +67,15 @@ TEST(test_a_kept_config_should_be_the_one_that_was_given) {
 }
 
 TEST(test_texts_should_stand_in_the_space_with_a_nul_behind_each) {
-  char space[changed_texts_size];
+  char space[changed_texts_size + 1];
+  std::memset(space, 'x', sizeof space);
   KeptConfig kept;
   {
     ClientConfig given = changed_config();
-    kept.keep(given, {space, sizeof space});
+    kept.keep(given, {space, changed_texts_size});
     given.host = "gone";
   }
-  TEST_ASSERT_EQUAL(ByteView("redis.example\0me\0se\0cret\0", changed_texts_size), ByteView(space, sizeof space));
+  TEST_ASSERT_EQUAL(ByteView("redis.example\0me\0se\0cret\0x", changed_texts_size + 1), ByteView(space, sizeof space));
   TEST_ASSERT_TRUE(kept.host.c_str() == space);
   TEST_ASSERT_EQUAL(std::string("redis.example"), std::string(kept.host.c_str()));
   TEST_ASSERT_EQUAL(ByteView("se\0cret", 7), kept.password.view());
@@ -94,6 +96,19 @@ TEST(test_the_host_of_a_socket_path_should_not_be_kept) {
   TEST_ASSERT_TRUE(kept.host.empty());
   const ClientConfig again = kept;
   TEST_ASSERT_EQUAL(ClientConfig().host.view(), again.host.view());
+}
+
+TEST(test_a_nodes_search_should_stand_where_the_host_would) {
+  Sentinels sentinels({.hosts = "s1", .service = "mymaster"});
+  ClientConfig given;
+  given.topology = &sentinels;
+  given.client_name = "";
+  TEST_ASSERT_FALSE(KeptConfig::misfit(given, host_search_size + 1).found());
+  TEST_ASSERT_EQUAL(std::string("host"), std::string(KeptConfig::misfit(given, host_search_size).field));
+  char space[host_search_size + 1];
+  KeptConfig kept;
+  kept.keep(given, {space, sizeof space});
+  TEST_ASSERT_EQUAL(host_search_size, kept.host.view().size());
 }
 
 TEST(test_the_first_text_that_does_not_fit_should_be_named) {

@@ -285,7 +285,29 @@ TEST(test_acquire_should_wait_for_no_posted_release) {
     TEST_ASSERT_TRUE(desk.take_request());
     TEST_ASSERT_EQUAL(posted ? Status::ok : Status::too_many_requests,
                       desk.machine.acquire(Desk::token('b'), start, start + 1s));
+    if (!posted) continue;
+    TEST_ASSERT_TRUE(desk.take_request());
+    TEST_ASSERT_FALSE(desk.request.posted);  // It is waited for.
   }
+}
+
+TEST(test_acquire_should_be_refused_while_something_is_to_be_taken_back) {
+  Desk desk;
+  desk.acquire(start);
+  desk.answer(RespValue::make_integer(7), start);
+  TEST_ASSERT_EQUAL(Status::too_many_requests, desk.machine.acquire(Desk::token('b'), start, start + 1s));
+  TEST_ASSERT_TRUE(desk.compensation());
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.acquire(Desk::token('b'), start, start + 1s));
+}
+
+TEST(test_grant_should_end_what_a_refusal_said) {
+  Desk desk;
+  desk.acquire(start);
+  desk.answer(RespValue(), start);
+  TEST_ASSERT_EQUAL(Status::lock_busy, desk.machine.status());
+  desk.acquire(start);
+  desk.answer(Desk::granted(), start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.status());
 }
 
 TEST(test_each_acquire_should_begin_a_generation) {
@@ -1150,6 +1172,16 @@ TEST(test_posted_step_down_should_be_a_compensation) {
   TEST_ASSERT_EQUAL(step_of("1"), desk.bytes);
 }
 
+// What a step asks for is newer than what waits to be told.
+TEST(test_step_should_tell_what_a_posted_one_would_have_told) {
+  Desk desk(reentrant_kind);
+  desk.hold_times(3, start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.step_down(true, start + 4s, start + 5s));
+  desk.step_down(start + 4s);
+  TEST_ASSERT_EQUAL(step_of("1"), desk.bytes);
+  TEST_ASSERT_FALSE(desk.compensation());
+}
+
 // [rule 17] Whatever is polled first: a compensation that waits is not made a delete.
 TEST(test_renewal_should_leave_a_compensation_that_waits_as_it_is) {
   Desk desk(reentrant_kind);
@@ -1311,6 +1343,14 @@ TEST(test_a_loss_should_be_forgotten_at_once_and_once) {
     desk.hold(start + lease + 2s, 'b');
     TEST_ASSERT_EQUAL(1U, desk.machine.count());
   }
+}
+
+TEST(test_a_loss_of_a_mutex_should_be_forgotten_once) {
+  Desk desk;
+  desk.hold(start);
+  desk.machine.handle_timeout(start + lease);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.forget_loss());
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.forget_loss());
 }
 
 // [rule 2] A step that was wanted and not sent is dropped with its hold.
@@ -1820,6 +1860,46 @@ TEST(test_lease_should_not_be_raised_by_a_reentry_that_was_not_granted) {
   }
 }
 
+// What a renewal asked for in vain is not what the next step or the next hold asks for.
+TEST(test_longer_lease_that_was_not_confirmed_should_be_forgotten) {
+  constexpr LockTiming longer = {.lease = 60s};
+  for (const bool steps : {false, true}) {
+    Desk desk(reentrant_kind);
+    desk.hold_times(2, start);
+    TEST_ASSERT_EQUAL(Status::ok, desk.machine.renew(start + 1s, start + 2s, &longer));
+    TEST_ASSERT_TRUE(desk.take_request());
+    TEST_ASSERT_TRUE(desk.bytes.find("60000") != std::string::npos);
+    desk.fail(Status::busy_script, true, start + 1s);
+    if (steps) {
+      desk.step_down(start + 2s);
+      TEST_ASSERT_EQUAL(step_of("1"), desk.bytes);
+      desk.answer(Desk::one(), start + 2s);
+      TEST_ASSERT_EQUAL(start + 2s + lease - drift, desk.machine.valid_until());
+    } else {
+      desk.machine.unwind(2);
+      TEST_ASSERT_EQUAL(Status::ok, desk.machine.release(NativeDelete::none, false, start + 2s, start + 3s));
+      TEST_ASSERT_TRUE(desk.take_request());
+      desk.answer(Desk::one(), start + 2s);
+      desk.acquire(start + 3s, 'b');
+      TEST_ASSERT_TRUE(desk.bytes.find("60000") == std::string::npos);
+      desk.answer(Desk::granted(), start + 3s);
+      TEST_ASSERT_EQUAL(start + 3s + lease - drift, desk.machine.valid_until());
+    }
+  }
+}
+
+// Its validity is no shorter than the one before, whatever the drift.
+TEST(test_longer_lease_with_a_large_drift_should_promise_no_less_than_before) {
+  constexpr LockTiming longer = {.lease = 11s, .drift = 5s};
+  Desk desk(reentrant_kind);
+  desk.hold(start);
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter(start + 1s, start + 2s, &longer));
+  TEST_ASSERT_TRUE(desk.take_request());
+  desk.answer(Desk::one(), start + 1s);
+  TEST_ASSERT_EQUAL(start + 1s + lease - drift, desk.machine.valid_until());
+  TEST_ASSERT_EQUAL(Duration(11s), desk.machine.timing().lease);
+}
+
 TEST(test_longer_lease_should_be_asked_for_again_with_the_scripts_text) {
   constexpr LockTiming longer = {.lease = 60s};
   Desk desk(reentrant_kind);
@@ -2131,6 +2211,7 @@ TEST(test_forgotten_hold_should_ask_for_nothing) {
   Desk desk;
   desk.hold(start);
   desk.machine.forget();
+  TEST_ASSERT_EQUAL(Status::not_held, desk.machine.status());
   TEST_ASSERT_EQUAL(LockState::idle, desk.machine.state());
   TEST_ASSERT_FALSE(desk.machine.held(start + 1s));
   TEST_ASSERT_FALSE(desk.machine.wants_request());

@@ -75,12 +75,21 @@ TEST(test_text_should_have_each_number_under_its_name_and_end_with_eof) {
         "holdfast_compensations_total 13", "holdfast_sent_bytes_total 14", "holdfast_received_bytes_total 15",
         "holdfast_waiting_calls 4", "holdfast_connections 1", "# TYPE holdfast_grants counter",
         "# UNIT holdfast_sent_bytes bytes", "# TYPE holdfast_renewal_seconds histogram",
-        "# UNIT holdfast_renewal_seconds seconds"}) {
+        "# UNIT holdfast_renewal_seconds seconds", "# TYPE holdfast_waiting_calls gauge"}) {
     TEST_MESSAGE(line);
     TEST_ASSERT_TRUE(has_line(text, line));
   }
   TEST_ASSERT_EQUAL(openmetrics_samples, samples_of(text));
   TEST_ASSERT_EQUAL("\n# EOF\n", text.substr(text.size() - 7));
+  // Each family says what it is.
+  std::size_t types = 0;
+  for (std::size_t at = 0; (at = text.find("# TYPE ", at)) != std::string::npos; ++types) {
+    at += std::strlen("# TYPE ");
+    const std::string family = text.substr(at, text.find(' ', at) - at);
+    TEST_MESSAGE(family);
+    TEST_ASSERT_TRUE(text.find("\n# HELP " + family + " ") != std::string::npos);
+  }
+  TEST_ASSERT_TRUE(types > 10);
 }
 
 TEST(test_histogram_should_have_sums_of_its_buckets_and_seconds_to_the_last_digit) {
@@ -139,6 +148,13 @@ TEST(test_labels_that_no_parser_takes_should_be_refused) {
                                                          {{"1a", "v"}},
                                                          {{"a-b", "v"}},
                                                          {{"a b", "v"}},
+                                                         {{"`", "v"}},
+                                                         {{"{", "v"}},
+                                                         {{"@", "v"}},
+                                                         {{"[", "v"}},
+                                                         {{"/", "v"}},
+                                                         {{"a/", "v"}},
+                                                         {{"a:", "v"}},
                                                          {{"\xc3\xa4", "v"}},
                                                          {{"le", "v"}},
                                                          {{"__name__", "v"}},
@@ -151,6 +167,8 @@ TEST(test_labels_that_no_parser_takes_should_be_refused) {
     TEST_ASSERT_EQUAL(Status::invalid_argument, status_of(labels));
   }
   // Too small a space, so these are as they should be.
+  for (const char* const name : {"a", "z", "A", "Z", "_", "a0", "a9", "aZ_z"})
+    TEST_ASSERT_EQUAL(Status::buffer_too_small, status_of({{name, "v"}}));
   TEST_ASSERT_EQUAL(Status::buffer_too_small, status_of({{"a", ""}, {"b", ""}, {"c", ""}, {"d", ""}}));
 }
 
@@ -163,4 +181,7 @@ TEST(test_label_value_should_be_any_utf8_and_nothing_else) {
         "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "a\xf0\x9f\x98"}) {
     TEST_ASSERT_TRUE(metric_label_problem({"a", ByteView(bad, std::strlen(bad))}) != nullptr);
   }
+  // What stands behind it in memory is no part of it.
+  TEST_ASSERT_TRUE(metric_label_problem({"a", ByteView("\xc3\xa4", 1)}) != nullptr);
+  TEST_ASSERT_TRUE(metric_label_problem({"a", ByteView("\xf0\x9f\x98\x80", 3)}) != nullptr);
 }

@@ -253,6 +253,15 @@ TEST(test_a_call_should_name_its_holders_until_it_is_answered) {
   TEST_ASSERT_EQUAL(11U, found);
   TEST_ASSERT_TRUE(desk.fail(call, Status::not_connected));
   TEST_ASSERT_FALSE(desk.schedule.holder_in_call(call.request.tag, 0, holder));
+  // Nor when its place among the calls has another one.
+  for (std::size_t other = 0; other < renewal_calls_max; ++other) {
+    desk.to(desk.now + interval);
+    const SentCall next = desk.take_one();
+    TEST_ASSERT_FALSE(desk.schedule.holder_in_call(call.request.tag, 0, holder));
+    TEST_ASSERT_TRUE(desk.schedule.holder_in_call(next.request.tag, 0, holder));
+    TEST_ASSERT_TRUE(holder == &two);
+    TEST_ASSERT_TRUE(desk.answer_all(next, 1));
+  }
 }
 
 TEST(test_rule_of_who_goes_together_should_be_changed_while_nothing_is_on_its_way) {
@@ -319,6 +328,30 @@ TEST(test_a_hold_that_is_put_off_should_wait_for_a_pause_and_no_longer) {
   TEST_ASSERT_EQUAL(0U, desk.take());
   desk.to(all_due + retry);
   TEST_ASSERT_EQUAL(1U, desk.take());
+}
+
+TEST(test_a_lost_hold_should_stay_lost_when_it_is_put_off) {
+  Desk desk;
+  Holder& holder = desk.enter("k");
+  desk.to(start + validity);
+  TEST_ASSERT_EQUAL(RenewalEvent::lost, desk.event(&holder));
+  desk.schedule.put_off(*holder.place, desk.now - 1s);
+  TEST_ASSERT_TRUE(desk.schedule.lost(*holder.place));
+  TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());
+  TEST_ASSERT_EQUAL(Instant::max(), desk.schedule.poll_timeout());
+}
+
+TEST(test_hastened_holds_should_be_those_of_the_schedule) {
+  RenewalSchedule::Place places[2];
+  std::uint32_t heap[1];
+  RenewalSchedule schedule(host, {places, heap, 1}, 1s);
+  Holder holder{.key = "k", .token = Token("token")};
+  TEST_ASSERT_TRUE(schedule.enter(Desk::hold_of(holder, start), start) == places);
+  places[1] = places[0];  // Behind the last place that it was given.
+  const Instant due = places[1].due;
+  schedule.hasten(start + 1s);
+  TEST_ASSERT_EQUAL(start + 1s, places[0].due);
+  TEST_ASSERT_EQUAL(due, places[1].due);
 }
 
 TEST(test_call_should_carry_keys_then_a_token_and_a_lease_for_each) {
@@ -553,6 +586,27 @@ TEST(test_call_should_fit_whatever_the_room_is) {
   }
 }
 
+// The same of several names, which are packed into one key.
+TEST(test_call_for_names_should_fit_whatever_the_room_is) {
+  const auto packed = [](std::size_t count, std::size_t size) {
+    std::vector<std::string> texts;
+    for (std::size_t index = 0; index < count; ++index)
+      texts.push_back(static_cast<char>('a' + index) + std::string(size - 1, 'x'));
+    const std::vector<ByteView> names(texts.begin(), texts.end());
+    return std::string(NameList(names.data(), names.size()).key().bytes().string_view());
+  };
+  const std::string keys[] = {packed(1, name_size_max), packed(2, 127), packed(names_max, 31),
+                              packed(1, name_size_max)};
+  for (std::size_t room = 0; room < 1800; ++room) {
+    Desk desk;
+    for (const std::string& key : keys)
+      desk.enter(key, start, multi_kind, lease_max).token = Token(ByteView(std::string(token_size_max, 't')));
+    desk.now = start + lease_max / 2;
+    (void)desk.take(room);
+    for (const SentCall& call : desk.sent) TEST_ASSERT_TRUE(call.count() != 0);
+  }
+}
+
 TEST(test_fullest_call_should_fit) {
   const std::string longest(key_size_max, 'k');
   std::size_t needed = 0;
@@ -667,6 +721,42 @@ TEST(test_raised_lease_should_not_count_from_a_call_that_asked_for_the_shorter_o
   TEST_ASSERT_EQUAL(0U, desk.take());
   desk.to(all_due + 2 * interval);
   TEST_ASSERT_EQUAL(std::to_string(2 * lease / 1ms), desk.take_one().lease_of(0));
+}
+
+TEST(test_raised_lease_should_end_the_doubt_and_lower_no_promise) {
+  for (const bool told : {false, true}) {
+    Desk desk;
+    Holder& holder = desk.enter("one");
+    desk.to(all_due);
+    TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::loading));
+    if (told) TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+    desk.to(desk.now + 1ms);
+    desk.schedule.update(*holder.place, Desk::hold_of(holder, desk.now, mutex_kind, 2 * lease), desk.now);
+    TEST_ASSERT_EQUAL(RenewalEvent::none, desk.event());  // Also if it was not told yet.
+    // The next doubt is told as the first one was.
+    desk.to(desk.now + 2 * interval);
+    TEST_ASSERT_TRUE(desk.fail(desk.take_one(), Status::loading));
+    TEST_ASSERT_EQUAL(RenewalEvent::at_risk, desk.event(&holder));
+  }
+
+  Desk desk;
+  Holder holder{.key = "one", .token = Token("token")};
+  KeptHold hold = Desk::hold_of(holder, start);
+  hold.valid_until = start + 9 * lease;
+  holder.place = desk.schedule.enter(hold, start);
+  desk.schedule.update(*holder.place, Desk::hold_of(holder, start + 1s, mutex_kind, 2 * lease), start + 1s);
+  TEST_ASSERT_EQUAL(start + 9 * lease, desk.valid_until(holder));
+}
+
+TEST(test_raised_lease_should_be_spread_anew) {
+  constexpr Duration share = interval / 1000;
+  Desk desk;
+  Holder& holder = desk.enter("one");
+  const Duration before = holder.place->due - start;
+  desk.schedule.update(*holder.place, Desk::hold_of(holder, start, mutex_kind, 2 * lease), start);
+  const Duration after = holder.place->due - start;
+  TEST_ASSERT_TRUE(after < 2 * before - share || after > 2 * before + share);
+  TEST_ASSERT_TRUE(after <= 2 * interval);
 }
 
 TEST(test_update_with_the_same_lease_should_be_a_confirmation) {
@@ -1715,4 +1805,30 @@ TEST(test_a_witness_should_be_told_what_became_of_each_renewal_and_how_long_it_t
   call = desk.take_one();
   TEST_ASSERT_TRUE(desk.answer_all(call, 0));
   TEST_ASSERT_EQUAL(std::string("renewed k lock_lost 0"), recorder.take());
+}
+
+TEST(test_a_witness_should_be_told_of_each_way_in_which_a_renewal_fails) {
+  const struct {
+    Status outcome;
+    const char* answer;  // Where the outcome is ok.
+    Duration later;
+    const char* told;
+  } rows[] = {{Status::ok, "*1\r\n:-1\r\n", 3ns, "renewed k server_error 3"},
+              {Status::ok, "*1\r\n+OK\r\n", 4ns, "renewed k protocol_error 4"},
+              {Status::wrong_type, nullptr, 5ns, "renewed k wrong_type 5"},
+              {Status::ok, "*1\r\n:1\r\n", validity, "renewed k lock_lost"},
+              {Status::no_script, nullptr, 6ns, ""}};
+  for (const auto& row : rows) {
+    holdfast::testing::Recorder recorder;
+    Desk desk;
+    desk.schedule.set_witness(&recorder);
+    desk.enter("k");
+    desk.to(all_due);
+    const SentCall call = desk.take_one();
+    desk.now = desk.now + row.later;  // The reply comes before anybody has looked at the clock.
+    (void)(row.answer != nullptr ? desk.answer(call, std::string(row.answer)) : desk.fail(call, row.outcome));
+    const std::string told = recorder.take();
+    TEST_ASSERT_EQUAL(std::string(row.told), told.substr(0, std::strlen(row.told)));
+    TEST_ASSERT_EQUAL(row.told[0] == '\0', told.empty());
+  }
 }
