@@ -43,6 +43,7 @@ TEST(test_acquire_should_name_key_token_lease_and_whether_it_waits_and_wants_a_f
       const Words filled = fill(*kind, Operation::acquire, form);
       TEST_ASSERT_TRUE(script_words(scripts::fair_acquire, form, {"1", "name", token_text, "10000", "0", fence}) ==
                        filled);
+      TEST_ASSERT_TRUE(filled == fill_alone(*kind, Operation::acquire, form));
       LockMachine machine(*kind);
       machine.join_queue();
       const Token token{ByteView(token_text)};

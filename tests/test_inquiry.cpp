@@ -248,6 +248,32 @@ TEST(test_a_failure_should_leave_what_is_told_as_it_was) {
   }
 }
 
+// One object asks many questions: nothing of an answer before is in the next one.
+TEST(test_an_answer_should_have_nothing_of_the_one_before) {
+  Inquiry inquiry;
+  LockInfo info;
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_info(key, info));
+  TEST_ASSERT_TRUE(inquiry.take(Heard(InfoReply{.fence = bulk("77")}.text()).value));
+  Status outcome = Status::ok;
+  TEST_ASSERT_FALSE(inquiry.asks_on(outcome));
+  TEST_ASSERT_EQUAL(77, info.fence);
+  TEST_ASSERT_TRUE(info.remaining != Duration::zero());
+  TEST_ASSERT_EQUAL(Status::ok, inquiry.begin_info(key, info));
+  TEST_ASSERT_TRUE(
+      inquiry.take(Heard(InfoReply{.remaining = number(0), .count = bulk("many"), .fence = bulk("")}.text()).value));
+  TEST_ASSERT_FALSE(inquiry.asks_on(outcome));
+  TEST_ASSERT_EQUAL(0, info.fence);
+  TEST_ASSERT_EQUAL(0, info.count);
+  TEST_ASSERT_EQUAL(Duration::zero(), info.remaining);
+}
+
+TEST(test_a_question_that_failed_should_not_be_asked_on_for_the_one_before) {
+  SemaphoreDesk desk;
+  TEST_ASSERT_TRUE(desk.asks_on);
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(key, desk.info));
+  TEST_ASSERT_EQUAL(Status::timed_out, desk.end(Status::timed_out));
+}
+
 // ---- Permits -----------------------------------------------------------------------------------------------------
 
 TEST(test_a_string_that_is_a_number_should_be_asked_for_permits) {

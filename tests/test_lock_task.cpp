@@ -487,6 +487,25 @@ TEST(test_who_is_woken_in_vain_again_and_again_should_spread_its_tries) {
   TEST_ASSERT_EQUAL(retry_delay_min + vain_delay_max * middle / UINT16_MAX, last);
 }
 
+// Only another's hold makes a wake-up vain.
+TEST(test_who_is_woken_before_a_server_that_is_not_fit_should_not_spread_its_tries) {
+  Desk desk;
+  desk.facts.listening = true;
+  desk.acquire(1min);
+  for (int turn = 0; turn < vain_wakes_free + 5; ++turn) {
+    TEST_ASSERT_EQUAL(TaskAct::attempt, desk.step());
+    desk.answer(Status::loading);
+    desk.facts.woken = false;
+    desk.facts.confirmed = 1;
+    const Instant began = desk.facts.now;
+    desk.plan();
+    desk.facts.woken = true;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    TEST_ASSERT_EQUAL(retry_delay_min, desk.timeout() - began);
+    desk.facts.now = desk.timeout();
+  }
+}
+
 // ---- Replicas ----------------------------------------------------------------------------------------------------
 
 namespace {
@@ -694,6 +713,11 @@ TEST(test_a_witness_should_be_told_that_an_acquire_waits_for_a_lock_and_once) {
   desk.answer(Status::lock_busy);
   desk.expect_over(Status::lock_busy);
   TEST_ASSERT_EQUAL(std::string("acquired k lock_busy 0"), recorder.take());
+  // One that waits has not ended yet, however the call before it has.
+  desk.task.begin_acquire(desk.facts.now, desk.facts.now + 20s, desk.facts.now + 21s, settings);
+  desk.answer(Status::lock_busy);
+  desk.plan();
+  TEST_ASSERT_EQUAL(std::string("wait_began k ok 0"), recorder.take());
 }
 
 TEST(test_a_witness_should_be_told_nothing_of_the_stages_of_other_calls) {
@@ -980,6 +1004,17 @@ TEST(test_who_has_a_minority_should_stand_back_twice_as_far_each_time) {
   // One that found another's hold begins anew.
   TEST_ASSERT_EQUAL(retry_delay_min, back(false));
   TEST_ASSERT_EQUAL(3 * retry_delay_min, back(true));
+}
+
+TEST(test_who_has_nothing_to_plan_should_not_stand_back_for_it) {
+  Desk desk;
+  desk.acquire(1h);
+  for (int turn = 0; turn < 5; ++turn)
+    desk.task.plan(desk.facts.now, 0, remaining_unknown, true, UINT16_MAX);  // It has not even asked.
+  desk.answer(Status::lock_busy);
+  TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+  desk.task.plan(desk.facts.now, 0, remaining_unknown, true, UINT16_MAX);
+  TEST_ASSERT_EQUAL(3 * retry_delay_min, desk.task.poll_timeout(true, 0) - desk.facts.now);
 }
 
 TEST(test_the_last_attempt_should_be_at_the_end_of_the_wait_or_one_pause_behind_the_one_before) {

@@ -120,6 +120,10 @@ TEST(test_acquire_should_take_ok_for_a_grant_and_a_time_with_its_place_for_busy)
   LockFacts facts;
   TEST_ASSERT_TRUE(Verdict::busy == multi_kind.decode(multi_kind, Operation::acquire, heard.value, facts));
   TEST_ASSERT_EQUAL(7, int{facts.place});
+  // A reply that is none says nothing of a place.
+  const Heard odd("*2\r\n+soon\r\n:3\r\n");
+  TEST_ASSERT_TRUE(Verdict::unexpected == multi_kind.decode(multi_kind, Operation::acquire, odd.value, facts));
+  TEST_ASSERT_EQUAL(7, int{facts.place});
 }
 
 TEST(test_renewal_should_take_an_array_of_one_answer) {

@@ -349,6 +349,26 @@ TEST(test_node_whose_second_question_is_not_answered_should_be_silent) {
   }
 }
 
+// What its user may not be told of permits is known of the string itself.
+TEST(test_node_whose_second_question_is_refused_should_be_told_as_the_first_one_said) {
+  Desk desk;
+  desk.connect_all();
+  TEST_ASSERT_EQUAL(Status::ok, desk.inquiry.begin_info(Key("k"), 3, desk.info));
+  TEST_ASSERT_EQUAL(0b111, desk.turn());
+  for (std::size_t node = 0; node < 3; ++node) desk.answer(node, is_string("17"));
+  TEST_ASSERT_EQUAL(0b111, desk.turn());
+  for (std::size_t node = 0; node < 3; ++node)
+    desk.answer(node, "-NOPERM this user has no permissions to access one of the keys\r\n");
+  TEST_ASSERT_TRUE(desk.inquiry.over());
+  TEST_ASSERT_EQUAL(Status::ok, desk.conclude());
+  for (std::size_t node = 0; node < 3; ++node) {
+    TEST_ASSERT_EQUAL(Status::ok, desk.info.nodes[node].status);
+    TEST_ASSERT_TRUE(desk.info.nodes[node].info.form == LockForm::mutex);
+    TEST_ASSERT_EQUAL(ByteView("17"), desk.info.nodes[node].info.owner.view());
+  }
+  TEST_ASSERT_TRUE(desk.info.state == Possession::held);
+}
+
 // Who was not asked has done nothing; who was asked may have.
 TEST(test_release_that_is_given_up_should_tell_who_was_asked) {
   Desk desk(5);

@@ -378,6 +378,15 @@ TEST(test_acquire_should_wait_for_nodes_without_room_and_then_do_without_them) {
   TEST_ASSERT_EQUAL(0b011, desk.ask());
 }
 
+TEST(test_acquire_should_wait_for_room_as_long_as_its_own_timing_says) {
+  TaskDesk desk;
+  desk.with_room = 0b011;
+  desk.awaited = 0b100;
+  const QuorumTiming timing = {.lease = 20s, .node_timeout = node_timeout / 2};
+  desk.task.begin_acquire(desk.now, desk.now + 100s, desk.now + 101s, &timing);
+  TEST_ASSERT_TRUE(desk.sleeps() == node_timeout / 2);
+}
+
 TEST(test_a_node_that_was_waited_for_in_vain_should_not_be_waited_for_again) {
   TaskDesk desk;
   desk.with_room = 0b011;
@@ -478,6 +487,15 @@ TEST(test_only_the_last_release_should_want_room) {
   (void)desk.ask();
   desk.expect_over(Status::ok);
   desk.begin(Call::release);
+  TEST_ASSERT_TRUE(desk.task.wants_room());
+}
+
+TEST(test_every_reentry_should_want_room) {
+  TaskDesk desk(reentrant_kind);
+  desk.hold();
+  TEST_ASSERT_EQUAL(Status::ok, desk.machine.reenter());
+  TEST_ASSERT_EQUAL(2, desk.machine.count());
+  desk.acquire();
   TEST_ASSERT_TRUE(desk.task.wants_room());
 }
 
@@ -759,17 +777,35 @@ TEST(test_who_holds_a_reentrant_lock_should_enter_it_again_by_a_renewal) {
   desk.acquire();
   TEST_ASSERT_FALSE(desk.task.wants_token(desk.now));
   TEST_ASSERT_EQUAL(0b111, desk.ask());
-  TEST_ASSERT_TRUE(desk.task.begins_hold() == false);
+  TEST_ASSERT_FALSE(desk.task.begins_hold());
   desk.answer(0, batch_of(true));
   desk.answer(1, batch_of(true));
   TEST_ASSERT_EQUAL(1, desk.machine.count());
   desk.keep();
   desk.expect_over(Status::ok);
   TEST_ASSERT_EQUAL(2, desk.machine.count());
+  // What is called next is no reentry any more.
+  desk.begin(Call::renew);
+  TEST_ASSERT_TRUE(desk.task.begins_hold());
 }
 
 TEST(test_a_reentry_should_be_answered_within_a_request_timeout) {
   TaskDesk desk(reentrant_kind);
+  desk.hold();
+  desk.acquire(100s);
+  (void)desk.ask();
+  TEST_ASSERT_TRUE(desk.desks[0].node->session().poll_timeout() == desk.now + 500ms);
+}
+
+TEST(test_the_times_of_a_call_should_be_those_of_the_first_node) {
+  TaskDesk desk(reentrant_kind, {}, 0);
+  for (std::size_t node = 1; node < 3; ++node) {
+    ClientConfig slower = config_of("127.0.0.1");
+    slower.request_timeout = 900ms;
+    const SocketAddress address = address_of('1');
+    desk.desks[node].node->configure(slower, &address);
+  }
+  for (std::size_t node = 0; node < 3; ++node) desk.connect(node, static_cast<char>('a' + node));
   desk.hold();
   desk.acquire(100s);
   (void)desk.ask();
@@ -938,6 +974,7 @@ TEST(test_a_server_that_nobody_has_been_introduced_to_should_not_be_asked) {
   desk.desks[2].sent.clear();
   desk.begin(Call::renew);
   TEST_ASSERT_EQUAL(0b011, desk.ask());
+  TEST_ASSERT_EQUAL(Status::not_connected, desk.votes[2].machine.status());
   desk.introduce(2);
   desk.answer(0, yes);
   desk.answer(1, yes);
@@ -1097,6 +1134,7 @@ TEST(test_a_mutex_that_is_held_should_not_be_acquired_once_more) {
   TaskDesk desk;
   desk.hold();
   desk.acquire();
+  TEST_ASSERT_TRUE(desk.task.wants_token(desk.now));
   TEST_ASSERT_EQUAL(0, desk.ask('b'));
   desk.expect_over(Status::already_held);
   TEST_ASSERT_TRUE(desk.machine.held(desk.now));
@@ -1124,4 +1162,16 @@ TEST(test_a_server_that_was_not_asked_should_be_told_to_be_not_connected) {
   desk.acquire();
   (void)desk.ask();
   TEST_ASSERT_EQUAL(Status::not_connected, desk.machine.vote(2).status);
+}
+
+TEST(test_what_has_become_of_a_hold_should_be_told_without_a_witness) {
+  TaskDesk desk;
+  desk.hold();
+  desk.begin(Call::renew);
+  (void)desk.ask();
+  desk.answer_all(yes);
+  desk.expect_over(Status::ok);
+  std::vector<QuorumEvent> events;
+  for (QuorumEvent event{}; desk.task.poll_event(event, false, desk.now);) events.push_back(event);
+  TEST_ASSERT_TRUE((events == std::vector{QuorumEvent::granted, QuorumEvent::renewed}));
 }

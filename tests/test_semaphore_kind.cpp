@@ -31,6 +31,7 @@ TEST(test_acquire_should_name_key_token_lease_and_number) {
   for (const RequestForm form : script_forms) {
     const Words filled = fill(semaphore_kind, Operation::acquire, form);
     TEST_ASSERT_TRUE(script_words(scripts::semaphore_acquire, form, {"1", "name", token_text, "10000", "0"}) == filled);
+    TEST_ASSERT_TRUE(filled == fill_alone(semaphore_kind, Operation::acquire, form));
   }
 }
 

@@ -21,14 +21,19 @@ inline const std::string token_text(32, 'a');
 inline constexpr char key_text[] = "name";
 
 // What fill() writes, word by word.
-inline Words fill(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text) {
+// Without a machine, as of a hold whose machine is gone.
+inline Words fill_alone(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text,
+                        const LockMachine* machine = nullptr) {
   const Token token{ByteView(token_text)};
-  const LockMachine machine(kind);
   WrittenLine line;
   kind.fill(
       line, kind, operation, form,
-      {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7, .machine = &machine});
+      {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7, .machine = machine});
   return line.words();
+}
+inline Words fill(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text) {
+  const LockMachine machine(kind);
+  return fill_alone(kind, operation, form, key, &machine);
 }
 inline Words script_words(const Script& script, RequestForm form, const Words& rest) {
   Words words = {form == RequestForm::by_text ? "EVAL" : "EVALSHA",
