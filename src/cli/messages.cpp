@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 
 namespace holdfast::cli {
 
@@ -22,6 +23,10 @@ void say(std::string_view line) {
   if (::write(STDERR_FILENO, bytes.data(), bytes.size()) < 0) return;
 }
 
+std::string output_problem() {
+  return errno == EPIPE ? "" : "standard output cannot be written: " + std::generic_category().message(errno);
+}
+
 bool print(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
@@ -31,6 +36,7 @@ bool print(std::string_view text) {
       pollfd entry = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
       (void)::poll(&entry, 1, -1);
     } else if (errno != EINTR) {
+      if (const std::string problem = output_problem(); !problem.empty()) say(problem);
       return false;
     }
   }

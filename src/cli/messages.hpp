@@ -14,7 +14,10 @@ namespace holdfast::cli {
 // moment is dropped.
 void say(std::string_view line);
 
-// Prints a text that was asked for, whole, however long its reader takes. False if that is not possible.
+// Why it was not possible to write to standard output just now, by errno. Empty where its reader is gone, who wants to know nothing.
+[[nodiscard]] std::string output_problem();
+
+// Prints a text that was asked for, whole, however long its reader takes. False if that is not possible: it says output_problem().
 [[nodiscard]] bool print(std::string_view text);
 
 // Printable ASCII as it is, a backslash doubled, every other byte as \xNN: a name or a server's text must not steer

@@ -269,6 +269,7 @@ int Watch::run() {
         next = earlier_of(next, looked + event_pause_min);
     }
     if (code == exit_ok && !tell(screen)) code = exit_output;
+    if (code == exit_output) last_words = output_problem();
   }
   if (!last_words.empty()) say(last_words);
   return finish(code);

@@ -263,8 +263,11 @@ TEST_ON_SERVER(test_a_token_that_cannot_be_printed_should_leave_no_lock) {
     TEST_ASSERT_EQUAL("0", server.command("EXISTS lock"));
   }
   for (const char* const words : {"info lock", "doctor --seconds 0", "--help"}) {
-    Running command(server.unix_url(), {"-c", command_path() + " " + words + " >&-"}, {.path = "/bin/sh"});
-    TEST_ASSERT_EQUAL(exit_output, command.wait());
+    for (const char* const output : {" >&-", " >/dev/full"}) {
+      Running command(server.unix_url(), {"-c", command_path() + " " + words + output}, {.path = "/bin/sh"});
+      TEST_ASSERT_EQUAL(exit_output, command.wait());
+      TEST_ASSERT_TRUE(contains(command.errors(), "standard output cannot be written: "));
+    }
   }
 }
 

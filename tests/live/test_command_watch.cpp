@@ -419,6 +419,12 @@ TEST_ON_SERVER(test_a_drawing_that_cannot_be_written_should_be_said_at_the_start
   }
 }
 
+TEST_ON_SERVER(test_an_output_that_cannot_be_written_should_be_said) {
+  Running watch(server.unix_url(), {"-c", command_path() + " watch lock >/dev/full"}, {.path = "/bin/sh"});
+  TEST_ASSERT_EQUAL(exit_output, watch.wait());
+  TEST_ASSERT_TRUE(contains(watch.errors(), "standard output cannot be written: "));
+}
+
 TEST_ON_SERVER(test_a_reader_that_goes_should_end_it_and_the_drawing_be_written) {
   const std::string svg = server.socket_path() + ".svg";
   Running watch(server.unix_url(), {"-c", command_path() + " watch --svg " + svg + " lock | head -n 1; echo over"},
