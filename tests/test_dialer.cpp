@@ -351,6 +351,48 @@ TEST(test_a_failure_between_connections_that_end_soon_should_not_make_their_paus
   TEST_ASSERT_TRUE(count <= 320);
 }
 
+// They are as long as those after failures, where those are longer.
+TEST(test_a_connection_that_ends_soon_should_not_make_the_pauses_before_it_shorter) {
+  Desk desk;
+  for (int failure = 0; failure < 4; ++failure) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+    desk.wait();
+  }
+  desk.connect();
+  desk.close(true);
+  TEST_ASSERT_EQUAL(desk.now + 16 * reconnect_delay_min, desk.dialer.poll_timeout());
+}
+
+TEST(test_a_hurried_dialer_should_forget_how_many_connections_ended_soon) {
+  Desk desk;
+  for (int count = 0; count < 8; ++count) {
+    desk.wait();
+    desk.connect();
+    desk.close(true);
+  }
+  desk.dialer.hurry();
+  desk.connect();
+  desk.close(true);
+  desk.wait();
+  TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+  desk.refuse();
+  desk.wait();
+  desk.connect();
+  desk.close(true);
+  TEST_ASSERT_EQUAL(desk.now + 2 * reconnect_delay_min, desk.dialer.poll_timeout());
+  // They are counted again from there on.
+  for (int count = 0; count < 8; ++count) {
+    desk.wait();
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+    desk.wait();
+    desk.connect();
+    desk.close(true);
+  }
+  TEST_ASSERT_EQUAL(desk.now + reconnect_soon_max, desk.dialer.poll_timeout());
+}
+
 TEST(test_a_connection_that_lasted_should_make_the_failures_before_it_forgotten) {
   Desk desk;
   for (int failure = 0; failure < 10; ++failure) {

@@ -117,6 +117,17 @@ TEST(test_a_try_that_nobody_has_woken_should_ask_along_what_is_left) {
   TEST_ASSERT_TRUE(desk.sleeps() < 400ms);
 }
 
+// Who found the lock held has taken nothing that was in the way of others.
+TEST(test_a_try_that_was_refused_should_not_stand_back) {
+  CallDesk desk;
+  desk.acquire(100s);
+  desk.ask();
+  desk.answer(busy);
+  TEST_ASSERT_EQUAL(TaskAct::listen, desk.step());
+  desk.task.plan(desk.now, 1, UINT16_MAX);
+  TEST_ASSERT_TRUE(desk.task.life().poll_timeout(true, 1) - desk.now <= retry_delay_min);
+}
+
 TEST(test_a_woken_try_should_ask_what_is_left_only_if_it_was_refused) {
   CallDesk desk;
   desk.acquire(100s);

@@ -850,6 +850,24 @@ TEST(test_a_renewal_that_clients_have_no_room_for_should_be_tried_soon_and_be_no
     }
 }
 
+// Nodes that have confirmed count with those that have no room. One that has nothing of ours does not, whatever it refused.
+TEST(test_a_renewal_of_some_should_be_no_doubt_where_the_others_have_no_room) {
+  for (const bool disowned : {false, true}) {
+    Council council(5, reentrant_kind);
+    council.hold(start);
+    (void)council.renew(start + 1s);
+    for (std::size_t node = 0; node < 5; ++node) council.say(node, !(disowned && node == 2), start + 1s);
+    (void)council.take();
+    TEST_ASSERT_EQUAL("renewed", council.events());
+    (void)council->renew(start + 3s, start + 4s, council->all());
+    (void)council.take();
+    council.say(0, true, start + 3s);
+    for (const std::size_t node : {1U, 2U}) council.fail(node, Status::too_many_requests, start + 3s, true);
+    for (const std::size_t node : {3U, 4U}) council.fail(node, Status::not_connected, start + 3s, true);
+    TEST_ASSERT_EQUAL(std::string(disowned ? "doubted at_risk" : "doubted"), council.events());
+  }
+}
+
 TEST(test_a_hold_with_a_large_drift_should_end_before_it_is_at_risk) {
   Council council(3, mutex_kind, {.lease = lease, .drift = 5s});
   council.hold(start);
@@ -1716,6 +1734,46 @@ TEST(test_release_that_was_repeated_should_not_take_a_node_that_has_nothing_for_
       TEST_ASSERT_EQUAL(QuorumState::idle, council->state());
       for (std::size_t node = 0; node < 5; ++node) TEST_ASSERT_EQUAL(LockState::idle, council.node(node).state());
     }
+}
+
+// Word of what was taken back of the hold before is no repeat of this one's release.
+TEST(test_release_should_not_be_taken_for_a_repeat_by_word_of_the_hold_before) {
+  Council council(3);
+  council.hold(start);
+  Reply before;
+  before.tag.operation = Operation::compensate;
+  before.outcome = Status::ok;
+  std::uint32_t generations[3];
+  for (std::size_t node = 0; node < 3; ++node) generations[node] = council.node(node).generation();
+  council.release(start + 1s);
+  for (std::size_t node = 0; node < 3; ++node) council.say(node, true, start + 1s);
+  TEST_ASSERT_EQUAL("released", council.events());
+  council.hold(start + 2s);
+  council.release(start + 3s);
+  for (std::size_t node = 0; node < 3; ++node) {
+    before.tag.generation = generations[node];
+    council->handle_reply(node, before, start + 3s);
+    council.say(node, false, start + 3s);
+  }
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->status());
+}
+
+// Nor is word of what was taken back of this hold, once its release is answered.
+TEST(test_release_that_was_answered_should_not_be_taken_for_a_repeat_afterwards) {
+  Council council(3);
+  council.hold(start);
+  council.release(start + 1s);
+  Reply word;
+  word.tag.operation = Operation::compensate;
+  word.outcome = Status::ok;
+  for (std::size_t node = 0; node < 2; ++node) {
+    council.say(node, false, start + 1s);
+    word.tag.generation = council.node(node).generation();
+    if (node == 0) council->handle_reply(node, word, start + 1s);
+  }
+  TEST_ASSERT_EQUAL("released", council.events());
+  TEST_ASSERT_EQUAL(Status::lock_lost, council->status());
 }
 
 // A repeat that finds the hold has released it as any other.

@@ -267,7 +267,9 @@ TEST(test_a_sentinel_that_leads_a_fail_over_should_be_asked_at_once) {
   world.listen();
   world.lane->sent.clear();
   world.pass(1s);
+  world.lane->heard.clear();
   world.hear(message("master mymaster 10.0.0.1 6379", early));
+  TEST_ASSERT_TRUE(world.lane->heard.empty());  // It is no reply to anybody.
   TEST_ASSERT_FALSE(world.doubt());
   TEST_ASSERT_TRUE(world.news.poll_timeout(*world.lane->node, *world.client.node) <= world.lane->now);
   world.work();
