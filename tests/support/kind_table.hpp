@@ -20,8 +20,7 @@ namespace holdfast::testing {
 inline const std::string token_text(32, 'a');
 inline constexpr char key_text[] = "name";
 
-// What fill() writes, word by word.
-// Without a machine, as of a hold whose machine is gone.
+// What a kind's fill() writes, word by word, without a machine: of a compensation, which may come after it.
 inline Words fill_alone(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text,
                         const LockMachine* machine = nullptr) {
   const Token token{ByteView(token_text)};
@@ -31,6 +30,7 @@ inline Words fill_alone(const LockKind& kind, Operation operation, RequestForm f
       {.key = Key(ByteView(key)), .token = &token, .lease = std::chrono::seconds(10), .count = 7, .machine = machine});
   return line.words();
 }
+// The same with one.
 inline Words fill(const LockKind& kind, Operation operation, RequestForm form, const std::string& key = key_text) {
   const LockMachine machine(kind);
   return fill_alone(kind, operation, form, key, &machine);
