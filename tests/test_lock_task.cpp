@@ -135,11 +135,37 @@ TEST(test_who_waited_for_room_long_enough_should_ask_without_where_that_is_allow
   desk.facts.room = false;
   TaskSettings several = settings;
   several.room_timeout = 50ms;
+  several.one_node = false;
   desk.task.begin_acquire(start, start + 10s, start + 11s, several);
   TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
   TEST_ASSERT_EQUAL(start + 50ms, desk.timeout());
   desk.pass(50ms);
   TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+}
+
+// The time that the call has left when it begins to wait for room, and not when it began.
+TEST(test_who_waits_for_room_on_one_of_several_should_have_half_of_the_time_left_for_the_others) {
+  TaskSettings several = settings;
+  several.room_timeout = 5s;
+  several.one_node = false;
+  for (const Call call : {Call::acquire, Call::renew, Call::release}) {
+    Desk desk;
+    desk.facts.room = false;
+    desk.facts.held = true;
+    desk.facts.valid_until = start + 10s;
+    desk.facts.link = Link::coming;
+    if (call == Call::acquire)
+      desk.task.begin_acquire(start, start, start + 1s, several);
+    else
+      desk.task.begin(call, start + 1s, several);
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    desk.pass(400ms);
+    desk.facts.link = Link::ready;
+    TEST_ASSERT_EQUAL(TaskAct::sleep, desk.step());
+    TEST_ASSERT_EQUAL(start + 700ms, desk.timeout());
+    desk.pass(300ms);
+    TEST_ASSERT_EQUAL(TaskAct::ask, desk.step());
+  }
 }
 
 TEST(test_who_waits_for_room_should_go_back_to_the_connection_that_was_lost) {

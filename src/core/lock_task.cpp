@@ -118,24 +118,27 @@ inline void LockTask::enter(TaskStage stage) noexcept {
   }
 }
 
+// How long the call waits for a connection, and for room.
 [[gnu::noinline]] bool LockTask::late(const TaskFacts& facts) noexcept {
   const Instant now = facts.now;
   if (until_ == Instant()) {
-    if (stage_ == TaskStage::link) {
-      until_ = earlier(limit(facts), now + settings_->connect_timeout);
-    } else {
-      until_ = call_ == Call::release ? facts.valid_until : limit(facts);
-      if (call_ == Call::acquire && last_) until_ = earlier(until_, now + settings_->request_timeout);
-      until_ = earlier(until_, now + settings_->room_timeout);
+    const bool for_room = stage_ == TaskStage::room;
+    until_ = last_ ? end_ : deadline_;  // Of all calls but an acquire both are the same.
+    const auto bound = [&](Instant until) {
+      if (until < until_) until_ = until;
+    };
+    if (call_ == Call::renew) bound(facts.valid_until);
+    if (call_ == Call::release && for_room) until_ = facts.valid_until;
+    if (!for_room) {
+      bound(now + settings_->connect_timeout);
+    } else if (!settings_->one_node) {
+      bound(now + settings_->room_timeout);
+      bound(now + (end_ - now) / 2);  // Who waits for room on one of several servers has time left to hear the others.
+    } else if (call_ == Call::acquire && last_) {
+      bound(now + settings_->request_timeout);
     }
   }
   return now >= until_;
-}
-
-// How long the call waits for a connection, and for room.
-Instant LockTask::limit(const TaskFacts& facts) const noexcept {
-  if (call_ == Call::acquire) return last_ ? end_ : deadline_;
-  return call_ == Call::renew ? earlier(deadline_, facts.valid_until) : deadline_;
 }
 
 // What the facts mean where the call stands.
@@ -198,7 +201,7 @@ inline TaskInput LockTask::read_room(const TaskFacts& facts) noexcept {
   if (facts.room) [[likely]]
     return TaskInput::go;
   if (!late(facts)) return TaskInput::none;
-  if (call_ == Call::release || settings_->room_timeout != Duration::max()) return TaskInput::skip;
+  if (call_ == Call::release || !settings_->one_node) return TaskInput::skip;
   return conclude(Status::too_many_requests, facts);
 }
 

@@ -91,7 +91,8 @@ struct TaskSettings {
   Duration connect_timeout = Duration::max();  // An attempt waits no longer for a connection, if it is known.
   Duration max_poll = max_poll_default;
   Duration unknown_poll = Duration::max();  // As WaitPlan::Settings.
-  // Who waited so long for room asks all the same, and does without those who have none.
+  // Of several servers: who waited for room so long, or for half of the time that the call has left, asks all the same, and does
+  // without those who have none.
   Duration room_timeout = Duration::max();
   // Replicas are asked so long for their confirmation of a grant; zero: they are not asked.
   Duration acks_wait = Duration::zero();
@@ -190,7 +191,6 @@ class LockTask {
   [[nodiscard]] TaskInput end(Status status) noexcept;
   // From now on the call waits where it stands; true: it has waited long enough.
   [[nodiscard]] bool late(const TaskFacts& facts) noexcept;
-  [[nodiscard]] Instant limit(const TaskFacts& facts) const noexcept;
   [[nodiscard]] static Duration drawn(Duration most, std::uint16_t random) noexcept;
   template <TaskStage stage>
   TaskAct go_from() noexcept;

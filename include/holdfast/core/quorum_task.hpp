@@ -52,9 +52,6 @@ class QuorumTask {
   }
   void begin(Call call, Instant deadline) noexcept {
     prepare(machine_.timing());
-    // Who waits for room on one node has time left to hear the others.
-    if (call == Call::release && settings_.room_timeout > settings_.request_timeout / 2)
-      settings_.room_timeout = settings_.request_timeout / 2;
     life_.begin(call, deadline, settings_);
   }
   // Gives the machine its command, of an acquire for the nodes `with_room`, and tells the task. hand_over() follows.
