@@ -569,6 +569,19 @@ TEST(test_a_grant_should_be_kept_once_replicas_have_confirmed_it) {
   desk.expect_over(Status::ok);
 }
 
+// Two thirds of the lease may be over by then: that is a doubt of the machine's, and no answer.
+TEST(test_a_grant_that_was_confirmed_late_should_be_told_as_long_as_it_is_held) {
+  for (const bool held : {true, false}) {
+    AckDesk desk;
+    desk.confirm(Status::ok);
+    TEST_ASSERT_EQUAL(TaskAct::keep, desk.step());
+    desk.task.handle_kept(Status::ok);
+    desk.facts.held = held;
+    desk.facts.answer = held ? Status::timed_out : Status::lock_lost;
+    desk.expect_over(held ? Status::ok : Status::lock_lost);
+  }
+}
+
 TEST(test_a_grant_that_replicas_do_not_confirm_should_be_let_go_of) {
   for (const Status status : {Status::too_few_replicas, Status::no_permission, Status::lock_lost}) {
     AckDesk desk;

@@ -209,8 +209,10 @@ inline TaskInput LockTask::read_answer(const TaskFacts& facts) noexcept {
   if (refused_) return conclude(outcome_, facts);  // By handle_kept().
   if (given_up_ && facts.waiting) return conclude(outcome_, facts);
   if (!facts.waiting) {
-    if (facts.answer != Status::ok || facts.cancelled) [[unlikely]]
-      return conclude(facts.answer, facts);
+    // Of what was granted and is held it counts no more what its machine came to doubt meanwhile.
+    const Status answer = kept_ && facts.held ? Status::ok : facts.answer;
+    if (answer != Status::ok || facts.cancelled) [[unlikely]]
+      return conclude(answer, facts);
     outcome_ = Status::ok;
     if (facts.unconfirmed) [[unlikely]]
       return begin_confirm(facts);
