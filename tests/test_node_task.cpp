@@ -643,6 +643,10 @@ TEST(test_a_hold_should_be_confirmed_by_replicas_once_and_not_when_it_is_acquire
   desk.answer(granted);
   desk.task.life().abandon(Status::ok);
   TEST_ASSERT_FALSE(desk.task.unconfirmed());
+  // It counts also while one that acquires it again waits for a connection or for room.
+  desk.task.begin_acquire(desk.now, desk.now, desk.now + 500ms, acked);
+  TEST_ASSERT_FALSE(desk.task.unconfirmed());
+  desk.task.life().abandon(Status::not_connected);
   TEST_ASSERT_FALSE(acquire());
 }
 

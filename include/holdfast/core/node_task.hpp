@@ -95,6 +95,7 @@ class NodeTask : public AckRequest {
                      const LockTiming* timing = nullptr) noexcept {
     timing_ = timing;
     remaining_ = remaining_unknown;
+    outermost_ = false;  // Until it is asked for, what is held is of a call before.
     life_.begin_acquire(now, deadline, end, settings);
   }
   // Gives the machine its command. Then submit(), and LockTask::handle_asked().
