@@ -128,7 +128,7 @@ class LockSetBase {
   // `spared`: what was cancelled before it is the next call's.
   [[nodiscard]] Status run(bool spared) noexcept;
   [[nodiscard]] bool cancelled() const noexcept;
-  [[nodiscard]] Status conclude(Status status) noexcept;
+  [[nodiscard]] Status conclude(Status status, bool acquires) noexcept;
 
   const Table* table_;
   void* locks_;

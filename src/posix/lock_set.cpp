@@ -38,10 +38,11 @@ CancelSignal& LockSetBase::signal_of(BlockingLock* const& lock) noexcept {
 
 // A lock's call takes a cancel() at its end, as any call, also one that its own outcome stands against. It was meant for the set.
 Status LockSetBase::run(bool spared) noexcept {
+  const bool acquires = task_.taken() == 0;
   for (;;) {
     if (!spared && cancelled()) task_.cancel();
     const LockSetTask::Act act = task_.step(ClientBase::now());
-    if (act == LockSetTask::Act::over) return spared ? task_.status() : conclude(task_.status());
+    if (act == LockSetTask::Act::over) return spared ? task_.status() : conclude(task_.status(), acquires);
     const CancelSignal& signal = table_->signal(locks_, task_.place());
     const std::uint32_t taken = signal.taken();
     const Status outcome = table_->act(locks_, task_.place(), act, task_.wait());
@@ -56,9 +57,11 @@ bool LockSetBase::cancelled() const noexcept {
   return false;
 }
 
-// Of all clients, so that nothing of it ends another call. An outcome that is known stands.
-Status LockSetBase::conclude(Status status) noexcept {
-  const bool final = status == Status::ok || status == Status::lock_lost || status == Status::not_held;
+// Of all clients, so that nothing of it ends another call. An outcome that is known stands: of an acquire that it was granted, of a
+// renewal that there is nothing to renew, too.
+Status LockSetBase::conclude(Status status, bool acquires) noexcept {
+  const bool lost = status == Status::lock_lost || status == Status::not_held;
+  const bool final = status == Status::ok || (lost && !acquires);
   for (std::size_t place = 0; place < task_.count(); ++place)
     status = table_->signal(locks_, place).conclude(status, final);
   return status;
