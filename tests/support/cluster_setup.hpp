@@ -187,8 +187,8 @@ class ClusterSetup {
   }
   template <class Condition>
   static void await(Condition&& condition) {
-    if (!comes(condition, std::chrono::seconds(30)))
-      throw std::runtime_error("the cluster did not come about within 30 seconds");
+    if (!comes(condition, std::chrono::seconds(60)))
+      throw std::runtime_error("the cluster did not come about within a minute");
   }
   template <class Condition>
   void await_nodes(Condition&& condition) const {

@@ -15,7 +15,7 @@
 // Servers take their time to get to know each other.
 template <class Condition>
 void await(Condition&& condition) {
-  if (!comes(condition, std::chrono::seconds(30))) throw std::runtime_error("it did not come about within 30 seconds");
+  if (!comes(condition, std::chrono::seconds(60))) throw std::runtime_error("it did not come about within a minute");
 }
 
 class ReplicaSetup {
