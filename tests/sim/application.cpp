@@ -263,6 +263,11 @@ ClientConfig Application::config_of(std::size_t index, std::size_t node) const {
   config.stall_timeout = Duration(timeouts.stall);
   config.max_poll = Duration(process_.plan->max_poll);
   config.native_delete = process_.plan->native_delete;
+  if (!way.quorum) {
+    config.acks = process_.plan->acks;
+    if (config.acks != 0) config.acks_timeout = Duration(process_.plan->acks_timeout);
+    if (sin_of(world_) == Sin::acks_ignored) config.acks = 0;
+  }
   if (world_.plan().password) config.password = locked_out_ ? ByteView("wrong") : ByteView("right");
   return config;
 }
@@ -377,6 +382,7 @@ void Application::connect(std::size_t index) {
   else
     connection.lingering = new (client_places_[index].lingering) Lingering(*connection.client);
   if (plan.hears) connection.ears = new (client_places_[index].ears) SentinelWatch(*connection.client);
+  if (plan.acks != 0) connection.acks = new (client_places_[index].acks) Acks(*connection.client);
   reconnect(index);
   for (int owner = 0; owner < 2; ++owner)
     connection.owners[owner] = std::make_unique<SimOwner>(*connection.client, slots_.size());
@@ -403,6 +409,7 @@ void Application::reconnect(std::size_t index) {
   const Status status = connection.client->connect(config_of(index, node));
   call.end(Cancels::asked, status, bound_of_cancel(index));
   world_.trace().add(world_.now(), "connect()", process_.index, static_cast<std::uint64_t>(status), to_string(status));
+  if (status == Status::invalid_argument) world_.fail("configuration", "a client of the plan was refused");
   check_bound("connect", started, late(connection.timeouts.connect) + slack);
 }
 
@@ -499,6 +506,8 @@ void Application::tear_down() {
     if (connection.client == nullptr) continue;
     if (connection.ears != nullptr) connection.ears->~SentinelWatch();
     connection.ears = nullptr;
+    if (connection.acks != nullptr) connection.acks->~Acks();
+    connection.acks = nullptr;
     if (connection.branches != nullptr)
       connection.branches->~SimBranches();
     else
@@ -740,13 +749,22 @@ SimTime Application::longest_turn_of(std::size_t locks) const noexcept {
 
 // A wait that may end in one request, however the server and the way to it are.
 SimTime Application::bound(const Slot& slot, SimTime wait) const noexcept {
-  return late(wait + connections_[slot.plan->connection].timeouts.request) + slack;
+  const std::size_t connection = slot.plan->connection;
+  return late(wait + connections_[connection].timeouts.request + bound_of_acks(connection)) + slack;
+}
+
+// Behind another WAIT and for its own, with a connection to be made.
+SimTime Application::bound_of_acks(std::size_t connection) const noexcept {
+  const ClientPlan& plan = *process_.plan;
+  if (plan.acks == 0 || plan_of_connection(connection).quorum) return 0;
+  return 2 * plan.acks_timeout + connections_[connection].timeouts.request;
 }
 
 // The same where there may be a connect before.
 SimTime Application::bound_with_connect(std::size_t connection, SimTime wait) const noexcept {
   const Timeouts& timeouts = connections_[connection].timeouts;
-  return late(wait + reconnect_soon_max.count() + timeouts.connect + timeouts.request) + slack;
+  return late(wait + reconnect_soon_max.count() + timeouts.connect + timeouts.request + bound_of_acks(connection)) +
+         slack;
 }
 
 // Its request, and where the connection is lost under it, its compensation on the next one.

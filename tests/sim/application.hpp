@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "cancel_watch.hpp"
+#include "holdfast/acks.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/core/fair_kind.hpp"
 #include "holdfast/detail/branches.hpp"
@@ -310,6 +311,7 @@ class Application {
     unsigned char bytes[sizeof(Client)];
     alignas(Lingering) unsigned char lingering[sizeof(Lingering)];
     alignas(SentinelWatch) unsigned char ears[sizeof(SentinelWatch)];
+    alignas(Acks) unsigned char acks[sizeof(Acks)];
   };
   struct alignas(Watchdog) WatchdogPlace {
     unsigned char bytes[sizeof(Watchdog)];
@@ -346,6 +348,7 @@ class Application {
     Lingering* lingering = nullptr;  // Of a client without branches.
     SimBranches* branches = nullptr;
     SentinelWatch* ears = nullptr;
+    Acks* acks = nullptr;
     std::unique_ptr<SimOwner> owners[2];
     Guide guide;  // To its server, where that changes.
   };
@@ -461,6 +464,7 @@ class Application {
   [[nodiscard]] SimTime longest_turn_of(std::size_t locks) const noexcept;
   [[nodiscard]] bool outlasts_a_set(const Slot& slot, std::size_t locks) const noexcept;
   [[nodiscard]] SimTime bound(const Slot& slot, SimTime wait) const noexcept;
+  [[nodiscard]] SimTime bound_of_acks(std::size_t connection) const noexcept;
   [[nodiscard]] SimTime bound_with_connect(std::size_t connection, SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_of_release(std::size_t connection) const noexcept;
   [[nodiscard]] SimTime bound_of_quorum(SimTime wait) const noexcept;

@@ -108,6 +108,7 @@ constexpr Canary all[] = {
     {"unanswered_not_released", "releases nothing on nodes that did not answer", Sin::unanswered_not_released,
      "compensated"},
     {"guard_ignored", "gives a restarted node its vote at once", Sin::guard_ignored, "exclusion"},
+    {"acks_ignored", "takes a grant that no replica has confirmed", Sin::acks_ignored, "confirmed", WorldKind::acks},
     {"fence_of_one_node", "takes the fence of the node that granted last", Sin::fence_of_one_node, "fences"},
     {"fence_not_written", "does not write the quorum's fence back", Sin::fence_not_written, "fences"},
     {"lease_above_max_lease", "asks for the lease that it was made with, whatever max_lease its quorum has now",

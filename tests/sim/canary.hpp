@@ -129,6 +129,8 @@ enum class Sin : std::uint8_t {
   forgets_on_connect,
   promotion_unseen,
   post_dropped,
+  // Its replicas.
+  acks_ignored,
   // Where its server is.
   moved_ignored,
   ask_followed,

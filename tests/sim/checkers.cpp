@@ -441,8 +441,7 @@ void Checkers::observe_queue(Node& node, std::size_t name, const ModelRedis::Eff
     world_.fail("queue", "somebody else was put there: " + std::string(effect.member));
   if (waiter == nullptr) waiter = &view.waiters.emplace_back();
   queued_.insert_or_assign(std::string(effect.member), Life{from_->process, from_->life});
-  if (waiter->has_left && !world_.plan().enabled(Fault::no_permission) && !world_.plan().enabled(Fault::busy_script))
-    world_.fail("queue", "it had left, and stands there again: " + waiter->token);
+  if (waiter->has_left && takes_back()) world_.fail("queue", "it had left, and stands there again: " + waiter->token);
   if (waiter->stands && !world_.plan().enabled(Fault::clock_back))
     world_.fail("queue", "it has lost its place: " + waiter->token);
   const std::uint32_t before = find(node.index, name, effect.member);
@@ -488,10 +487,7 @@ void Checkers::check_turn(const Node& node, std::size_t name, std::string_view t
   const Waiter* const taker = find_waiter(view, token);
   const bool queued = taker != nullptr && (taker->stands || taker->popped);
   if (world_.plan().enabled(Fault::no_permission)) return;
-  // Where a server did not say who it is, nobody kills the connection of before, and what is late there runs behind its
-  // compensation.
-  const bool says_who = !world_.plan().enabled(Fault::busy_script) && !world_.plan().enabled(Fault::master_down);
-  if (taker != nullptr && taker->has_left && says_who)
+  if (taker != nullptr && taker->has_left && takes_back())
     world_.fail("queue", "the lock is of one who has left: " + taker->token);
   // Who was put behind itself has come when the clock says so.
   if (world_.plan().enabled(Fault::clock_back) || world_.plan().enabled(Fault::clock_forward)) return;
@@ -553,13 +549,12 @@ void Checkers::expect_confirmed(std::size_t domain, const Waiter& waiter) {
 
 // What it has told the server to take out is not there any more when all compensations were answered.
 void Checkers::check_left(const Process& process, const Application::Slot& slot) {
-  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
-  if (weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0) return;
+  if (!takes_back()) return;
   View& view = views_[slot.domain];
   Waiter* const waiter = find_waiter(view, text_of(slot.unclear));
   if (waiter == nullptr || waiter->process != process.index || waiter->life != process.life) return;
   // A server that is moving the slot may end the script before it has taken the waiter out: its beat ends by itself then.
-  const bool moves = weight(Fault::slot_move) != 0 || weight(Fault::move_called_off) != 0;
+  const bool moves = world_.plan().enabled(Fault::slot_move) || world_.plan().enabled(Fault::move_called_off);
   waiter->has_left = !may_bring_back() && !moves;
   const std::string beat = beat_of(names_[slot.name].lock, waiter->token);
   if (waiter->stands && waiter->has_left && find_key(slot.node, beat, names_[slot.name].database) != nullptr)
@@ -855,6 +850,11 @@ void Checkers::read_names(Node& after, const std::function<bool(std::size_t name
 }
 
 void Checkers::note_emptied_master() noexcept { master_emptied_at_ = world_.now(); }
+
+bool Checkers::takes_back() const noexcept {
+  return !world_.plan().enabled(Fault::no_permission) && !world_.plan().enabled(Fault::busy_script) &&
+         !world_.plan().enabled(Fault::master_down);
+}
 
 bool Checkers::may_bring_back() const noexcept {
   return world_.plan().enabled(Fault::stale_failover) || world_.plan().enabled(Fault::losing_change);
@@ -1309,9 +1309,7 @@ void Checkers::after_quorum_release(Process& process, Application::Slot& slot, c
 // that granted, that one is told nothing, and its lease ends it.
 void Checkers::after_quorum_close(const Process& process, const Application::Slot& slot,
                                   SimTime links_changed_at) const {
-  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
-  if (slot.unclear.empty() || slot.depth != 0 || process.lied_to) return;
-  if (weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0) return;
+  if (slot.unclear.empty() || slot.depth != 0 || process.lied_to || !takes_back()) return;
   for (const Node& node : world_.nodes())
     if (const std::uint32_t number = find(node.index, slot.name, text_of(slot.unclear));
         number != 0 && grants_[number].at <= std::max(links_changed_at, world_.disturbed_until()))
@@ -1338,9 +1336,7 @@ void Checkers::check_gone(Process& process, Application::Slot& slot, std::size_t
   const Token token = slot.unclear;
   slot.unclear = Token();
   const SimTime calm = calm_before(*process.plan);
-  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
-  if (process.lied_to || pending != 0) return;
-  if (weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0) return;
+  if (process.lied_to || pending != 0 || !takes_back()) return;
   for (const SimTime last : {world_.disturbed_until(), process.disturbed_until, process.links_changed_at})
     if (last + calm > slot.unclear_at) return;
   for (const Node& node : world_.nodes()) {
@@ -1472,8 +1468,7 @@ void Checkers::judge_acquire(Process& process, Application::Slot& slot, Status s
                                names_[slot.name].lock);
   const bool denied = status == Status::lock_busy || status == Status::upgrade_refused;
   slot.denied = denied && slot.depth == 0 && !slot.queues() ? slot.token() : Token();
-  // Refused for good, or not killed: no promise.
-  const bool promised = !world_.plan().enabled(Fault::no_permission) && !world_.plan().enabled(Fault::busy_script);
+  const bool promised = takes_back();
   // It is out of the queue when its compensation was answered. Until then it may be given the lock.
   if (denied && slot.depth == 0 && slot.queued && promised) slot.unclear = slot.token();
   if (status != Status::ok && !denied && slot.depth == 0 && !slot.token().empty() &&
@@ -1481,6 +1476,11 @@ void Checkers::judge_acquire(Process& process, Application::Slot& slot, Status s
     slot.unclear = slot.token();
   if (status == Status::ok && (number == 0 || grants_[number].process != process.index))
     world_.fail("ledger", "client " + std::to_string(process.index) + " was granted what the server did not set");
+  const SimTime confirmed = one_place_ ? *std::max_element(process.confirmed_at.begin(), process.confirmed_at.end())
+                                       : process.confirmed_at[slot.node];
+  if (status == Status::ok && process.plan->acks != 0 && number != 0 && grants_[number].at > confirmed)
+    world_.fail("confirmed", "client " + std::to_string(process.index) + " was told of " + who(number) +
+                                 ", and its replicas were not asked or have not confirmed it");
   if (denied && slot.depth == 0 && number != 0 && grants_[number].at >= since && !slot.queues())
     world_.fail("ledger", "client " + std::to_string(process.index) + " was told busy and is " + who(number));
 }
@@ -1504,9 +1504,7 @@ void Checkers::after_asking_to_write(Process& process, const Application::Slot& 
 
 // Said ok, and nobody waits for its answer: as a compensation, it is repeated until the server has answered it.
 void Checkers::after_post(const Process& process, Application::Slot& slot, const Token& token, Status status) const {
-  const auto weight = [this](Fault fault) { return world_.plan().weights[static_cast<std::size_t>(fault)]; };
-  if (process.lied_to || status != Status::ok || weight(Fault::no_permission) != 0 || weight(Fault::busy_script) != 0)
-    return;
+  if (process.lied_to || status != Status::ok || !takes_back()) return;
   slot.unclear = token;
   for (Application::Slot* const part : slot.parts) part->unclear = token;
 }

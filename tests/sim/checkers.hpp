@@ -26,6 +26,7 @@
 // woken            who waits for an announced release, or for its turn, asks soon after it came, where nothing was wrong for a
 //                  while
 // topology         no sentinel is told anything of a lock
+// confirmed        a grant that is told has been confirmed by as many replicas as its client asks for
 // Behind sentinels and in a cluster a name is one lock on all nodes together, wherever its keys are just then.
 //
 // A lock of a quorum has a domain of its own, and is judged by all nodes together:
@@ -281,6 +282,9 @@ class Checkers {
   void check_popped(const Node& node, std::size_t name);
   void expect_confirmed(std::size_t domain, const Waiter& waiter);
   void check_left(const Process& process, const Application::Slot& slot);
+  // What is given up is gone when its compensation was answered. Not where that is refused for good; nor where a server did not
+  // say who it is: nobody kills the connection of before, and what is late there runs behind its compensation.
+  [[nodiscard]] bool takes_back() const noexcept;
   // A replica that lagged may bring back what has gone.
   [[nodiscard]] bool may_bring_back() const noexcept;
   [[nodiscard]] bool lives(const Node& node, std::size_t name, const Waiter& waiter) const;

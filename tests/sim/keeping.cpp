@@ -66,7 +66,7 @@ Keeping::Way Keeping::way_of(const Process& process, const Thread& keeper, std::
   std::size_t found = 0;
   for (const std::size_t index : world_.open_links()) {
     const Link& link = world_.link(index);
-    if (link.thread != keeper.id || link.node != node || link.subscribed || !link.useful) continue;
+    if (link.thread != keeper.id || link.node != node || link.subscribed || link.waits || !link.useful) continue;
     if (!link.sound(world_.now())) return Way::hindered;
     if (link.useful_at <= since) ++found;
   }

@@ -39,7 +39,7 @@ std::size_t ModelRedis::receive(ConnectionId id, std::string_view bytes) {
   }
   std::size_t executed = 0;
   std::size_t at = 0;
-  while (at < bytes.size() && !connection.closed && !connection.closing) {
+  while (at < bytes.size() && !connection.closed && !connection.closing && !connection.wait) {
     std::size_t size = 0;
     std::string refusal;
     const bool authenticated = server.settings.password.empty() || connection.authenticated;
@@ -66,6 +66,19 @@ std::size_t ModelRedis::receive(ConnectionId id, std::string_view bytes) {
 std::size_t ModelRedis::receive(ConnectionId connection, std::string_view bytes, WallMicros now) {
   set_now(now);
   return receive(connection, bytes);
+}
+
+std::optional<ModelRedis::Wait> ModelRedis::wait_of(ConnectionId id) const {
+  const auto found = state_->connections.find(id);
+  if (found == state_->connections.end() || found->second.closed) return std::nullopt;
+  return found->second.wait;
+}
+
+std::size_t ModelRedis::answer_wait(ConnectionId id, std::int64_t replicas) {
+  Connection& connection = state_->connections.find(id)->second;
+  connection.wait.reset();
+  if (!connection.gone) ReplyWriter(connection.output).integer(replicas);
+  return receive(id, {});
 }
 
 std::string ModelRedis::take_output(ConnectionId id) {

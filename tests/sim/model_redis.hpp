@@ -51,6 +51,7 @@ class ModelRedis {
     bool active_expiry = true;
     bool cluster =
         false;  // It says that it is in cluster mode. What that means for keys is its gate's: cluster_model.hpp.
+    bool has_replicas = false;  // Its owner answers WAIT in their place.
   };
 
   // What is wrong with the server. Commands are refused as the server does it; nothing is undone.
@@ -103,6 +104,12 @@ class ModelRedis {
   using Gate =
       std::function<bool(ConnectionId connection, std::span<const std::string_view> words, std::string& reply)>;
 
+  // A WAIT that holds its connection up: what is behind it is not read until then.
+  struct Wait {
+    std::int64_t replicas = 0;
+    std::int64_t timeout_ms = 0;
+  };
+
   // Told of each PUBLISH: in a cluster, all nodes have its channels together.
   using Bus = std::function<void(std::string_view channel, std::string_view payload)>;
 
@@ -123,6 +130,10 @@ class ModelRedis {
   [[nodiscard]] std::size_t output_size(ConnectionId connection) const;
   // True if there is output, or the connection is closed: what its owner would look at.
   [[nodiscard]] bool wants_attention(ConnectionId connection) const;
+  // nullopt: none is held up.
+  [[nodiscard]] std::optional<Wait> wait_of(ConnectionId connection) const;
+  // So many replicas have what was written. Goes on with what was received meanwhile; returns how many commands were executed.
+  std::size_t answer_wait(ConnectionId connection, std::int64_t replicas);
   // Closed by the server: CLIENT KILL, QUIT, the output limit, a protocol error, a restart. What was sent before is
   // still in its output.
   [[nodiscard]] bool closed(ConnectionId connection) const;

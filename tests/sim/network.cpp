@@ -370,11 +370,48 @@ void World::give_to_server(Link& link, std::string_view bytes, bool end) {
   if (!bytes.empty()) {
     checkers_->before_receive(link);
     checkers_->after_receive(node, node.redis.receive(link.server_id, bytes, wall(node)));
+    begin_wait(link);
   }
   if (end) {
     node.redis.receive_end(link.server_id);
     drop_server_side(link);
   }
+  flush_server(node);
+}
+
+// In the time of faults as many as there are confirm at once, or late, or fewer do.
+void World::begin_wait(Link& link) {
+  const std::optional<ModelRedis::Wait> wait = nodes_[link.node].redis.wait_of(link.server_id);
+  if (!wait || link.held_up) return;
+  link.waits = link.held_up = true;
+  std::int64_t replicas = plan_.replicas;
+  SimTime delay = random_.between(10 * microsecond, latency(nodes_[link.node]));
+  const SimTime timeout = wait->timeout_ms * millisecond;
+  if (phase_ == Phase::faults) {
+    if (random_.chance(plan_.late_replicas)) delay = random_.magnitude(millisecond, 2 * timeout);
+    if (random_.chance(plan_.lost_replicas)) replicas = random_.between(0, replicas - 1);
+  }
+  if (replicas < wait->replicas) delay = timeout;
+  if (delay > timeout) replicas = random_.between(0, wait->replicas - 1);
+  after(std::min(delay, timeout), [this, index = link.index, connection = link.server_id, since = now_, replicas] {
+    end_wait(index, connection, since, replicas);
+  });
+}
+
+void World::end_wait(std::size_t index, ModelRedis::ConnectionId connection, SimTime since, std::int64_t replicas) {
+  Link& link = links_[index];
+  Node& node = nodes_[link.node];
+  if (link.server_id != connection) return;
+  if (paused(node)) return after(node.paused_until - now_, [=, this] { end_wait(index, connection, since, replicas); });
+  const std::optional<ModelRedis::Wait> wait = node.redis.wait_of(connection);
+  if (!wait) return;
+  link.held_up = false;
+  trace_.add(now_, "wait", link.process, index, std::to_string(replicas));
+  SimTime& confirmed = processes_[link.process].confirmed_at[link.node];
+  if (replicas >= wait->replicas && processes_[link.process].life == link.life) confirmed = std::max(confirmed, since);
+  checkers_->before_receive(link);
+  checkers_->after_receive(node, node.redis.answer_wait(connection, replicas));
+  begin_wait(link);
   flush_server(node);
 }
 
@@ -586,7 +623,8 @@ std::string World::foreign(Node& node, const std::vector<std::string>& words) {
 // ---- What a server must not say ----------------------------------------------------------------------------------
 
 bool World::say_unasked(Link& link, std::string_view text) {
-  const bool quiet = link.up.empty() && link.down.empty() && link.pending.empty() && link.received.empty();
+  const bool quiet =
+      link.up.empty() && link.down.empty() && link.pending.empty() && link.received.empty() && !link.held_up;
   if (link.state != Link::State::established || link.client_closed || link.server_id == 0 || link.subscribed ||
       !link.answered || !quiet || !link.sound(now_) || paused(nodes_[link.node]))
     return false;

@@ -59,7 +59,7 @@ double Pace::dialled_by(const Process& process, std::size_t node) const {
   for (const ConnectionPlan& connection : process.plan->connections)
     if (connection.node == node || world_.plan().one_place() || process.plan->quorum ||
         process.plan->connects_anew != 0)
-      dialled += 2 * static_cast<double>(1 + connection.dead_addresses);
+      dialled += (process.plan->acks == 0 ? 2 : 3) * static_cast<double>(1 + connection.dead_addresses);
   // Each node of a cluster may name the one that is not there, to each connection that a client on a loop has.
   if (world_.plan().set_up == SetUp::cluster)
     dialled *= static_cast<double>(world_.plan().servers * (process.plan->loop ? world_.plan().tags : 1));

@@ -49,7 +49,7 @@ class Pace {
   using Who = std::tuple<std::size_t, std::uint32_t, std::size_t, std::size_t>;  // Process, life, thread, node.
 
   [[nodiscard]] Dialling& dialling_of(const Link& link);
-  // How many clients of the process may dial there by one thread, and each two connections and several addresses.
+  // How many clients of the process may dial there by one thread, and each two connections, three with acks, and several addresses.
   [[nodiscard]] double dialled_by(const Process& process, std::size_t node) const;
 
   World& world_;

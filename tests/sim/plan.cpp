@@ -23,7 +23,8 @@ bool belongs(Fault fault, WorldKind kind) {
     case WorldKind::loops:
     case WorldKind::quorum:
     case WorldKind::quorum_loops:
-    case WorldKind::sets: return true;
+    case WorldKind::sets:
+    case WorldKind::acks: return true;
     case WorldKind::sentinels:
     case WorldKind::clusters: return leaves_set_up(fault);
     case WorldKind::calm: return false;
@@ -686,11 +687,29 @@ void draw_set_up(Plan& plan, WorldKind kind) {
   if (!quiet) draw_losing_changes(plan);
 }
 
+// Replicas, and programs of single nodes whose grants they are to confirm. Drawn apart, and by a number that leaves the worlds of
+// the older seeds in seeds.txt what they were.
+void draw_acks(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x225e2a);
+  const bool wanted = random.chance(300'000);
+  if (kind != WorldKind::acks && !(of_shifts(kind) && wanted)) return;
+  plan.replicas = static_cast<std::uint8_t>(random.between(1, 3));
+  plan.late_replicas = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(1'000, 500'000));
+  plan.lost_replicas = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(1'000, 300'000));
+  const auto often = static_cast<std::uint32_t>(random.between(500'000, 1'000'000));
+  for (ClientPlan& client : plan.clients) {
+    if (client.quorum || client.branches || !random.chance(often)) continue;
+    client.acks = static_cast<std::uint8_t>(random.between(1, plan.replicas));
+    client.acks_timeout = random.magnitude(millisecond, std::min(second, client.stall_timeout / 5));
+  }
+}
+
 // By numbers that leave the worlds of the older seeds in seeds.txt what they were.
 WorldKind kind_of_seed(std::uint64_t seed, WorldKind kind) {
   if (kind != WorldKind::any) return kind;
   if (Random(seed ^ 0x10c3).chance(100'000)) return WorldKind::clusters;
-  return Random(seed ^ 0x16f6).chance(100'000) ? WorldKind::sentinels : kind;
+  if (Random(seed ^ 0x16f6).chance(100'000)) return WorldKind::sentinels;
+  return Random(seed ^ 0x4c5).chance(60'000) ? WorldKind::acks : kind;
 }
 
 std::string tagged(const std::string& name) { return name.find('{') == std::string::npos ? "{" + name + "}" : name; }
@@ -765,6 +784,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_linger(plan);
   draw_wide_sets(plan, kind);
   draw_set_up(plan, kind);
+  draw_acks(plan, kind);
   return plan;
 }
 

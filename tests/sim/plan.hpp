@@ -20,7 +20,8 @@ namespace holdfast::sim {
 // Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
 // `loops` has programs on event loops, and is like `any` otherwise. `quorum_loops` has programs of quorums on loops and no others.
 // `sets` has MultiLocks and sets of locks, in threads and on loops, and is like `any` otherwise. `sentinels` and `clusters` have
-// servers that change (shifts.hpp), and lose data by their fail-overs alone.
+// servers that change (shifts.hpp), and lose data by their fail-overs alone. `acks` has servers with replicas, whose confirmation
+// programs of single nodes ask for, and is like `any` otherwise.
 enum class WorldKind : std::uint8_t {
   any,
   calm,
@@ -35,11 +36,12 @@ enum class WorldKind : std::uint8_t {
   quorum_loops,
   sets,
   sentinels,
-  clusters
+  clusters,
+  acks
 };
-inline constexpr std::array<std::string_view, 14> world_kind_names = {
-    "any",    "calm",       "network", "servers",      "processes", "data",      "clocks",
-    "quorum", "connecting", "loops",   "quorum_loops", "sets",      "sentinels", "clusters"};
+inline constexpr std::array<std::string_view, 15> world_kind_names = {
+    "any",        "calm",  "network",      "servers", "processes", "data",     "clocks", "quorum",
+    "connecting", "loops", "quorum_loops", "sets",    "sentinels", "clusters", "acks"};
 [[nodiscard]] constexpr bool of_quorums_alone(WorldKind kind) noexcept {
   return kind == WorldKind::quorum || kind == WorldKind::quorum_loops;
 }
@@ -135,6 +137,8 @@ struct ClientPlan {
   bool hears = false;             // Of fail-overs, from sentinels.
   bool branches = false;          // It blocks, and its clients serve names of any slot.
   std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.
+  std::uint8_t acks = 0;          // So many replicas have to confirm a grant of a single node,
+  SimTime acks_timeout = 0;       // within this time.
   bool wide_sets = false;         // They have sides of read/write locks, too, and it takes one at the end.
   std::size_t threads = 1;
   std::vector<ConnectionPlan> connections;
@@ -172,6 +176,9 @@ struct Plan {
   std::size_t semaphore_names = SIZE_MAX;  // From this one on they are of semaphores,
   std::vector<std::uint32_t> permits;      // each of which has so many, in either database.
   bool fair = false;                       // Some slots of single nodes are fair locks.
+  std::uint8_t replicas = 0;               // Of each node.
+  std::uint32_t late_replicas = 0;         // How often one of them confirms late, in a million,
+  std::uint32_t lost_replicas = 0;         // and how often not at all.
   bool restart_guard = true;
   bool one_room =
       false;  // All nodes are restarted, or replaced by their replicas, at once, and a program goes with them.

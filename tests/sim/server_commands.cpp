@@ -327,7 +327,7 @@ void time(Call& call) {
   call.reply.bulk_number(call.server.now % 1'000'000);
 }
 
-// No replica ever acknowledges, and the wait is over at once.
+// Without replicas nobody ever acknowledges, and the wait is over at once.
 void wait(Call& call) {
   if (call.server.faults.replica)
     return call.reply.error(
@@ -339,7 +339,8 @@ void wait(Call& call) {
   if (!call.read(call[1], replicas)) return;
   if (!call.read(call[2], timeout, "ERR timeout is not an integer or out of range")) return;
   if (timeout < 0) return call.reply.error("ERR timeout is negative");
-  call.reply.integer(0);
+  if (!call.server.settings.has_replicas || call.in_script) return call.reply.integer(0);
+  call.connection.wait = {.replicas = replicas, .timeout_ms = timeout};
 }
 
 std::string server_section(const ServerState& server) {

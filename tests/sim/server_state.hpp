@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,9 +31,10 @@ struct Connection {
   int database = 0;
   bool authenticated = false;
   bool subscribed_mode = false;
-  bool closed = false;   // By the server.
-  bool closing = false;  // After this reply.
-  bool gone = false;     // The client has closed its end.
+  bool closed = false;                   // By the server.
+  bool closing = false;                  // After this reply.
+  bool gone = false;                     // The client has closed its end.
+  std::optional<ModelRedis::Wait> wait;  // Until it is answered nothing more is read.
   std::vector<std::string> channels;
   std::vector<std::string> shard_channels;  // By SSUBSCRIBE.
 };

@@ -581,6 +581,26 @@ TEST(test_the_same_calls_should_give_the_same_bytes) {
   TEST_ASSERT_EQUAL(play(), play());
 }
 
+TEST(test_a_wait_should_hold_its_connection_up_until_replicas_have_answered) {
+  World world({.has_replicas = true});
+  TEST_ASSERT_FALSE(world.model.wait_of(world.client).has_value());
+  const std::string bytes = command_of({"SET", "a", "1"}) + command_of({"WAIT", "2", "30"}) + command_of({"GET", "a"});
+  TEST_ASSERT_EQUAL(2, world.model.receive(world.client, bytes));
+  TEST_ASSERT_EQUAL("+OK\r\n", world.model.take_output(world.client));
+  const auto wait = world.model.wait_of(world.client);
+  TEST_ASSERT_TRUE(wait.has_value() && wait->replicas == 2 && wait->timeout_ms == 30);
+  TEST_ASSERT_EQUAL(0, world.model.receive(world.client, command_of({"GET", "b"})));
+  TEST_ASSERT_EQUAL("$1\r\n1\r\n", world.say(world.model.accept(), {"GET", "a"}));  // Others are served.
+  TEST_ASSERT_EQUAL(2, world.model.answer_wait(world.client, 1));
+  TEST_ASSERT_EQUAL(":1\r\n$1\r\n1\r\n$-1\r\n", world.model.take_output(world.client));
+  TEST_ASSERT_FALSE(world.model.wait_of(world.client).has_value());
+  TEST_ASSERT_EQUAL("-ERR timeout is negative\r\n", world.say({"WAIT", "1", "-1"}));
+  TEST_ASSERT_FALSE(world.model.wait_of(world.client).has_value());
+  (void)world.say({"WAIT", "1", "0"});
+  world.model.kill(world.client);
+  TEST_ASSERT_FALSE(world.model.wait_of(world.client).has_value());
+}
+
 TEST(test_integers_should_be_read_as_the_server_reads_them) {
   std::int64_t number = 7;
   for (const char* const wrong : {"", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "0x1", "9223372036854775808",

@@ -49,6 +49,7 @@ ModelRedis::Settings settings_of(const Plan& plan, std::size_t node) {
   settings.password = plan.password && !plan.is_sentinel(node) ? "right" : "";
   settings.cluster = plan.set_up == SetUp::cluster;
   settings.clients_max = 128;
+  settings.has_replicas = plan.replicas != 0;
   settings.subscriber_output_max = plan.output_max;
   settings.now = World::wall_base + plan.nodes[node].wall_offset;
   settings.age = plan.nodes[node].age;
@@ -284,6 +285,7 @@ void World::start(Process& process) {
   process.alive = true;
   ++process.life;
   process.lied_to = false;
+  process.confirmed_at.assign(nodes_.size(), -1);
   process.random = Random(plan_.seed * 1000003 + process.index * 1009 + process.life, options_.bytes);
   process.stopped_until = 0;
   process.stop_at_call = 0;

@@ -121,6 +121,8 @@ struct Link {
   bool answered = false;     // Some bytes of the server have been received.
   std::string pending;       // At the server: bytes that it has not read, while it is paused.
   bool pending_end = false;
+  bool waits = false;           // Has carried a WAIT,
+  bool held_up = false;         // and one is to be answered.
   SimTime receive_timeout = 0;  // Of the client's clock; 0: none.
   Duration max_lease{};         // Of the client's quorum, when it was connected; 0: it has none.
 
@@ -250,6 +252,8 @@ struct Process {
   std::size_t index = 0;
   std::uint32_t life = 0;
   bool lied_to = false;  // In this life, by a server that answers what was not asked: nothing is promised then.
+  // By node, of this life: replicas have confirmed what was written there until then. -1: they never did.
+  std::vector<SimTime> confirmed_at;
   const ClientPlan* plan = nullptr;
   bool alive = false;
   bool finished = false;  // Not to be started again.
@@ -458,6 +462,9 @@ class World {
   void deliver_down(std::size_t index);
   void finish_connect(std::size_t index);
   void give_to_server(Link& link, std::string_view bytes, bool end);
+  // What its replicas do for a WAIT that has come over the link.
+  void begin_wait(Link& link);
+  void end_wait(std::size_t link, ModelRedis::ConnectionId connection, SimTime since, std::int64_t replicas);
   void send_down(Link& link, std::string_view bytes);
   void tamper_with(Link& link, std::string& bytes);
   void note_sent(Link& link, std::string_view bytes);
