@@ -209,7 +209,7 @@ inline TaskInput LockTask::read_answer(const TaskFacts& facts) noexcept {
   if (refused_) return conclude(outcome_, facts);  // By handle_kept().
   if (given_up_ && facts.waiting) return conclude(outcome_, facts);
   if (!facts.waiting) {
-    // Of what was granted and is held it counts no more what its machine came to doubt meanwhile.
+    // What was kept is granted as long as it is held. Its machine may have come to doubt it meanwhile.
     const Status answer = kept_ && facts.held ? Status::ok : facts.answer;
     if (answer != Status::ok || facts.cancelled) [[unlikely]]
       return conclude(answer, facts);

@@ -747,17 +747,17 @@ SimTime Application::longest_turn_of(std::size_t locks) const noexcept {
   return longest_turn() + turn * world_.threads_in_all() * static_cast<SimTime>(locks);
 }
 
-// A wait that may end in one request, however the server and the way to it are.
-SimTime Application::bound(const Slot& slot, SimTime wait) const noexcept {
-  const std::size_t connection = slot.plan->connection;
-  return late(wait + connections_[connection].timeouts.request + bound_of_acks(connection)) + slack;
-}
-
-// Behind another WAIT and for its own, with a connection to be made.
+// How long replicas may take: behind another WAIT and for its own, with a connection to be made.
 SimTime Application::bound_of_acks(std::size_t connection) const noexcept {
   const ClientPlan& plan = *process_.plan;
   if (plan.acks == 0 || plan_of_connection(connection).quorum) return 0;
   return 2 * plan.acks_timeout + connections_[connection].timeouts.request;
+}
+
+// A wait that may end in one request, however the server and the way to it are.
+SimTime Application::bound(const Slot& slot, SimTime wait) const noexcept {
+  const std::size_t connection = slot.plan->connection;
+  return late(wait + connections_[connection].timeouts.request + bound_of_acks(connection)) + slack;
 }
 
 // The same where there may be a connect before.

@@ -381,6 +381,7 @@ void World::give_to_server(Link& link, std::string_view bytes, bool end) {
 
 // In the time of faults as many as there are confirm at once, or late, or fewer do.
 void World::begin_wait(Link& link) {
+  if (plan_.replicas == 0) return;
   const std::optional<ModelRedis::Wait> wait = nodes_[link.node].redis.wait_of(link.server_id);
   if (!wait || link.held_up) return;
   link.waits = link.held_up = true;
