@@ -358,11 +358,14 @@ Instant AsyncNode::next_timeout() const noexcept {
 void AsyncNode::judge_time() {
   if (wanted_) dial(true);
   if (push_dialer_.state() == DialState::dialling) dial_push(true);
-  if (now() >= session().poll_timeout()) {
-    session().handle_timeout(now());
-    dispatch();
-  }
+  judge_requests();
   if (push_used_) subscriber_->handle_timeout(now());
+}
+
+void AsyncNode::judge_requests() {
+  if (now() < session().poll_timeout()) return;
+  session().handle_timeout(now());
+  dispatch();
 }
 
 // ---- Subscriptions -----------------------------------------------------------------------------------------------

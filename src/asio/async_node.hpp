@@ -114,6 +114,8 @@ class AsyncNode final : private AsyncWire::Host {
   [[nodiscard]] Instant next_timeout() const noexcept;
   // Deadlines that have passed.
   void judge_time();
+  // Those of requests alone.
+  void judge_requests();
 
   // Waiting for messages. The subscription is connected from the first listen() on.
   [[nodiscard]] Subscriber& subscriber() noexcept { return *subscriber_; }

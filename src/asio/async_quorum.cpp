@@ -110,6 +110,13 @@ void AsyncQuorumCore::read_arrived() {
     if (!node.room(true)) node.read_arrived();
 }
 
+void AsyncQuorumCore::catch_up() {
+  for (AsyncNode& node : nodes_) {
+    node.read_arrived();
+    node.judge_requests();
+  }
+}
+
 void AsyncQuorumCore::clear_texts() noexcept {
   for (AsyncNode& node : nodes_)
     if (node.ready()) node.session().clear_failure_text();

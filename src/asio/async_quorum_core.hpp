@@ -59,6 +59,8 @@ class AsyncQuorumCore : public AsyncLoop, public OperationOwner, private AsyncNo
   [[nodiscard]] NodeSet roomy();
   // Where there is none, what has arrived is taken in: it may make room.
   void read_arrived();
+  // Before the time of a call is judged: what has arrived is taken in, and what no node has answered in time is known.
+  void catch_up();
   // Of these nodes, the ones whose room is worth waiting for: they have none, and were not waited for in vain before.
   [[nodiscard]] NodeSet room_awaited(NodeSet nodes, NodeSet with_room) const noexcept {
     return static_cast<NodeSet>(nodes & ~with_room & ~crowded_);

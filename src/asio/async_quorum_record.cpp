@@ -220,8 +220,10 @@ void AsyncQuorumRecord::ask() {
   if (call == Call::release && machine_.count() == 0) keeping_.forget_news();  // A loss that only the release found.
 }
 
+// What has arrived counts, and what a node has not answered in its time is known first.
 void AsyncQuorumRecord::give_up() {
-  if (task_.life().call() == Call::release) core_->read_arrived();
+  core_->catch_up();
+  if (!task_.waiting()) return;
   task_.give_up(core_->now());
   settle();
 }

@@ -307,6 +307,53 @@ TEST_ON_NODES(test_hold_should_be_on_every_node_and_its_release_should_leave_non
   TEST_ASSERT_TRUE(nodes.all("DBSIZE", "0"));
 }
 
+// [rule 17] The first answer that is read after the deadline does not end the call: the others lie in their sockets.
+TEST_ON_NODES(test_answers_that_came_in_time_should_count_where_the_loop_was_late, 3) {
+  constexpr Duration timeout = 300ms;
+  std::vector<ClientConfig> configs = nodes.configs();
+  for (ClientConfig& config : configs) config.request_timeout = timeout;
+  ReadySide side(configs);
+  AsyncRedlockMutex<3> lock(*side.quorum, "k", {.lease = 60s});
+  const auto shorten = [&] {  // So that a renewal has something to write.
+    for (std::size_t node = 0; node < 3; ++node) nodes[node].command("PEXPIRE k 50000");
+  };
+  const auto lengthened = [&] {
+    bool all = true;
+    for (std::size_t node = 0; node < 3; ++node) all = all && std::stol(nodes[node].command("PTTL k")) > 50'000;
+    return all;
+  };
+  const auto released = [&] { return nodes.all("EXISTS k", "0"); };
+  const auto begin = [&] {
+    TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock, 20s));
+    await_everywhere(side, nodes);
+    shorten();
+  };
+  // From here on each node knows the scripts.
+  begin();
+  Outcome first;
+  lock.async_renew(20s, first.handler());
+  TEST_ASSERT_EQUAL(Status::ok, side.wait(first));
+  TEST_ASSERT_TRUE(side.comes(lengthened));
+  TEST_ASSERT_EQUAL(Status::ok, side.release(lock));
+  await_nothing_left(side, nodes);
+  begin();
+  for (const bool releases : {false, true}) {
+    for (std::size_t node = 0; node < 3; ++node) nodes[node].pause();
+    Outcome outcome;
+    if (releases)
+      lock.async_release(outcome.handler());
+    else
+      lock.async_renew(outcome.handler());
+    const Instant asked = Client::now();
+    while (side.loop.poll() != 0) {}
+    for (std::size_t node = 0; node < 3; ++node) nodes[node].resume();
+    // The loop stands still until all of them have answered, and the time of the call is over.
+    TEST_ASSERT_TRUE(releases ? comes(released) : comes(lengthened));
+    while (Client::now() < asked + timeout + 10ms) breathe(10ms);
+    TEST_ASSERT_EQUAL(Status::ok, side.wait(outcome));
+  }
+}
+
 TEST_ON_NODES(test_five_nodes_should_bear_two_dead_ones_and_no_third, 5) {
   ReadySide side(brisk(nodes.configs()));
   TEST_ASSERT_EQUAL(std::size_t{3}, side.quorum->majority());
