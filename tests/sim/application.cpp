@@ -202,6 +202,8 @@ bool Application::may_ask(const Slot& slot) const noexcept {
   return client.connected() && client.compensations_pending() < compensations_max;
 }
 
+const ClientPlan& Application::process_plan() const noexcept { return *process_.plan; }
+
 void Application::hurry() noexcept {
   if (program_ != nullptr) program_->hurry();
 }

@@ -251,13 +251,17 @@ class Application {
     [[nodiscard]] bool same_owner(const Slot& other) const noexcept {
       // On a loop each lock is an owner, and the sides of one are another.
       if (of_several() || other.of_several()) return false;
-      if (on_loop()) return of_two_sides() && other.of_two_sides() && &application->slots_[plan->other_side] == &other;
+      if (on_loop() && !(shares_hold() && other.shares_hold()))
+        return of_two_sides() && other.of_two_sides() && &application->slots_[plan->other_side] == &other;
       return reentrant() && other.reentrant() && other.plan->connection == plan->connection &&
              other.plan->owner == plan->owner && other.name == name;
     }
     [[nodiscard]] bool on_loop() const noexcept { return application->program_ != nullptr; }
     // With other objects of its owner.
-    [[nodiscard]] bool shares_hold() const noexcept { return reentrant() && !on_loop(); }
+    [[nodiscard]] bool shares_hold() const noexcept {
+      if (!on_loop()) return reentrant();
+      return application->process_plan().handles && reentrant() && !of_two_sides() && !of_several();
+    }
     [[nodiscard]] bool announced() const noexcept {
       return plan->kind != KindOfLock::mutex && plan->kind != KindOfLock::fenced_mutex;
     }
@@ -273,6 +277,7 @@ class Application {
   static void* main(void* self);
 
   [[nodiscard]] std::vector<Slot>& slots() noexcept { return slots_; }
+  [[nodiscard]] const ClientPlan& process_plan() const noexcept;
   // Until when it believes to hold the lock, by its own clock.
   [[nodiscard]] Instant believes(const Slot& slot) const noexcept;
   [[nodiscard]] const std::vector<Worker>& workers() const noexcept { return workers_; }

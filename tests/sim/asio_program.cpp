@@ -102,8 +102,21 @@ class AsioProgram final : public LoopProgram {
   using Slot = Application::Slot;
   using Started = Application::Started;
 
+  // Of the locks of one owner, whose holds their handles share.
+  class SharedOwner : public AsyncHoldOwner {
+   public:
+    SharedOwner(AsyncClient& client, std::size_t holds)
+        : SharedOwner(client, std::make_unique<Place[]>(holds), holds) {}
+
+   private:
+    SharedOwner(AsyncClient& client, std::unique_ptr<Place[]> places, std::size_t holds)
+        : AsyncHoldOwner(client, places.get(), holds), places_(std::move(places)) {}
+
+    std::unique_ptr<Place[]> places_;
+  };
   struct Connection {
     LoopPeer peer;
+    std::shared_ptr<SharedOwner> owners[2];   // Of the present peer.
     std::uint64_t made = 0;                   // Peers, until now.
     std::optional<asio::steady_timer> again;  // Until it is connected anew.
     std::size_t waiters = 0;
@@ -212,6 +225,19 @@ class AsioProgram final : public LoopProgram {
   [[nodiscard]] bool of_quorum(std::size_t connection) const noexcept {
     return application_.plan_of_connection(connection).quorum;
   }
+  // Another handle of its hold fulfils this.
+  template <class Condition>
+  [[nodiscard]] bool any_handle(const Session& session, Condition condition) const {
+    if (!session.slot->shares_hold()) return false;
+    return std::any_of(sessions_.begin(), sessions_.end(), [&](const std::unique_ptr<Session>& other) {
+      return other.get() != &session && other->lock != nullptr && other->slot->plan->kind == session.slot->plan->kind &&
+             other->slot->same_owner(*session.slot) && condition(*other);
+    });
+  }
+  // A hold has one operation in progress at a time.
+  [[nodiscard]] bool is_in_use(const Session& session) const {
+    return any_handle(session, [](const Session& other) { return other.doing != Doing::nothing; });
+  }
   [[nodiscard]] Session& other_side(const Session& session) noexcept {
     return *sessions_[session.slot->plan->other_side];
   }
@@ -236,6 +262,13 @@ class AsioProgram final : public LoopProgram {
   void own(Session& session, std::shared_ptr<Lock> lock);
   void make_sides(Session& session);
   [[nodiscard]] AsyncHoldOwner& owner_of(Session& session) {
+    if (session.slot->shares_hold()) {
+      std::shared_ptr<SharedOwner>& shared = connection_of(session).owners[session.slot->plan->owner];
+      if (shared == nullptr)
+        shared = std::make_shared<SharedOwner>(connection_of(session).peer.client(), application_.slots_.size());
+      session.owner = shared;
+      return *shared;
+    }
     auto owner = std::make_shared<AsyncOwner>(connection_of(session).peer.client());
     session.owner = owner;
     return *owner;
@@ -422,6 +455,7 @@ void AsioProgram::make_peer(std::size_t index) {
     limits.kept = kept;
     limits.operations = operations;
     connection.peer.make_client(loop_->get_executor(), limits);
+    for (std::shared_ptr<SharedOwner>& owner : connection.owners) owner.reset();
     if (process_.plan->hears) connection.peer.client().watch_sentinels();
     Application::Connection& known = application_.connections_[index];
     known.node = application_.plan_of_connection(index).node;
@@ -733,7 +767,8 @@ void AsioProgram::drop_one(Session& session) {
       session.own != nullptr && connection.peer && !connection.closed && connection.peer.compensations_pending() < 4;
   const bool asks =
       session.doing == Doing::acquiring && session.lock != nullptr && session.token().bytes() != session.before.bytes();
-  const bool left = (asks || slot.depth != 0) && session.doing != Doing::releasing;
+  const bool left = (asks || slot.depth != 0) && session.doing != Doing::releasing &&
+                    !any_handle(session, [](const Session&) { return true; });
   if (known && left && !slot.of_quorum) world_.checkers().after_post(process_, slot, session.token(), Status::ok);
   if (left && slot.of_quorum) {
     slot.unclear = known && !slot.moved ? session.token() : Token();
@@ -927,6 +962,7 @@ bool AsioProgram::settles(Session& session) {
 
 void AsioProgram::act(Session& session) {
   Slot& slot = *session.slot;
+  if (is_in_use(session)) return step_after(session, 20 * millisecond);
   if (random().chance(process_.plan->careless)) {  // It forgets what it holds.
     drop(session);
     make(session);
@@ -1140,7 +1176,13 @@ void AsioProgram::forget_loss(Session& session) {
   const Status status = session.lock->forget_loss();
   world_.trace().add(world_.now(), "forget loss", process_.index, static_cast<std::uint64_t>(status),
                      to_string(status));
-  if (status == Status::ok) session.slot->depth = 0;
+  if (status == Status::ok) {
+    session.slot->depth = 0;
+    (void)any_handle(session, [](const Session& other) {
+      other.slot->depth = 0;
+      return false;
+    });
+  }
   if (session.slot->of_quorum && session.slot->depth == 0) session.slot->moved = false;
   step_soon(session, status != Status::ok);
 }
@@ -1150,7 +1192,7 @@ void AsioProgram::forget_loss(Session& session) {
 // Takes this lock and some that are free to be taken, in any order.
 bool AsioProgram::gathers(Session& session) {
   if (process_.plan->sets == 0 || group_->set != nullptr || !random().chance(process_.plan->sets)) return false;
-  if (session.lock->hold_count() != 0) return false;
+  if (session.lock->hold_count() != 0 || session.slot->shares_hold()) return false;
   Group& group = *group_;
   group.members.clear();
   group.handles.clear();
@@ -1158,6 +1200,7 @@ bool AsioProgram::gathers(Session& session) {
   for (const auto& other : sessions_) {
     const Slot& slot = *other->slot;
     if (other.get() == &session || other->lock == nullptr || other->doing != Doing::nothing || other->over) continue;
+    if (slot.shares_hold()) continue;
     if (slot.depth != 0 || (slot.of_two_sides() && !process_.plan->wide_sets) || random().chance(200'000)) continue;
     if (other->lock->hold_count() != 0) continue;  // What a release that found no place has left.
     // Two of one name cannot be had together, or are refused.
@@ -1417,6 +1460,7 @@ void AsioProgram::destroy_set() {
 
 // Releases what it has, and is over when that is done.
 void AsioProgram::wind_down(Session& session) {
+  if (is_in_use(session)) return step_after(session, 20 * millisecond);
   if (session.slot->depth != 0 && session.lock != nullptr) return release(session);
   // The other side is in use, and one object with it.
   if (session.slot->of_two_sides()) {
@@ -1463,7 +1507,7 @@ bool AsioProgram::gathers_at_the_end() {
   group.members.clear();
   group.handles.clear();
   for (const auto& session : sessions_) {
-    if (session->slot->of_several() || !connection_of(*session).peer) continue;
+    if (session->slot->of_several() || session->slot->shares_hold() || !connection_of(*session).peer) continue;
     if (application_.plan_of_connection(session->connection).named) continue;
     if (!application_.outlasts_a_set(*session->slot, sessions_.size())) continue;
     const auto together =

@@ -24,7 +24,8 @@ bool belongs(Fault fault, WorldKind kind) {
     case WorldKind::quorum:
     case WorldKind::quorum_loops:
     case WorldKind::sets:
-    case WorldKind::acks: return true;
+    case WorldKind::acks:
+    case WorldKind::handles: return true;
     case WorldKind::sentinels:
     case WorldKind::clusters: return leaves_set_up(fault);
     case WorldKind::calm: return false;
@@ -423,8 +424,8 @@ void put_on_loop(ClientPlan& client, std::uint32_t cancels, std::uint32_t anew) 
 // seeds in seeds.txt what they were.
 void draw_loops(Plan& plan, WorldKind kind) {
   Random random(plan.seed ^ 0x1dfff);
-  const bool wanted =
-      kind == WorldKind::loops || random.chance(kind == WorldKind::sets || of_shifts(kind) ? 600'000 : 250'000);
+  const bool wanted = kind == WorldKind::loops || kind == WorldKind::handles ||
+                      random.chance(kind == WorldKind::sets || of_shifts(kind) ? 600'000 : 250'000);
   if (!has_loops || !wanted) return;
   const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
   const auto cancels = static_cast<std::uint32_t>(random.coin() ? 0 : random.magnitude(2'000, 300'000));
@@ -704,6 +705,34 @@ void draw_acks(Plan& plan, WorldKind kind) {
   }
 }
 
+// Whose lock objects of one owner, kind and name are one hold.
+bool has_owner(KindOfLock kind) {
+  return kind == KindOfLock::reentrant || kind == KindOfLock::fenced || kind == KindOfLock::fair ||
+         kind == KindOfLock::fair_fenced;
+}
+
+// Programs on loops that have several lock objects for one hold. Drawn apart.
+void draw_handles(Plan& plan, WorldKind kind) {
+  if (kind != WorldKind::handles) return;
+  Random random(plan.seed ^ 0x4a9d1e5);
+  const auto often = static_cast<std::uint32_t>(random.between(300'000, 1'000'000));
+  for (ClientPlan& client : plan.clients) {
+    if (!client.loop || client.quorum || !random.chance(often)) continue;
+    client.handles = true;
+    const std::size_t count = client.slots.size();
+    for (std::size_t place = 0; place < count; ++place) {
+      if (!has_owner(client.slots[place].kind) || client.slots[place].is_part || random.coin()) continue;
+      for (std::int64_t more = random.between(1, 2); more > 0; --more) {
+        SlotPlan handle = client.slots[place];
+        if (random.coin())
+          handle.lease = random.between(handle.lease / millisecond, plan.lease_max / millisecond) * millisecond;
+        handle.kept = random.coin();
+        client.slots.push_back(handle);
+      }
+    }
+  }
+}
+
 // By numbers that leave the worlds of the older seeds in seeds.txt what they were.
 WorldKind kind_of_seed(std::uint64_t seed, WorldKind kind) {
   if (kind != WorldKind::any) return kind;
@@ -785,6 +814,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_wide_sets(plan, kind);
   draw_set_up(plan, kind);
   draw_acks(plan, kind);
+  draw_handles(plan, kind);
   return plan;
 }
 

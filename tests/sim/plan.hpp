@@ -20,7 +20,8 @@ namespace holdfast::sim {
 // Which worlds to draw. `quorum` has programs of quorums and no others; the rest but `any` narrow the faults.
 // `loops` has programs on event loops, and is like `any` otherwise. `quorum_loops` has programs of quorums on loops and no others.
 // `sets` has MultiLocks and sets of locks, in threads and on loops, and is like `any` otherwise. `sentinels` and `clusters` have
-// servers that change (shifts.hpp), and lose data by their fail-overs alone. `acks` has servers with replicas, whose confirmation
+// servers that change (shifts.hpp), and lose data by their fail-overs alone. `handles` has programs on loops with several lock objects
+// for one hold, and is like `any` otherwise. `acks` has servers with replicas, whose confirmation
 // programs of single nodes ask for, and is like `any` otherwise.
 enum class WorldKind : std::uint8_t {
   any,
@@ -37,16 +38,17 @@ enum class WorldKind : std::uint8_t {
   sets,
   sentinels,
   clusters,
-  acks
+  acks,
+  handles
 };
-inline constexpr std::array<std::string_view, 15> world_kind_names = {
+inline constexpr std::array<std::string_view, 16> world_kind_names = {
     "any",        "calm",  "network",      "servers", "processes", "data",     "clocks", "quorum",
-    "connecting", "loops", "quorum_loops", "sets",    "sentinels", "clusters", "acks"};
+    "connecting", "loops", "quorum_loops", "sets",    "sentinels", "clusters", "acks",   "handles"};
 [[nodiscard]] constexpr bool of_quorums_alone(WorldKind kind) noexcept {
   return kind == WorldKind::quorum || kind == WorldKind::quorum_loops;
 }
 [[nodiscard]] constexpr bool needs_loops(WorldKind kind) noexcept {
-  return kind == WorldKind::loops || kind == WorldKind::quorum_loops;
+  return kind == WorldKind::loops || kind == WorldKind::quorum_loops || kind == WorldKind::handles;
 }
 
 [[nodiscard]] constexpr bool of_shifts(WorldKind kind) noexcept {
@@ -134,6 +136,7 @@ struct ClientPlan {
   std::uint32_t quorum_anew = 0;  // How often it connects its quorum anew, in a million: in another order, say.
   bool posts = false;             // It takes many locks, and lets go of all of them at once.
   bool loop = false;              // It runs on an Asio loop, and does many things at the same time.
+  bool handles = false;           // There several lock objects may be of one hold.
   bool hears = false;             // Of fail-overs, from sentinels.
   bool branches = false;          // It blocks, and its clients serve names of any slot.
   std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.

@@ -285,7 +285,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1U, jobs_max));
   app.add_option("--world", choices.world,
                  "what may go wrong, or who is there: any, calm, network, servers, processes, data, clocks, quorum, "
-                 "connecting, loops, quorum_loops, sets, sentinels, clusters, acks")
+                 "connecting, loops, quorum_loops, sets, sentinels, clusters, acks, handles")
       ->check(CLI::IsMember(std::vector<std::string>(world_kind_names.begin(), world_kind_names.end())));
   app.add_option("--without", choices.without, "leave out these faults, separated by commas")->delimiter(',');
   app.add_option("--ignore", choices.ignored, "what these checkers find is nothing, separated by commas")
