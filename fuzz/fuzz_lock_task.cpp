@@ -69,7 +69,7 @@ constexpr TaskSettings settings_of[] = {
      .one_node = false,
      .spread = WaitSpread::whole},
     {.request_timeout = 10s, .max_poll = 1h, .unknown_poll = 1s, .acks_wait = 200ms},
-    {.request_timeout = 1s, .room_timeout = 20ms, .acks_wait = 30ms},
+    {.request_timeout = 1s, .acks_wait = 30ms},
     {.request_timeout = 100ms, .connect_timeout = 10ms, .spread = WaitSpread::whole},
     {.request_timeout = 1s, .connect_timeout = 3ms, .room_timeout = 1ms, .one_node = false},
 };
@@ -361,7 +361,10 @@ class Driver {
       HOLDFAST_THEOREM(asleep_ <= facts_.now + settings().connect_timeout, trace_);
       return;
     }
-    HOLDFAST_THEOREM(!facts_.room && asleep_ <= facts_.now + settings().room_timeout, trace_);
+    HOLDFAST_THEOREM(!facts_.room, trace_);
+    // Of several servers: half of the time that is left is for those that have room.
+    const Instant most = earlier(facts_.now + settings().room_timeout, facts_.now + (task_.end() - facts_.now) / 2);
+    HOLDFAST_THEOREM(settings().one_node || asleep_ <= most, trace_);
     // The last attempt asks in time for an answer.
     if (last()) HOLDFAST_THEOREM(asleep_ <= facts_.now + settings().request_timeout, trace_);
   }
