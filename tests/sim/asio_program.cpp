@@ -225,18 +225,25 @@ class AsioProgram final : public LoopProgram {
   [[nodiscard]] bool of_quorum(std::size_t connection) const noexcept {
     return application_.plan_of_connection(connection).quorum;
   }
-  // Another handle of its hold fulfils this.
-  template <class Condition>
-  [[nodiscard]] bool any_handle(const Session& session, Condition condition) const {
-    if (!session.slot->shares_hold()) return false;
-    return std::any_of(sessions_.begin(), sessions_.end(), [&](const std::unique_ptr<Session>& other) {
-      return other.get() != &session && other->lock != nullptr && other->slot->plan->kind == session.slot->plan->kind &&
-             other->slot->same_owner(*session.slot) && condition(*other);
-    });
+  // The other handles of its hold.
+  template <class Use>
+  void each_handle(const Session& session, Use use) const {
+    if (!session.slot->shares_hold()) return;
+    for (const auto& other : sessions_)
+      if (other.get() != &session && other->lock != nullptr && other->slot->plan->kind == session.slot->plan->kind &&
+          other->slot->same_owner(*session.slot))
+        use(*other);
   }
   // A hold has one operation in progress at a time.
   [[nodiscard]] bool is_in_use(const Session& session) const {
-    return any_handle(session, [](const Session& other) { return other.doing != Doing::nothing; });
+    bool used = false;
+    each_handle(session, [&](const Session& other) { used = used || other.doing != Doing::nothing; });
+    return used;
+  }
+  [[nodiscard]] bool is_alone(const Session& session) const {
+    bool alone = true;
+    each_handle(session, [&](const Session&) { alone = false; });
+    return alone;
   }
   [[nodiscard]] Session& other_side(const Session& session) noexcept {
     return *sessions_[session.slot->plan->other_side];
@@ -767,8 +774,7 @@ void AsioProgram::drop_one(Session& session) {
       session.own != nullptr && connection.peer && !connection.closed && connection.peer.compensations_pending() < 4;
   const bool asks =
       session.doing == Doing::acquiring && session.lock != nullptr && session.token().bytes() != session.before.bytes();
-  const bool left = (asks || slot.depth != 0) && session.doing != Doing::releasing &&
-                    !any_handle(session, [](const Session&) { return true; });
+  const bool left = (asks || slot.depth != 0) && session.doing != Doing::releasing && is_alone(session);
   if (known && left && !slot.of_quorum) world_.checkers().after_post(process_, slot, session.token(), Status::ok);
   if (left && slot.of_quorum) {
     slot.unclear = known && !slot.moved ? session.token() : Token();
@@ -1178,10 +1184,7 @@ void AsioProgram::forget_loss(Session& session) {
                      to_string(status));
   if (status == Status::ok) {
     session.slot->depth = 0;
-    (void)any_handle(session, [](const Session& other) {
-      other.slot->depth = 0;
-      return false;
-    });
+    each_handle(session, [](const Session& other) { other.slot->depth = 0; });
   }
   if (session.slot->of_quorum && session.slot->depth == 0) session.slot->moved = false;
   step_soon(session, status != Status::ok);
