@@ -21,13 +21,13 @@ bool is_pipe(int descriptor) noexcept {
 
 }  // namespace
 
-Terminal::Terminal() noexcept : descriptor_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)) {}
+Terminal::Terminal() noexcept : descriptor_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)), group_(::getpgrp()) {}
 
 Terminal::~Terminal() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-bool Terminal::ours() const noexcept { return descriptor_ >= 0 && ::tcgetpgrp(descriptor_) == ::getpgrp(); }
+bool Terminal::ours() const noexcept { return descriptor_ >= 0 && ::tcgetpgrp(descriptor_) == group_; }
 
 bool Terminal::given_at_start() const {
   if (!ours()) return false;
@@ -37,7 +37,9 @@ bool Terminal::given_at_start() const {
 }
 
 bool Terminal::give_to(pid_t group) noexcept {
-  if (descriptor_ < 0 || ::tcsetpgrp(descriptor_, group) != 0) return false;
+  if (descriptor_ < 0) return false;
+  // Not ours any more: the other side has given it, and a shell that got it may have passed it on to a job.
+  if (ours() && ::tcsetpgrp(descriptor_, group) != 0) return false;
   given_ = true;
   wanted_ = true;
   return true;
@@ -48,7 +50,7 @@ void Terminal::take_back_from(pid_t group) noexcept {
   const pid_t foreground = ::tcgetpgrp(descriptor_);
   // Somebody else may have got it meanwhile, a shell for one: it stays theirs. A group that has ended is nobody.
   const bool nobody = foreground > 0 && ::kill(-foreground, 0) != 0 && errno == ESRCH;
-  if (foreground == group || nobody) (void)::tcsetpgrp(descriptor_, ::getpgrp());
+  if (foreground == group || nobody) (void)::tcsetpgrp(descriptor_, group_);
   if (ours()) given_ = false;
 }
 

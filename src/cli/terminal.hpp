@@ -16,7 +16,7 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Is our own group in the foreground?
+  // Is our own group in the foreground, the one that holdfast was started in?
   [[nodiscard]] bool ours() const noexcept;
   // Should a command get the terminal before it asks? Not where somebody else in our group may want the keys, such as a pager
   // at the end of a pipeline. Who does not get it is stopped by the kernel when it reads, and gets it then.
@@ -26,7 +26,8 @@ class Terminal {
   // Was it given to a command, and not taken from it for somebody else? Then the command gets it again when it goes on.
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
 
-  // Puts that group into the foreground. False when that is refused.
+  // Puts that group into the foreground, if ours is there: holdfast and its command both do this at the start, and the later
+  // one does not take the terminal from whom the earlier one gave it to. False when that is refused.
   bool give_to(pid_t group) noexcept;
   // Puts our own group back, if the foreground is `group` or nobody.
   void take_back_from(pid_t group) noexcept;
@@ -35,6 +36,7 @@ class Terminal {
 
  private:
   int descriptor_ = -1;
+  pid_t group_ = -1;  // Ours: what a forked command has by then is its own.
   bool given_ = false;
   bool wanted_ = false;
 };
