@@ -760,10 +760,10 @@ TEST(test_another_host_should_be_another_place_with_its_own_first_address) {
   TEST_ASSERT_EQUAL(DialAction::resolve, desk.poll());
   desk.dialer.handle_resolved(2, desk.now, most);
   TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
-  const int first = desk.dialer.place();
+  const auto first = desk.dialer.place();
   desk.refuse();
   TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
-  TEST_ASSERT_EQUAL(first + 1, int{desk.dialer.place()});
+  TEST_ASSERT_EQUAL(first + 1, desk.dialer.place());
   TEST_ASSERT_EQUAL(1, int{desk.dialer.address()});
   desk.refuse();
   TEST_ASSERT_EQUAL(DialState::elsewhere, desk.dialer.state());
@@ -772,7 +772,20 @@ TEST(test_another_host_should_be_another_place_with_its_own_first_address) {
   TEST_ASSERT_FALSE(desk.dialer.asks_first());
   TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
   TEST_ASSERT_EQUAL(0, int{desk.dialer.address()});
-  TEST_ASSERT_EQUAL(first + int{addresses_max}, int{desk.dialer.place()});
+  TEST_ASSERT_EQUAL(first + addresses_max, desk.dialer.place());
+}
+
+// Who keeps a connection to where this one goes looks rarely, and a search goes to many hosts meanwhile.
+TEST(test_another_host_should_be_another_place_however_many_came_between) {
+  Desk desk(0, true);
+  desk.dialer.go_to(true, desk.now, desk.now + 1s);
+  const auto first = desk.dialer.place();
+  for (int hosts = 0; hosts < 100'000; ++hosts) {
+    TEST_ASSERT_EQUAL(DialAction::dial, desk.poll());
+    desk.refuse();
+    desk.dialer.go_to(true, desk.now, desk.now + 1s);
+    TEST_ASSERT_TRUE(desk.dialer.place() != first);
+  }
 }
 
 TEST(test_another_host_should_begin_with_its_first_address_whichever_the_last_one_has_failed_at) {

@@ -63,7 +63,7 @@ class Acks : public Acker {
   void hang_up() noexcept;
 
   ClientBase* client_;
-  std::uint8_t place_ = 0;  // Where the client was when this was configured.
+  std::uint32_t place_ = 0;  // Where the client was when this was configured.
   bool known_ = false;
   AckLane requests_;
   Resolver resolver_;

@@ -177,7 +177,7 @@ class AsyncNode final : private AsyncWire::Host {
   bool wanted_ = false;
   bool attempted_ = false;  // The host has not heard yet what has become of the attempt.
   bool push_used_ = false;
-  std::uint8_t push_place_ = 0;
+  std::uint32_t push_place_ = 0;
   ConfigProblem problem_;
 };
 

@@ -153,7 +153,7 @@ void Dialer::go_to(bool known, Instant now, Instant deadline) noexcept {
   attempt_deadline_ = deadline;
   address_count_ = untried_ = known ? 1 : 0;
   address_ = 0;
-  moves_ = static_cast<std::uint8_t>(moves_ + addresses_max);
+  moves_ += addresses_max;
   named_ = guided_ = true;
   fresh_ = known;
   exhausted_ = false;

@@ -33,7 +33,7 @@ void Acks::leave(Acker& acker, AckRequest& request) noexcept { static_cast<Acks&
 
 // To where the client is. A server that was left knows nothing of what is granted now.
 void Acks::follow() noexcept {
-  const std::uint8_t place = client_->dialer_.place();
+  const std::uint32_t place = client_->dialer_.place();
   if (known_ && place == place_) return;
   hang_up();
   lane_.configure_like(*client_);

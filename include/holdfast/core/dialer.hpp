@@ -67,8 +67,9 @@ class Dialer {
   }
   // A new attempt may begin.
   [[nodiscard]] bool due(Instant now) const noexcept { return state_ == DialState::waiting && now >= next_; }
-  // Tells apart where connections go: it is another number after another host, and for another address.
-  [[nodiscard]] std::uint8_t place() const noexcept { return static_cast<std::uint8_t>(moves_ + address_); }
+  // Tells apart where connections go: it is another number after another host, and for another address. So wide that it is
+  // not the same again: a search goes to several hosts, and who keeps a connection beside this one may look after many.
+  [[nodiscard]] std::uint32_t place() const noexcept { return moves_ + address_; }
   // Whether addresses that are found now may replace those of before. If not, tell handle_resolved() of none.
   [[nodiscard]] bool takes_addresses() const noexcept {
     return !stale_ && (state_ == DialState::resolving || state_ == DialState::waiting);
@@ -142,6 +143,7 @@ class Dialer {
   Duration connect_timeout_ = connect_timeout_default;
   Duration delay_ = Duration::zero();  // The last pause; doubles with each failure.
   Duration pause_max_ = reconnect_delay_max;
+  std::uint32_t moves_ = 0;  // addresses_max for each host.
   DialState state_ = DialState::off;
   Status failure_ = Status::not_connected;
   std::uint8_t address_count_ = 0;
@@ -149,13 +151,12 @@ class Dialer {
   std::uint8_t untried_ = 0;     // Addresses that this attempt may still dial.
   std::uint8_t ended_soon_ = 1;  // Doubles with each connection of use that did, one after the other, up to a bound.
   bool named_ = false;
-  bool asking_ = false;     // A question for the name is under way.
-  bool fresh_ = false;      // The addresses were found in this attempt.
-  bool exhausted_ = false;  // All addresses have failed.
-  bool lost_ = false;       // waiting: for another connection after one that was of use.
-  bool guided_ = false;     // The attempt may go to another host.
-  bool stale_ = false;      // The question under way is for the name of a host that it has left.
-  std::uint8_t moves_ = 0;  // addresses_max for each host.
+  bool asking_ = false;      // A question for the name is under way.
+  bool fresh_ = false;       // The addresses were found in this attempt.
+  bool exhausted_ = false;   // All addresses have failed.
+  bool lost_ = false;        // waiting: for another connection after one that was of use.
+  bool guided_ : 1 = false;  // The attempt may go to another host.
+  bool stale_ : 1 = false;   // The question under way is for the name of a host that it has left.
 };
 static_assert(sizeof(Dialer) <= 64, "promised: a dialer");
 

@@ -43,7 +43,7 @@ class Subscription {
   };
 
   State state_ = State::absent;
-  std::uint8_t where_ = 0;  // The place of the node's dialer that it goes to.
+  std::uint32_t where_ = 0;  // The place of the node's dialer that it goes to.
   Stream stream_;
   void* place_;
 };
