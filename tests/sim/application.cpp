@@ -916,14 +916,22 @@ void Application::acquire(Slot& slot) {
   check_bound(tries ? "try_acquire" : "acquire", started, most);
   world_.checkers().after_acquire(process_, slot, status, started.at, commands);
   if (slot.plan->kind == KindOfLock::write) {
-    const bool reads_on =
-        !read_by.empty() && asks_as_reader(slot) && other_side(slot).token().bytes() == read_by.bytes();
+    const bool reads_on = asked_as_reader(slot, read_by, started.at);
     world_.checkers().after_asking_to_write(process_, slot, status, !read_by.empty(), reads_on);
   }
   if (status == Status::ok) granted(slot);
   if (status == Status::ok && idle && sin_of(world_) == Sin::idle_hold_not_renewed)
     slot.own_belief = Instant::from_nanoseconds(world_.local_time(process_)) + Duration(slot.plan->lease);
   believe_as_canary(slot, status);
+}
+
+bool Application::asked_as_reader(const Slot& slot, const Token& read_by, SimTime since) {
+  if (read_by.empty() || !asks_as_reader(slot)) return false;
+  const Slot& reader = other_side(slot);
+  if (reader.token().bytes() != read_by.bytes() || reader.unheld_at >= since) return false;
+  // What a watchdog has renewed is known to an attempt when it begins. Where its script's text has to follow, the time of
+  // before may be over.
+  return reader.on_loop() || !watched(reader) || world_.now() - since < reader.plan->lease / 3;
 }
 
 // What nobody has granted.

@@ -1025,9 +1025,7 @@ void AsioProgram::acquired(Session& session, Status status) {
   finish(session, status, session.tries ? "try_acquire" : "acquire", bound_of_acquire(session));
   world_.checkers().after_acquire(process_, slot, status, session.started.at, session.commands);
   if (slot.plan->kind == KindOfLock::write) {
-    const bool reads = application_.asks_as_reader(slot);
-    const bool reads_on = reads && session.read_at_first && !session.read_by.empty() &&
-                          other_side(session).token().bytes() == session.read_by.bytes();
+    const bool reads_on = application_.asked_as_reader(slot, session.read_by, session.started.at);
     // The other side may have come and gone meanwhile.
     if (status != Status::upgrade_refused || reads_on)
       world_.checkers().after_asking_to_write(process_, slot, status, session.read_at_first, reads_on);

@@ -120,7 +120,7 @@ class Checkers {
   // B. What a client is told and does.
   void after_run(Process& process);
   void after_acquire(Process& process, Application::Slot& slot, Status status, SimTime since, std::uint64_t commands);
-  // `reads`: the other side was held before, and `reads_on`: by the same token behind it, too.
+  // `reads`: the other side was held before, and `reads_on`: by the same token all the time since.
   void after_asking_to_write(Process& process, const Application::Slot& slot, Status status, bool reads, bool reads_on);
   void check_compensated(Process& process, Application::Slot& slot, std::size_t pending);
   void after_post(const Process& process, Application::Slot& slot, const Token& token, Status status) const;

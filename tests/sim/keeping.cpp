@@ -22,8 +22,9 @@ constexpr SimTime late(SimTime local) noexcept { return local * 51 / 50; }
 }  // namespace
 
 void Keeping::note_lost(const Link& link) const {
-  Thread* const thread = world_.thread_at(link.thread);
+  Thread* const thread = world_.thread_at(link.user);
   if (thread == nullptr) return;
+  thread->uses.resize(world_.nodes().size());  // It may not have dialled itself.
   thread->uses[link.node].lost_at = world_.now();
   if (!link.greeted) thread->uses[link.node].failed_at = world_.now();
 }
@@ -66,7 +67,7 @@ Keeping::Way Keeping::way_of(const Process& process, const Thread& keeper, std::
   std::size_t found = 0;
   for (const std::size_t index : world_.open_links()) {
     const Link& link = world_.link(index);
-    if (link.thread != keeper.id || link.node != node || link.subscribed || link.waits || !link.useful) continue;
+    if (link.user != keeper.id || link.node != node || link.subscribed || link.waits || !link.useful) continue;
     if (!link.sound(world_.now())) return Way::hindered;
     if (link.useful_at <= since) ++found;
   }

@@ -103,7 +103,7 @@ int World::open_socket() {
   Link& link = links_.emplace_back();
   link.process = process().index;
   link.life = process().life;
-  link.thread = thread().id;
+  link.thread = link.user = thread().id;
   link.index = links_.size() - 1;
   link.number = add_descriptor({Descriptor::Kind::socket, link.index});
   return link.number;
@@ -318,6 +318,7 @@ void World::note_unlooked(Link& link, std::string_view bytes) {
 
 void World::note_sent(Link& link, std::string_view bytes) {
   Thread& sender = thread();
+  link.user = sender.id;
   if (!link.subscribed && bytes.find("SUBSCRIBE") != std::string_view::npos) {
     link.subscribed = true;
     link.again = ++sender.subscriptions > 1;

@@ -89,7 +89,8 @@ struct Link {
   std::size_t node = 0;
   std::size_t process = 0;
   std::uint32_t life = 0;
-  std::size_t thread = 0;  // Which has opened it.
+  std::size_t thread = 0;  // Which has opened it,
+  std::size_t user = 0;    // and which has used it last: a client that was connected for it.
   Address address = Address::server;
   ModelRedis::ConnectionId server_id = 0;  // 0: the server does not know it, or not any more.
   Stream up;                               // On their way to the server.
