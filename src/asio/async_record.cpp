@@ -268,6 +268,8 @@ void AsyncRecord::proceed() {
 void AsyncRecord::ask() {
   const Instant now = core_->now();
   keeping_.end_release();
+  machine_.handle_timeout(now);  // The loop may have been late: this turn may be the first after the end of the hold.
+  if (machine_.has_output()) settle();
   Token token;
   Status status = Status::ok;
   if (task_.wants_token(now)) status = core_->node().draw_token(machine_.kind().token, token);

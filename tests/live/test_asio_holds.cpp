@@ -379,6 +379,26 @@ TEST_ON_SERVER(test_a_hold_that_was_acquired_again_should_not_be_lost_when_its_f
   TEST_ASSERT_EQUAL("1", server.command("EXISTS k"));
 }
 
+// The turn in which the connection is there again is the first after the end of the hold.
+TEST_ON_SERVER(test_a_hold_that_is_over_should_not_be_acquired_once_more_where_the_loop_was_late) {
+  Proxy proxy(server.socket_path() + ".proxy", server.socket_path());
+  AsioWorld world(proxy.url());
+  Sole<AsyncReentrantLock> lock(world.client, "k", {.lease = 1500ms});
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock));
+  cut_off(world, proxy, server);
+  Outcome again;
+  lock.async_acquire(60s, again.handler());
+  world.run_for(100ms);  // It has dialled, and waits for the server's word.
+  while (lock.held()) std::this_thread::sleep_for(1ms);
+  proxy.hold_requests_of(Proxy::none);
+  while (server.command("CLIENT LIST").find("name=holdfast") == std::string::npos) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(20ms);  // The answer comes through the proxy, too.
+  TEST_ASSERT_TRUE(world.runs_until([&] { return again.done(); }));
+  TEST_ASSERT_EQUAL(Status::lock_lost, again.status);
+  TEST_ASSERT_EQUAL(Status::ok, lock.forget_loss());
+  TEST_ASSERT_EQUAL(Status::ok, world.acquire(lock, 60s));
+}
+
 TEST_ON_SERVER(test_a_hold_that_cannot_be_kept_should_be_let_go_of) {
   AsioWorld world(server.unix_url(), {.kept = 2});
   std::deque<AsyncMutex> locks;

@@ -1453,6 +1453,10 @@ void Checkers::after_acquire(Process& process, Application::Slot& slot, Status s
   const std::uint64_t sent = world_.thread().commands - commands;
   if (sent > most)
     world_.fail("floor", std::to_string(sent) + " commands in " + time_text(world_.now() - since) + " s of waiting");
+  // It is acquired once more while it is held, and anew where that is over; nobody acquires another kind while it holds it.
+  if (status == Status::already_held)
+    world_.fail("ledger", "client " + std::to_string(process.index) + " was told that it holds " +
+                              names_[slot.name].lock + " already");
   if (slot.of_quorum) return after_quorum_acquire(process, slot, status);
   if (process.lied_to) return;
   slot.settle_parts();
