@@ -2,6 +2,7 @@
 //
 // Holds of the Asio client: how they are kept, how they are lost, and who is told of it, and when not.
 #include "asio_fixture.hpp"
+#include "patience.hpp"
 
 #include <asio/cancellation_signal.hpp>
 #include <deque>
@@ -389,10 +390,10 @@ TEST_ON_SERVER(test_a_hold_that_is_over_should_not_be_acquired_once_more_where_t
   Outcome again;
   lock.async_acquire(60s, again.handler());
   world.run_for(100ms);  // It has dialled, and waits for the server's word.
-  while (lock.held()) std::this_thread::sleep_for(1ms);
+  TEST_ASSERT_TRUE(comes([&] { return !lock.held(); }));
   proxy.hold_requests_of(Proxy::none);
-  while (server.command("CLIENT LIST").find("name=holdfast") == std::string::npos) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(20ms);  // The answer comes through the proxy, too.
+  TEST_ASSERT_TRUE(comes([&] { return server.command("CLIENT LIST").find("name=holdfast") != std::string::npos; }));
+  breathe(20ms);  // The answer comes through the proxy, too.
   TEST_ASSERT_TRUE(world.runs_until([&] { return again.done(); }));
   TEST_ASSERT_EQUAL(Status::lock_lost, again.status);
   TEST_ASSERT_EQUAL(Status::ok, lock.forget_loss());
