@@ -26,8 +26,8 @@ class Terminal {
   // Was it given to a command, and not taken from it for somebody else? Then the command gets it again when it goes on.
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
 
-  // Puts that group into the foreground, if ours is there: holdfast and its command both do this at the start, and the later
-  // one does not take the terminal from whom the earlier one gave it to. False when that is refused.
+  // Puts that group into the foreground, if ours is there. Who else is there stays, and counts as given to: at the start holdfast
+  // and its command both do this, and the later one finds whom the earlier one gave it to. False when that is refused.
   bool give_to(pid_t group) noexcept;
   // Puts our own group back, if the foreground is `group` or nobody.
   void take_back_from(pid_t group) noexcept;

@@ -928,7 +928,7 @@ void Application::acquire(Slot& slot) {
 bool Application::asked_as_reader(const Slot& slot, const Token& read_by, SimTime since) {
   if (read_by.empty() || !asks_as_reader(slot)) return false;
   const Slot& reader = other_side(slot);
-  if (reader.token().bytes() != read_by.bytes() || reader.unheld_at >= since) return false;
+  if (reader.token().bytes() != read_by.bytes()) return false;
   // What a watchdog has renewed is known to an attempt when it begins. Where its script's text has to follow, the time of
   // before may be over.
   return reader.on_loop() || !watched(reader) || world_.now() - since < reader.plan->lease / 3;

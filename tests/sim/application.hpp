@@ -168,7 +168,6 @@ class Application {
     bool renewing = false;
     // What the checkers saw last.
     Instant seen_until;
-    SimTime unheld_at = -1;         // Its hold was over by its own clock, the last time.
     std::uint64_t expectation = 0;  // Of being told.
     Token denied;                   // Of the last attempt that was told busy,
     Token unclear;  // and of the last whose outcome is unknown; of a quorum that is over, or was denied.
@@ -424,7 +423,7 @@ class Application {
   [[nodiscard]] bool asks_as_reader(const Slot& slot) noexcept {
     return slot.plan->kind == KindOfLock::write && other_side(slot).exists() && other_side(slot).held();
   }
-  // And all the time since then, by that token: each of its attempts to write said so.
+  // And since then, by that token: each of its attempts to write said so.
   [[nodiscard]] bool asked_as_reader(const Slot& slot, const Token& read_by, SimTime since);
   void act(Worker& worker, Slot& slot);
   void act_held(Slot& slot);

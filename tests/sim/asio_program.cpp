@@ -177,7 +177,6 @@ class AsioProgram final : public LoopProgram {
     SimTime held_for = 0;  // Where there may be no room for its release, it may wait so long for some.
     Token before;          // The lock's, when it was asked for.
     Token read_by;
-    bool read_at_first = false;
     bool last = false;
     std::uint32_t number = 0;
   };
@@ -1003,11 +1002,7 @@ void AsioProgram::acquire(Session& session) {
   session.wait = session.tries ? 0 : random().magnitude(100 * microsecond, process_.plan->wait);
   slot.queued = !session.tries && slot.queues();
   session.read_by = Token();
-  session.read_at_first = false;
-  if (application_.asks_as_reader(slot)) {
-    session.read_by = other_side(session).token();
-    session.read_at_first = true;
-  }
+  if (application_.asks_as_reader(slot)) session.read_by = other_side(session).token();
   slot.waiting = !session.tries;
   ++slot.waits;
   const SimTime more = sin() == Sin::timeout_too_much ? 2 * process_.plan->request_timeout + 200 * millisecond : 0;
@@ -1028,7 +1023,7 @@ void AsioProgram::acquired(Session& session, Status status) {
     const bool reads_on = application_.asked_as_reader(slot, session.read_by, session.started.at);
     // The other side may have come and gone meanwhile.
     if (status != Status::upgrade_refused || reads_on)
-      world_.checkers().after_asking_to_write(process_, slot, status, session.read_at_first, reads_on);
+      world_.checkers().after_asking_to_write(process_, slot, status, !session.read_by.empty(), reads_on);
   }
   if (status == Status::ok) application_.granted(slot);
   if (slot.of_quorum) application_.believe_as_canary(slot, status);

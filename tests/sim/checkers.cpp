@@ -1052,7 +1052,6 @@ void Checkers::after_run(Process& process) {
       continue;
     }
     const Instant until = process.application->believes(slot);
-    if (until <= Instant::from_nanoseconds(world_.local_time(process))) slot.unheld_at = world_.now();
     if (until == slot.seen_until) continue;
     if (trace_holds()) note_hold(process, slot, until);
     if (slot.seen_until < until) check_belief(process, slot, until);
