@@ -699,7 +699,7 @@ TEST(test_renewal_should_be_due_after_a_third_of_the_lease) {
   council.hold(start);
   TEST_ASSERT_EQUAL(start + lease / 3, council->renewal_due());
   (void)council.renew(start + 3s);
-  TEST_ASSERT_EQUAL(Instant::max(), council->renewal_due());
+  TEST_ASSERT_EQUAL(start + 3s + lease / 30, council->renewal_due());
   for (std::size_t node = 0; node < 3; ++node) council.fail(node, Status::loading, start + 4s, true);
   TEST_ASSERT_EQUAL(start + 4s + lease / 30, council->renewal_due());
   (void)council.renew(start + 5s);
@@ -796,6 +796,83 @@ TEST(test_a_second_renewal_should_wait_for_the_first) {
   council.hold(start);
   (void)council.renew(start + 1s);
   TEST_ASSERT_EQUAL(Status::too_many_requests, council->renew(start + 1s, start + 2s, 0));
+}
+
+// A node that does not answer costs its own vote: another one that could not be asked, and can be by now, is not kept from the
+// round by it. [redlock 6]
+TEST(test_an_open_round_should_ask_those_once_more_that_can_answer_by_now) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 3s);
+  council.say(0, true, start + 3s);
+  council.fail(1, Status::not_connected, start + 3s, true);
+  const Instant again = start + 3s + lease / 30;
+  TEST_ASSERT_EQUAL(Status::too_many_requests, council->renew(again - 1ns, start + 9s, 0));
+  TEST_ASSERT_EQUAL(0b010, council.renew(again));  // Neither who has confirmed nor who is still to answer.
+  TEST_ASSERT_EQUAL(again + lease / 30, council->renewal_due());
+  TEST_ASSERT_EQUAL(start + validity, council->valid_until());
+  council.say(1, true, again);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+  TEST_ASSERT_EQUAL(start + 3s + validity, council->valid_until());  // As long as both have promised.
+  TEST_ASSERT_EQUAL(start + 3s, council->confirmed_at());
+  TEST_ASSERT_EQUAL(start + 3s + lease / 3, council->renewal_due());
+  council.say(2, true, start + 8s);  // The silent one's answer counts whenever it comes.
+  TEST_ASSERT_EQUAL(start + 3s + validity, council->vote(2).counts_until);
+}
+
+TEST(test_a_repaired_vote_should_confirm_its_round_where_another_node_is_silent) {
+  for (const LockKind* const kind : kinds) {
+    Council council(3, *kind);
+    council.hold(start);
+    (void)council.renew(start + 1s);
+    council.say(0, false, start + 1s);
+    council.say(1, true, start + 1s);
+    council.say(2, true, start + 1s);
+    (void)council.take();
+    const Instant before = council->valid_until();
+    TEST_ASSERT_EQUAL(7, council.renew(start + 4s, 1));
+    council.grant(0, start + 4s);
+    council.say(1, true, start + 4s);
+    (void)council.events();
+    TEST_ASSERT_EQUAL(before, council->valid_until());
+    TEST_ASSERT_TRUE(council->waiting());
+    const Instant again = council->renewal_due();
+    TEST_ASSERT_EQUAL(0b001, council.renew(again, 1));
+    TEST_ASSERT_TRUE(council.asked[0].request.tag.operation == Operation::renew);
+    council.say(0, true, again);
+    TEST_ASSERT_EQUAL("renewed", council.events());
+    TEST_ASSERT_EQUAL(start + 4s + validity, council->valid_until());
+  }
+}
+
+// All but one have forgotten, and that one is silent. Were they mended one by one, nobody would see the loss.
+TEST(test_an_open_round_should_not_mend_who_has_said_not_yours_in_it) {
+  Council council(3);
+  council.hold(start);
+  (void)council.renew(start + 1s, 7);
+  council.say(0, false, start + 1s);
+  TEST_ASSERT_EQUAL("at_risk", council.events());
+  TEST_ASSERT_EQUAL(0, council.renew(council->renewal_due(), 7));
+  TEST_ASSERT_FALSE(council->vote(0).repairing);
+  council.say(1, false, start + 2s);
+  TEST_ASSERT_EQUAL("lost", council.events());
+}
+
+// The lease that a round was opened with is that of all who confirm it.
+TEST(test_an_open_round_should_keep_the_lease_that_it_was_opened_with) {
+  Council council(3);
+  council.hold(start);
+  const QuorumTiming longer = {.lease = 2 * lease};
+  TEST_ASSERT_EQUAL(Status::ok, council->renew(start + 1s, start + 9s, 0, &longer));
+  (void)council.take();
+  council.say(0, true, start + 1s);
+  council.fail(1, Status::not_connected, start + 1s, true);
+  const Instant again = council->renewal_due();
+  TEST_ASSERT_EQUAL(0b010, council.renew(again));
+  council.say(1, true, again);
+  TEST_ASSERT_EQUAL("renewed", council.events());
+  TEST_ASSERT_EQUAL((2 * lease).count(), council->timing().lock().effective_lease().count());
+  TEST_ASSERT_TRUE(council->valid_until() > start + lease + 5s);
 }
 
 TEST(test_a_doubt_of_the_hold_before_should_not_hurry_the_next) {

@@ -27,7 +27,7 @@ Status QuorumMachine::configure(Key key, const QuorumTiming& timing) noexcept {
 // ---- Questions ---------------------------------------------------------------------------------------------------
 
 Instant QuorumMachine::renewal_due() const noexcept {
-  if (!holding() || round_open_) return Instant::max();
+  if (!holding()) return Instant::max();
   if (retry_renewal_at_ != Instant()) return retry_renewal_at_;
   return confirmed_at_ + lease() / renewal_divisor;
 }
@@ -179,22 +179,28 @@ Status QuorumMachine::renew(Instant now, Instant deadline, Electorate repairers,
   if (!holding()) return loss_untold_ ? Status::lock_lost : Status::not_held;
   const LockTiming wanted = timing != nullptr ? timing_.lock().raised_by(timing->lock()) : timing_.lock();
   if (wanted.effective_lease() > repairers.max_lease) return Status::invalid_argument;
-  if (round_open_) return Status::too_many_requests;
-  asked_ = wanted;
-  round_open_ = true;
+  const bool again = round_open_;
+  if (again && now < retry_renewal_at_) return Status::too_many_requests;
+  if (!again) {
+    asked_ = wanted;
+    round_open_ = true;
+    asked_at_ = now;
+    missing_ = 0;
+  }
+  // A node that does not answer keeps the round open. It must not keep those from it that can answer by now.
+  retry_renewal_at_ = now + retry_delay();
   changed_ = all();
-  asked_at_ = now;
   repairers_ = repairers.nodes;
-  missing_ = 0;
   NodeSet missing = 0;
   for (std::size_t node = 0; node < count_; ++node) {
     QuorumVote& vote = *votes_[node];
-    vote.renewed = false;
+    vote.renewed = vote.renewed && again;
+    if (vote.renewed) continue;
     if (vote.machine.held(now)) {
       // Refused while one is on its way: that one counts.
       if (!vote.excluded && !asked_elsewhere(node)) (void)vote.machine.renew(now, deadline, &asked_);
     } else if (vote.machine.state() != LockState::acquiring && !vote.machine.has_output()) {
-      // With output it has just ended there by time: that is taken back first.
+      // With output it has just ended there by time, and that is taken back first; or it has said "not yours" in this round.
       missing = static_cast<NodeSet>(missing | node_bit(node));
     }
   }
@@ -340,10 +346,13 @@ void QuorumMachine::lose(Instant now) noexcept {
   push_event(QuorumEvent::lost);
 }
 
+Duration QuorumMachine::retry_delay() const noexcept {
+  const Duration delay = lease() / renewal_retry_divisor;
+  return delay < retry_delay_min ? retry_delay_min : delay;
+}
+
 void QuorumMachine::doubt(Instant now) noexcept {
-  Duration delay = lease() / renewal_retry_divisor;
-  if (delay < retry_delay_min) delay = retry_delay_min;
-  retry_renewal_at_ = now + delay;
+  retry_renewal_at_ = now + retry_delay();
   if (state_ == QuorumState::held) push_event(QuorumEvent::at_risk);
   move(QuorumInput::doubted);
 }

@@ -388,10 +388,10 @@ Instant QuorumClient::tend() noexcept {
 }
 
 // Asks for the renewals that are due, and waits for none: who waits for something else deals with the answers as they come.
-// The lock that a call waits for has an answer of its own to come.
+// For the lock that a call waits for, no other round is begun; an open one goes on.
 void QuorumClient::tend_due(const QuorumRecord* but) noexcept {
   for (QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_) {
-    if (lock == but || lock->orphaned()) continue;
+    if ((lock == but && !lock->machine_.waiting()) || lock->orphaned()) continue;
     if (lock->machine_.poll_timeout() <= now_ || lock->machine_.owed() != 0) lock->catch_up();
     if (!lock->kept() || lock->machine_.renewal_due() > now_ || !lock->may_renew(now_)) continue;
     transmit_all();  // What stands before it makes room: a renewal that finds none is a doubt.

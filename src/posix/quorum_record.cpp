@@ -218,7 +218,6 @@ void QuorumRecord::rest(QuorumEar* ear, bool& looked) noexcept {
   looked = true;
   quorum.move();
   if (listens) ear->work();
-  // The lock that a call waits for has an answer of its own to come.
   quorum.tend_due(life.stage() == TaskStage::answer ? this : nullptr);
   if (life.stage() == TaskStage::retry) quorum.tell_holds();
   catch_up();

@@ -1005,6 +1005,33 @@ TEST_ON_NODES(test_kept_hold_should_outlive_several_leases_by_itself, 3) {
   await_nothing_left(side, nodes);
 }
 
+// Its request may stay unanswered for longer than the lease. Who has the hold, and can be reached again, is asked in the same
+// round.
+TEST_ON_NODES(test_silent_node_should_not_keep_one_that_comes_back_out_of_the_open_round, 3, "--appendonly", "yes") {
+  ReadySide side(brisk(nodes.configs()));
+  Telling telling;
+  constexpr Duration lease = 6s;
+  AsyncRedlockMutex<3> lock(*side.quorum, "k", {.lease = lease, .node_timeout = 2s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep(telling.options(Keep::always)));
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(lock));
+  const Instant granted = Client::now();
+  await_everywhere(side, nodes);
+  const auto stays_until = [&](Instant until) {
+    (void)side.comes([&] { return !lock.held() || Client::now() >= until; }, 60s);
+    return lock.held();
+  };
+  nodes[0].stop();
+  nodes[2].pause();
+  TEST_ASSERT_TRUE(stays_until(granted + lease / 3 + 200ms));  // The round is open, and only one of them has confirmed.
+  nodes[0].start();
+  const bool stayed = stays_until(granted + 2 * lease);
+  nodes[2].resume();
+  TEST_ASSERT_TRUE(stayed);
+  TEST_ASSERT_EQUAL(0, telling.lost);
+  TEST_ASSERT_EQUAL(Status::ok, side.release(lock));
+  await_nothing_left(side, nodes);
+}
+
 TEST_ON_NODES(test_hold_that_is_not_kept_should_end_and_be_told_and_leave_nothing, 3) {
   ReadySide side(nodes.configs());
   Telling telling;

@@ -151,6 +151,30 @@ TEST_ON_NODES(test_hold_should_be_kept_without_one_node_which_is_mended_by_the_w
   TEST_ASSERT_EQUAL(0, told.lost);
 }
 
+// Its request may stay unanswered for longer than the lease. Who has the hold, and can be reached again, is asked in the same
+// round.
+TEST_ON_NODES(test_silent_node_should_not_keep_one_that_comes_back_out_of_the_open_round, 3, "--appendonly", "yes") {
+  Guarded guarded(brisk(nodes));
+  Told told;
+  constexpr QuorumTiming patient = {.lease = 2 * lease, .node_timeout = 2s, .kept = true};
+  RedlockMutex<3> lock(guarded.quorum, "k", patient);
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep(told.options()));
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  const Instant granted = Client::now();
+  TEST_ASSERT_TRUE(comes([&] { return nodes.all("EXISTS k", "1"); }));
+  nodes[0].stop();
+  nodes[2].pause();
+  breathe(granted + patient.lease / 3 + 200ms -
+          Client::now());  // The round is open, and only one of them has confirmed.
+  nodes[0].start();
+  const bool stayed = stays(lock, 3 * patient.lease / 2);
+  nodes[2].resume();
+  TEST_ASSERT_TRUE(stayed);
+  TEST_ASSERT_EQUAL(0, told.lost);
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  TEST_ASSERT_TRUE(comes([&] { return nodes.all("EXISTS k", "0"); }));
+}
+
 TEST_ON_NODES(test_majority_that_dies_should_be_told_as_risk_and_then_as_loss_once_and_in_time, 3) {
   Guarded guarded(brisk(nodes));
   Told told;

@@ -123,7 +123,7 @@ class QuorumMachine {
   [[nodiscard]] Instant risky_from() const noexcept {
     return state_ == QuorumState::at_risk ? Instant() : confirmed_at_ + lease() / renewal_divisor * 2;
   }
-  // When the next renewal should be asked for; Instant::max() when nothing is held or a round is open.
+  // When the next renewal should be asked for, or an open round's be asked for once more; Instant::max() when nothing is held.
   [[nodiscard]] Instant renewal_due() const noexcept;
   // The last outcome, as events report it.
   [[nodiscard]] Status status() const noexcept { return status_; }
@@ -193,12 +193,13 @@ class QuorumMachine {
   [[nodiscard]] Status acquire(const Token& token, Instant now, Electorate electorate,
                                Instant deadline = Instant::max(), const QuorumTiming* timing = nullptr) noexcept;
   // Renews where it is held, and asks the repairers that lost it, or never had it, for it anew: one that answers "not yours", as
-  // soon as a majority has confirmed. A server is asked for a hold at one node only: where a name has moved to another node's
-  // server, that vote is not asked for.
+  // soon as a majority has confirmed. In an open round it asks once more those that have not confirmed, and of which no answer is
+  // to come. A server is asked for a hold at one node only: where a name has moved to another node's server, that vote is not
+  // asked for.
   // REQUIRES of a repairer: it may vote, and nothing of this token is still to be taken back on its connection.
   // Errors: not_held, lock_lost; invalid_argument when the lease is above max_lease, and the hold goes on until valid_until();
-  // too_many_requests while a round is open. With a `timing` the hold's lease is raised by it, if a majority confirms this
-  // round: see LockTiming::raised_by().
+  // too_many_requests while a round is open, before renewal_due(). With a `timing` the hold's lease is raised by it, if a majority
+  // confirms this round: see LockTiming::raised_by(). An open round keeps the lease that it was opened with.
   [[nodiscard]] Status renew(Instant now, Instant deadline, Electorate repairers,
                              const QuorumTiming* timing = nullptr) noexcept;
   // One acquisition more, of a hold that a majority has just confirmed. Errors: invalid_argument beyond count_max.
@@ -267,6 +268,7 @@ class QuorumMachine {
   // What they come to.
   [[nodiscard]] Duration lease() const noexcept { return timing_.lock().effective_lease(); }
   [[nodiscard]] Duration validity() const noexcept { return lease() - timing_.lock().effective_drift(); }
+  [[nodiscard]] Duration retry_delay() const noexcept;
   [[nodiscard]] Instant majority_until() const noexcept;
   [[nodiscard]] bool take_events(std::size_t node, Instant now) noexcept;
   void repair(NodeSet nodes, Instant now) noexcept;
@@ -299,7 +301,7 @@ class QuorumMachine {
   Instant confirmed_at_;
   Instant asked_at_;                   // Of the acquire, or of the open round.
   Instant deadline_ = Instant::max();  // Of the acquire.
-  Instant retry_renewal_at_;           // The epoch: as the interval says.
+  Instant retry_renewal_at_;           // After a doubt, and in an open round. The epoch: as the interval says.
   std::uint64_t fence_ = 0;
   std::uint32_t generation_ = 0;
   std::uint32_t depth_ = 0;
