@@ -17,6 +17,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -169,13 +170,16 @@ class RedisServer {
     folder_ = name;
     // Another server may take the port between the look and the start.
     for (int tries = 0; tries < 5 && pid_ <= 0; ++tries) {
+      if (reservation_ >= 0) ::close(reservation_);
       port_ = free_port();
-      launch();
+      reservation_ = reserve(port_);
+      if (reservation_ >= 0) launch();
     }
     expect_started();
   }
   ~RedisServer() {
     stop();
+    if (reservation_ >= 0) ::close(reservation_);
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
@@ -233,12 +237,30 @@ class RedisServer {
       address.sin_port = htons(static_cast<std::uint16_t>(port));
       const bool free = ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
       ::close(descriptor);
-      if (free) return port;
+      const int reservation = free ? reserve(port) : -1;
+      if (reservation < 0) continue;
+      ::close(reservation);
+      return port;
     }
     throw std::runtime_error("no free port");
   }
 
  private:
+  // While it is open, no other test's free_port() gives the port away: a server that is down for a while finds it free again.
+  // Below zero where another server of a test has it.
+  static int reserve(int port) {
+    const int descriptor = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    // A name without a file: it begins with a zero byte.
+    const std::string name = "holdfast-test-port-" + std::to_string(port);
+    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    if (::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), size) == 0) return descriptor;
+    ::close(descriptor);
+    return -1;
+  }
+
   // Returns when it answers, or, without a process, when it has ended.
   void launch() {
     ::unlink(socket_path().c_str());
@@ -282,5 +304,6 @@ class RedisServer {
   ServerTls tls_;
   std::string folder_;
   int port_ = 0;
+  int reservation_ = -1;  // Of the port.
   pid_t pid_ = -1;
 };
