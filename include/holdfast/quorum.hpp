@@ -193,6 +193,7 @@ class QuorumClient {
   [[nodiscard]] Instant end_of_try() const noexcept {
     return end_of_wait(now_ + nodes_[0].connection.config().connect_timeout);
   }
+  void shorten_pauses() noexcept;
   [[nodiscard]] Instant tend_next() const noexcept;
   void tend_due(const QuorumRecord* but = nullptr) noexcept;
   void tend_holds() noexcept;

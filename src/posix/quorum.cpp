@@ -377,11 +377,17 @@ Instant QuorumClient::tend_next() const noexcept {
   return next;
 }
 
+// A hold of a short lease does not outlive a long pause.
+void QuorumClient::shorten_pauses() noexcept {
+  for (std::size_t index = 0; index < nodes(); ++index)
+    nodes_[index].connection.dialer().set_pause_max(reconnect_kept_max);
+}
+
 Instant QuorumClient::tend() noexcept {
   const Turn turn(*this);
   if (begin() != Status::ok) return Instant::max();
+  shorten_pauses();
   if (looked_at_ != now_) wait_until(now_);  // What has arrived since the last call.
-  move();
   tend_holds();
   const Instant next = tend_next();
   return compensations_pending() == 0 ? next : earlier(next, next_timeout());
@@ -401,21 +407,15 @@ void QuorumClient::tend_due(const QuorumRecord* but) noexcept {
 
 // What is due is asked for together, and waited for together.
 void QuorumClient::tend_holds() noexcept {
-  tend_due();
   const Instant until = request_deadline();
   for (bool open = true;;) {
     move();
+    tend_due();
     open = false;
-    Instant then = earlier(until, next_timeout());
-    for (QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_) {
-      if (lock->orphaned()) continue;
-      lock->catch_up();
-      if (!lock->machine_.waiting() || !lock->kept()) continue;
-      open = true;
-      then = earlier(then, lock->machine_.poll_timeout());
-    }
+    for (const QuorumRecord* lock = first_; lock != nullptr; lock = lock->next_)
+      open = open || (lock->machine_.waiting() && lock->kept() && !lock->orphaned());
     if (!open || now_ >= until) break;
-    wait_until(then, false);
+    wait_until(earlier(until, earlier(tend_next(), next_timeout())), false);
   }
   transmit_all();
   tell_holds();

@@ -108,9 +108,7 @@ Status QuorumWatchdog::attach(QuorumClient& quorum) noexcept {
   if (inherited()) return Status::forked;
   Attachment& attachment = quorum.attachment_;
   if (attachment.keeper != nullptr) return attachment.keeper == this ? Status::ok : Status::already_held;
-  for (std::size_t index = 0; index < quorum.nodes();
-       ++index)  // A hold of a short lease does not outlive a long pause.
-    quorum.nodes_[index].connection.dialer().set_pause_max(reconnect_kept_max);
+  quorum.shorten_pauses();
   {
     const Lock lock(*this);
     std::size_t count = 0;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fake_server.hpp"
@@ -411,6 +412,34 @@ TEST_ON_NODES(test_node_that_comes_back_empty_should_be_repaired_by_renewals, 3)
   TEST_ASSERT_EQUAL(Status::ok, hash.release());
   await_nothing_left(nodes, quorum);
   TEST_ASSERT_TRUE(nodes.all("EXISTS hash", "0"));
+}
+
+// By tend(), which waits for the silent one as long as for any. Its request may stay unanswered for longer than the lease.
+TEST_ON_NODES(test_silent_node_should_not_keep_one_that_comes_back_out_of_the_open_round, 3, "--appendonly", "yes") {
+  Quorum<3> quorum;
+  TEST_ASSERT_EQUAL(Status::ok, connect(quorum, brisk(nodes.configs())));
+  constexpr Duration lease = 6s;
+  RedlockMutex<3> lock(quorum, "k", {.lease = lease, .node_timeout = 2s});
+  TEST_ASSERT_EQUAL(Status::ok, lock.keep({.keep = Keep::always}));
+  TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
+  const Instant granted = Client::now();
+  await_everywhere(nodes, lock);
+  nodes[0].stop();
+  nodes[2].pause();
+  std::atomic<bool> stayed = true;
+  std::thread owner([&] {
+    for (; stayed && Client::now() < granted + 2 * lease; breathe(1ms)) {
+      (void)quorum.tend();
+      stayed = lock.held();
+    }
+  });
+  breathe(granted + lease / 3 + 200ms - Client::now());  // The round is open, and only one of them has confirmed.
+  nodes[0].start();  // By this thread: a server goes with the thread that has started it.
+  owner.join();
+  nodes[2].resume();
+  TEST_ASSERT_TRUE(stayed.load());
+  TEST_ASSERT_EQUAL(Status::ok, lock.release());
+  await_nothing_left(nodes, quorum);
 }
 
 // Another took the node over that forgot: it is not taken from them.
