@@ -239,6 +239,7 @@ void Checkers::observe_lock(Node& node, std::size_t name, const ModelRedis::Effe
             .robbed_at = view.robbed_at,
             .others = {},
             .waiters = std::move(view.waiters)};
+    grants_[gone].expired_at = world_.now();
     check_majority(gone, "expired");
     return;
   }
@@ -1055,7 +1056,7 @@ void Checkers::after_run(Process& process) {
     if (until == slot.seen_until) continue;
     if (trace_holds()) note_hold(process, slot, until);
     if (slot.seen_until < until) check_belief(process, slot, until);
-    world_.keeping().note_belief(process, slot, until, keeps(process, slot), grants_[number_of(slot)].broken);
+    world_.keeping().note_belief(process, slot, until, keepers_of(process, slot), grants_[number_of(slot)].broken);
     if (until == Instant() && slot.depth != 0 && !slot.releasing) expect_told(process, slot, world_.now());
     if (until != Instant() && until != Instant::max())
       expect_told(process, slot, world_.true_time(process, until.nanoseconds()));
@@ -1352,13 +1353,32 @@ void Checkers::check_gone(Process& process, Application::Slot& slot, std::size_t
 
 // The server has the slot's hold, as nobody but its holder has touched it, and will for a while.
 bool Checkers::keeps(const Process& process, const Application::Slot& slot) const {
-  if (slot.of_quorum) return false;
   const std::uint32_t number = number_of(slot);
   const View& view = views_[slot.domain];
   if (number == 0 || !view.present || !view.has(number) || view.foreign || grants_[number].broken) return false;
   const std::int64_t expiry_ms = expiry_of(slot.name, view, number);
   if (grants_[number].process != process.index || expiry_ms == no_expiry) return false;
   return world_.wall(world_.node(slot.node)) < expiry_ms * 1000;
+}
+
+// By a quorum's node until the hold's end: that is noticed later than some of them have forgotten it.
+bool Checkers::kept_to_the_end(const Process& process, const Application::Slot& slot, const Node& node) const {
+  const std::uint32_t number = find(node.index, slot.name, text_of(slot.token()));
+  const Grant& grant = grants_[number];
+  if (number == 0 || grant.broken || grant.deleted || grant.released || grant.process != process.index) return false;
+  const SimTime end = world_.true_time(process, slot.seen_until.nanoseconds());
+  if (grant.kept_at + slot.plan->lease < end || (grant.expired_at >= 0 && grant.expired_at < end)) return false;
+  const View& view = this->view(node, slot.name);
+  return grant.life == process.life && view.robbed_at < grant.at && !view.foreign;
+}
+
+NodeSet Checkers::keepers_of(const Process& process, const Application::Slot& slot) const {
+  if (!slot.of_quorum) return keeps(process, slot) ? node_bit(slot.node) : 0;
+  NodeSet found = 0;
+  if (slot.seen_until == Instant() || slot.seen_until == Instant::max()) return found;
+  for (const Node& node : world_.nodes())
+    if (kept_to_the_end(process, slot, node)) found = static_cast<NodeSet>(found | node_bit(node.index));
+  return found;
 }
 
 // Objects that share a hold have its options from one of them, so this looks at the others.

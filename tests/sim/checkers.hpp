@@ -169,6 +169,7 @@ class Checkers {
     bool told = false;      // and its client has believed in it.
     SimTime at = 0;
     SimTime kept_at = 0;                     // The last time that its lease was changed.
+    SimTime expired_at = -1;                 // As its server noticed it.
     SimTime written_at = -1;                 // To the resource, by fenced_set().
     bool write_unknown = false;              // A fenced_set() may still be on its way whose caller has given it up.
     bool writes = false;                     // Its side of a read/write lock.
@@ -320,6 +321,9 @@ class Checkers {
   void check_permits(const Application::Slot& slot, std::uint32_t number);
   void judge_acquire(Process& process, Application::Slot& slot, Status status, SimTime since);
   [[nodiscard]] bool keeps(const Process& process, const Application::Slot& slot) const;
+  [[nodiscard]] bool kept_to_the_end(const Process& process, const Application::Slot& slot, const Node& node) const;
+  // Of one server: it, or none.
+  [[nodiscard]] NodeSet keepers_of(const Process& process, const Application::Slot& slot) const;
   void check_keeping(Process& process, const Application::Slot& slot, Instant until, const Grant& grant);
   void expect_told(Process& process, Application::Slot& slot, SimTime at);
   void break_grant(std::uint32_t number) {

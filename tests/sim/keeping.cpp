@@ -14,6 +14,8 @@ namespace {
 constexpr SimTime slack = 30 * millisecond;
 // A slow connect, and a slow reply to a handshake.
 constexpr SimTime slow_way = 400 * millisecond;
+// A quorum asks who answers there so late again.
+constexpr SimTime identity_pause = 6 * second;
 // Holds that go out together: a call of the watchdog's has room for 20 long names at least, tend() for half a session.
 constexpr std::size_t holds_together = in_flight_max / 2;
 
@@ -31,7 +33,11 @@ void Keeping::note_lost(const Link& link) const {
 
 bool Keeping::is_kept(const Process& process, const Application::Slot& slot) const {
   const SlotPlan& plan = *slot.plan;
-  if (!plan.kept || plan.max_hold != 0 || plan.liveness != 0 || slot.of_quorum || !slot.exists()) return false;
+  if (!plan.kept || plan.max_hold != 0 || plan.liveness != 0 || !slot.exists()) return false;
+  // Whose quorum is closed or connected anew, or told of a smaller max_lease, and who has clients of single servers beside it.
+  if (slot.of_quorum && (process.plan->quorum_anew != 0 || process.plan->connects_anew != 0 ||
+                         world_.plan().max_lease_small != 0 || process.plan->connections.size() != 1))
+    return false;
   if (world_.plan().one_place()) return false;  // Which of its nodes must be in reach is not known here.
   if (process.lied_to || slot.own_belief != Instant() || slot.moved) return false;
   if (!slot.shares_hold()) return true;
@@ -60,70 +66,109 @@ SimTime Keeping::resolver_until(const Process& process) const {
   return until;
 }
 
-Keeping::Way Keeping::way_of(const Process& process, const Thread& keeper, std::size_t node, SimTime since) const {
+Keeping::Way Keeping::way_of(const Process& process, const Thread* keeper, std::size_t node, SimTime since) const {
+  const auto is_its = [&](const Link& link) {
+    if (keeper != nullptr) return link.user == keeper->id;
+    return link.process == process.index && link.life == process.life;
+  };
   std::size_t wanted = 0;
   for (const ConnectionPlan& connection : process.plan->connections)
-    if (process.application->workers()[connection.thread].thread == keeper.id) ++wanted;
+    if (keeper != nullptr && process.application->workers()[connection.thread].thread == keeper->id) ++wanted;
   std::size_t found = 0;
   for (const std::size_t index : world_.open_links()) {
     const Link& link = world_.link(index);
-    if (link.user != keeper.id || link.node != node || link.subscribed || link.waits || !link.useful) continue;
+    if (!is_its(link) || link.node != node || link.subscribed || link.waits || !link.useful) continue;
     if (!link.sound(world_.now())) return Way::hindered;
     if (link.useful_at <= since) ++found;
   }
   return found >= std::max<std::size_t>(wanted, 1) ? Way::there : Way::lost;
 }
 
-void Keeping::note_belief(Process& process, const Application::Slot& slot, Instant until, bool there, bool robbed) {
+NodeUse Keeping::use_of(const Process& process, const Thread* keeper, std::size_t node) const {
+  NodeUse use;
+  for (const std::size_t id : process.threads) {
+    const Thread* const thread = world_.thread_at(id);
+    if (thread == nullptr || node >= thread->uses.size() || (keeper != nullptr && thread != keeper)) continue;
+    const NodeUse& own = thread->uses[node];
+    use.dialled = use.dialled || own.dialled;
+    use.lost_at = std::max(use.lost_at, own.lost_at);
+    use.failed_at = std::max(use.failed_at, own.failed_at);
+    use.swallowed_at = std::max(use.swallowed_at, own.swallowed_at);
+  }
+  return use;
+}
+
+void Keeping::note_belief(Process& process, const Application::Slot& slot, Instant until, NodeSet there, bool robbed) {
   if (until != Instant() || slot.seen_until == Instant() || slot.depth == 0 || slot.releasing) return;
   if (robbed || !is_kept(process, slot)) return;
   const bool ran_out = Instant::from_nanoseconds(world_.local_time(process)) >= slot.seen_until;
-  if (ran_out) return judge(process, slot, slot.seen_until);
+  if (ran_out) return judge(process, slot, slot.seen_until, there);
   // The server has said so, or has to have been believed.
-  if (there)
+  if (there != 0 && !slot.of_quorum)
     world_.fail("kept", "client " + std::to_string(process.index) + " gave " + world_.plan().names[slot.name] +
                             " up before its time, and its server keeps it");
 }
 
-void Keeping::judge(Process& process, const Application::Slot& slot, Instant until) {
+// Whatever was under way when the last hindrance ended is given up by its own deadline, and done once more.
+std::optional<SimTime> Keeping::ready_from(Process& process, const Application::Slot& slot, std::size_t number,
+                                           SimTime confirmed) const {
   const Timeouts& timeouts = process.application->timeouts_of(slot);
-  const Node& node = world_.node(slot.node);
+  const Node& node = world_.node(number);
+  const SimTime round_trip = 2 * world_.latency_since(confirmed) + millisecond;
+  SimTime in_reach = std::max({confirmed, process.hindered_until, node.out_of_reach_until});
+  SimTime again = in_reach == confirmed ? 0 : late(timeouts.request) + late(slot.plan->lease) / 30;
+  const Thread* const keeper = slot.of_quorum ? nullptr : keeper_of(process, slot);
+  const bool known = keeper != nullptr || slot.of_quorum;
+  const NodeUse use = known ? use_of(process, keeper, number) : NodeUse();
+  const Way way = known ? way_of(process, keeper, number, confirmed) : Way::lost;
+  if (way == Way::hindered) return std::nullopt;  // Until its client has noticed.
+  if (use.lost_at < confirmed && way == Way::there) return in_reach + again;
+  // Who does not learn which server answers asks it for that again later.
+  if (slot.of_quorum && node.out_of_reach_until + identity_pause >= confirmed) return std::nullopt;
+  const auto addresses = static_cast<SimTime>(process.application->addresses_of(slot));
+  const SimTime slow_connect = world_.plan().enabled(Fault::slow_connect) ? slow_way : 0;
+  const SimTime slow_handshake = world_.plan().enabled(Fault::slow_handshake) ? slow_way : 0;
+  const SimTime connect = (slow_connect + slow_handshake + 2 * round_trip) * addresses;
+  // It cannot be had in time, or not in one attempt.
+  if (timeouts.connect < connect || timeouts.stall < slow_handshake + round_trip) return std::nullopt;
+  if (addresses > 1 && timeouts.connect < addresses * address_timeout_min.count()) return std::nullopt;
+  // Where nobody could connect for a while, an attempt was under way, which may still be; and the longest pause follows
+  // what has failed.
+  const SimTime before = confirmed - late(timeouts.connect + reconnect_kept_max.count());
+  const SimTime since = std::max(in_reach, use.lost_at);
+  const SimTime resolved = keeper == nullptr ? resolver_until(process) : keeper->resolved_at;
+  const SimTime dialling = std::max({node.no_dialling_until, resolved, use.swallowed_at});
+  const bool unknown = keeper == nullptr ? !use.dialled : keeper->uses.empty();
+  const bool failed =
+      process.application->has_silent_addresses(slot) || unknown || dialling >= before || use.failed_at >= before;
+  return std::max(since, dialling) + again + connect + late(slot.plan->lease) / 30 +
+         (failed ? late(timeouts.connect + reconnect_kept_max.count()) : reconnect_soon_max.count());
+}
+
+std::optional<SimTime> Keeping::majority_from(Process& process, const Application::Slot& slot, NodeSet there,
+                                              SimTime confirmed) const {
+  std::vector<SimTime> ready;
+  for (std::size_t node = 0; node < world_.nodes().size(); ++node)
+    if (const auto from = ready_from(process, slot, node, confirmed); from && (there & node_bit(node)) != 0)
+      ready.push_back(*from);
+  const std::size_t majority = majority_of(world_.nodes().size());
+  if (ready.size() < majority) return std::nullopt;
+  std::sort(ready.begin(), ready.end());
+  return ready[majority - 1];
+}
+
+void Keeping::judge(Process& process, const Application::Slot& slot, Instant until, NodeSet there) {
+  const Timeouts& timeouts = process.application->timeouts_of(slot);
   const Duration lease{slot.plan->lease};
   const SimTime end = world_.true_time(process, until.nanoseconds());
   const SimTime confirmed = world_.true_time(process, (until - (lease - drift_of(lease))).nanoseconds());
   const SimTime round_trip = 2 * world_.latency_since(confirmed) + millisecond;
   if (2 * round_trip >= std::min(timeouts.request, timeouts.stall)) return;
-
-  // Whatever was under way when the last hindrance ended is given up by its own deadline, and done once more.
-  SimTime in_reach = std::max({confirmed, process.hindered_until, node.out_of_reach_until});
-  SimTime again = in_reach == confirmed ? 0 : late(timeouts.request) + late(slot.plan->lease) / 30;
-  const Thread* const keeper = keeper_of(process, slot);
-  const SimTime lost = keeper == nullptr || keeper->uses.empty() ? -1 : keeper->uses[slot.node].lost_at;
-  const Way way = keeper == nullptr ? Way::lost : way_of(process, *keeper, slot.node, confirmed);
-  if (way == Way::hindered) return;  // Until its client has noticed.
-  if (lost >= confirmed || way == Way::lost) {
-    const auto addresses = static_cast<SimTime>(process.application->addresses_of(slot));
-    const SimTime slow_connect = world_.plan().enabled(Fault::slow_connect) ? slow_way : 0;
-    const SimTime slow_handshake = world_.plan().enabled(Fault::slow_handshake) ? slow_way : 0;
-    const SimTime connect = (slow_connect + slow_handshake + 2 * round_trip) * addresses;
-    // It cannot be had in time, or not in one attempt.
-    if (timeouts.connect < connect || timeouts.stall < slow_handshake + round_trip) return;
-    if (addresses > 1 && timeouts.connect < addresses * address_timeout_min.count()) return;
-    // Where nobody could connect for a while, an attempt was under way, which may still be; and the longest pause follows
-    // what has failed.
-    const SimTime before = confirmed - late(timeouts.connect + reconnect_kept_max.count());
-    const SimTime since = std::max(in_reach, lost);
-    const SimTime resolved = keeper == nullptr ? resolver_until(process) : keeper->resolved_at;
-    const SimTime swallowed = keeper == nullptr || keeper->uses.empty() ? -1 : keeper->uses[slot.node].swallowed_at;
-    const SimTime dialling = std::max({node.no_dialling_until, resolved, swallowed});
-    const bool failed = process.application->has_silent_addresses(slot) || keeper == nullptr || keeper->uses.empty() ||
-                        dialling >= before || keeper->uses[slot.node].failed_at >= before;
-    in_reach = std::max(since, dialling);
-    again += connect + late(slot.plan->lease) / 30 +
-             (failed ? late(timeouts.connect + reconnect_kept_max.count()) : reconnect_soon_max.count());
-  }
+  const auto ready =
+      slot.of_quorum ? majority_from(process, slot, there, confirmed) : ready_from(process, slot, slot.node, confirmed);
+  if (!ready) return;
   // A third of the lease is over, and whoever keeps it does nothing else.
-  SimTime due = std::max(in_reach + again, confirmed + late(slot.plan->lease) / 3);
+  SimTime due = std::max(*ready, confirmed + late(slot.plan->lease) / 3);
   if (!slot.on_loop() && !process.application->watched(slot)) {
     if (slot.worker->tends_since < 0 || slot.worker->tends != slot.plan->connection) return;
     // Who begins to tend when a renewal is overdue reads what came to it meanwhile: it may have failed, and is put off.
@@ -134,8 +179,8 @@ void Keeping::judge(Process& process, const Application::Slot& slot, Instant unt
   ++judged_;
   if (due + rounds * round_trip + slack >= end) return;
   world_.fail("kept", "client " + std::to_string(process.index) + " keeps " + world_.plan().names[slot.name] +
-                          ", and lost it at " + time_text(end) + " s; its server was in reach from " +
-                          time_text(in_reach) + " s on");
+                          ", and lost it at " + time_text(end) + " s; it could be confirmed from " + time_text(*ready) +
+                          " s on");
 }
 
 }  // namespace holdfast::sim
