@@ -377,7 +377,7 @@ Instant QuorumClient::tend_next() const noexcept {
   return next;
 }
 
-// A hold of a short lease does not outlive a long pause.
+// A hold of a short lease does not outlive a long pause. They stay short: who keeps holds once does so again.
 void QuorumClient::shorten_pauses() noexcept {
   for (std::size_t index = 0; index < nodes(); ++index)
     nodes_[index].connection.dialer().set_pause_max(reconnect_kept_max);

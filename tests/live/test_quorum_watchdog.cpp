@@ -26,6 +26,8 @@ namespace {
 // Short enough to be seen running out, long enough for a busy machine.
 constexpr Duration lease = 3s;
 constexpr QuorumTiming timing = {.lease = lease, .node_timeout = 2s, .kept = true};
+// A machine that stands still for a second is no reason to lose a hold, while a node stands still for good.
+constexpr QuorumTiming patient = {.lease = 2 * lease, .node_timeout = 2s, .kept = true};
 
 // A dead node is noticed, and asked again, soon.
 std::vector<ClientConfig> brisk(const LiveNodes& nodes) {
@@ -127,8 +129,6 @@ TEST_ON_NODES(test_many_redlocks_that_are_due_together_should_all_be_kept_withou
 TEST_ON_NODES(test_hold_should_be_kept_without_one_node_which_is_mended_by_the_watchdog_alone, 3) {
   Guarded guarded(brisk(nodes));
   Told told;
-  // A machine that stands still for a second is no reason to lose it, while a third node stands still for good.
-  constexpr QuorumTiming patient = {.lease = 2 * lease, .node_timeout = 2s, .kept = true};
   RedlockMutex<3> lock(guarded.quorum, "k", patient);
   TEST_ASSERT_EQUAL(Status::ok, lock.keep(told.options()));
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
@@ -156,7 +156,6 @@ TEST_ON_NODES(test_hold_should_be_kept_without_one_node_which_is_mended_by_the_w
 TEST_ON_NODES(test_silent_node_should_not_keep_one_that_comes_back_out_of_the_open_round, 3, "--appendonly", "yes") {
   Guarded guarded(brisk(nodes));
   Told told;
-  constexpr QuorumTiming patient = {.lease = 2 * lease, .node_timeout = 2s, .kept = true};
   RedlockMutex<3> lock(guarded.quorum, "k", patient);
   TEST_ASSERT_EQUAL(Status::ok, lock.keep(told.options()));
   TEST_ASSERT_EQUAL(Status::ok, lock.try_acquire());
@@ -164,8 +163,8 @@ TEST_ON_NODES(test_silent_node_should_not_keep_one_that_comes_back_out_of_the_op
   TEST_ASSERT_TRUE(comes([&] { return nodes.all("EXISTS k", "1"); }));
   nodes[0].stop();
   nodes[2].pause();
-  breathe(granted + patient.lease / 3 + 200ms -
-          Client::now());  // The round is open, and only one of them has confirmed.
+  // The round is open, and only one of them has confirmed.
+  breathe(granted + patient.lease / 3 + 200ms - Client::now());
   nodes[0].start();
   const bool stayed = stays(lock, 3 * patient.lease / 2);
   nodes[2].resume();

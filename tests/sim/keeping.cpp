@@ -138,9 +138,9 @@ std::optional<SimTime> Keeping::ready_from(Process& process, const Application::
   const SimTime since = std::max(in_reach, use.lost_at);
   const SimTime resolved = keeper == nullptr ? resolver_until(process) : keeper->resolved_at;
   const SimTime dialling = std::max({node.no_dialling_until, resolved, use.swallowed_at});
-  const bool unknown = keeper == nullptr ? !use.dialled : keeper->uses.empty();
+  const bool never_dialled = keeper == nullptr ? !use.dialled : keeper->uses.empty();
   const bool failed =
-      process.application->has_silent_addresses(slot) || unknown || dialling >= before || use.failed_at >= before;
+      process.application->has_silent_addresses(slot) || never_dialled || dialling >= before || use.failed_at >= before;
   return std::max(since, dialling) + again + connect + late(slot.plan->lease) / 30 +
          (failed ? late(timeouts.connect + reconnect_kept_max.count()) : reconnect_soon_max.count());
 }
@@ -148,9 +148,10 @@ std::optional<SimTime> Keeping::ready_from(Process& process, const Application::
 std::optional<SimTime> Keeping::majority_from(Process& process, const Application::Slot& slot, NodeSet there,
                                               SimTime confirmed) const {
   std::vector<SimTime> ready;
-  for (std::size_t node = 0; node < world_.nodes().size(); ++node)
-    if (const auto from = ready_from(process, slot, node, confirmed); from && (there & node_bit(node)) != 0)
-      ready.push_back(*from);
+  for (std::size_t node = 0; node < world_.nodes().size(); ++node) {
+    if ((there & node_bit(node)) == 0) continue;
+    if (const auto from = ready_from(process, slot, node, confirmed)) ready.push_back(*from);
+  }
   const std::size_t majority = majority_of(world_.nodes().size());
   if (ready.size() < majority) return std::nullopt;
   std::sort(ready.begin(), ready.end());

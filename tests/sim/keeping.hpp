@@ -49,6 +49,7 @@ class Keeping {
   [[nodiscard]] SimTime resolver_until(const Process& process) const;
   // nullptr: any thread of the program, of whose clients a quorum is the only one.
   [[nodiscard]] Way way_of(const Process& process, const Thread* keeper, std::size_t node, SimTime since) const;
+  // The latest of what its threads have done there.
   [[nodiscard]] NodeUse use_of(const Process& process, const Thread* keeper, std::size_t node) const;
   // From when on a hold that was confirmed last at that time can be confirmed by the node. None: that is not known.
   [[nodiscard]] std::optional<SimTime> ready_from(Process& process, const Application::Slot& slot, std::size_t node,
