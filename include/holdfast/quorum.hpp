@@ -12,8 +12,8 @@
 // A restarted node may have forgotten a lock. So it has no vote in grants before max_lease is over, counted from its start
 // and from when another run id, or a promotion, was first seen there (RestartGuard); error_text() names the node and the seconds
 // left. What was learnt stays when connect() is called again, whatever the order of the nodes then.
-// Thread rule, fork, signals: as Client's; node() is not to be asked while a QuorumWatchdog runs. No heap, except by the resolver of libc for host names, which is asked in a
-// thread of its own, so that nobody waits for it.
+// Thread rule, fork, signals: as Client's; node() is not to be asked while a QuorumWatchdog runs. No heap, except by the resolver of
+// libc for host names, which is asked in a thread of its own, so that nobody waits for it.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,8 @@ struct Witness;
 struct QuorumConfig {
   // The longest lease of any client of this quorum: one setting for all of them. A longer one is refused here.
   Duration max_lease = lease_default;
-  // Off: nodes vote at once after a restart. Only where they keep what they have answered (appendfsync always).
+  // Off: nodes vote at once after a restart. Only where they keep what they have answered (appendfsync always). A node that does
+  // not tell its run id has no vote all the same.
   bool restart_guard = true;
   // Who counts what becomes of the quorum's locks, as ClientConfig::meter; and what crosses the wire to the nodes whose own
   // configuration has none. nullptr: nobody.

@@ -112,9 +112,7 @@ class VoterRoll {
   [[nodiscard]] Status permit(Duration lease) noexcept;
 
  private:
-  [[nodiscard]] RestartGuard::Verdict judge(const Voter& voter, Instant now) const noexcept {
-    return config_.restart_guard ? voter.place.guard.verdict(promise_, now) : RestartGuard::Verdict::votes;
-  }
+  [[nodiscard]] RestartGuard::Verdict judge(const Voter& voter, Instant now) const noexcept;
 
   Voter* voters_;
   std::size_t capacity_;
