@@ -111,7 +111,7 @@ class Application::Call {
     World& world = application_.world_;
     world.trace().add(world.now(), "calls", application_.process_.index, connection_, what_);
     world.pace().begin(world.thread());
-    application_.connections_[connection_].cancels.begin(world.thread());
+    application_.connections_[connection_].cancels.begin(world.thread(), application_.takes_turns(connection_));
     application_.arm(connection_);
   }
   Call(Application& application, const Slot& slot, const char* what) noexcept
@@ -279,6 +279,16 @@ void Application::connect_quorum() {
   quorum_ = new (quorum_places_.back()->bytes) Quorum<quorum_nodes_max>;
   configure_quorum();
   connect_quorum_now();
+  if (process_.plan->quorum_watchdog) start_quorum_watchdog();
+}
+
+void Application::start_quorum_watchdog() {
+  Connection& connection = connections_[0];
+  connection.timeouts_at_first = connection.timeouts;
+  connection.watched = true;
+  quorum_watchdog_place_ = std::make_unique_for_overwrite<QuorumWatchdogPlace>();
+  quorum_watchdog_ = new (quorum_watchdog_place_->bytes) QuorumWatchdog;
+  if (quorum_watchdog_->start(*quorum_) != Status::ok) world_.fail("start", "the watchdog of a quorum did not start");
 }
 
 void Application::configure_quorum() {
@@ -325,6 +335,7 @@ void Application::connect_quorum_anew() {
   quorum_places_.push_back(std::make_unique_for_overwrite<QuorumPlace>());
   quorum_ = new (quorum_places_.back()->bytes) Quorum<quorum_nodes_max>;
   connect_quorum_now();
+  if (quorum_watchdog_ != nullptr) (void)quorum_watchdog_->attach(*quorum_);
   for (Slot& slot : slots_) {
     if (slot.depth != 0 || !slot.exists() || !slot.of_quorum) continue;
     drop(slot);
@@ -500,6 +511,8 @@ void Application::tear_down() {
     if (watchdog != nullptr) watchdog->~Watchdog();
     watchdog = nullptr;
   }
+  if (quorum_watchdog_ != nullptr) quorum_watchdog_->~QuorumWatchdog();
+  quorum_watchdog_ = nullptr;
   for (const auto& place : quorum_places_)
     std::launder(reinterpret_cast<Quorum<quorum_nodes_max>*>(place->bytes))->~Quorum();
   quorum_places_.clear();
@@ -812,6 +825,10 @@ Application::Worker& Application::worker_here() noexcept {
 const Thread& Application::thread_of(std::size_t connection) const noexcept {
   const std::size_t id = workers_[plan_of_connection(connection).thread].thread;
   return *world_.thread_at(id == no_thread ? process_.threads.front() : id);
+}
+
+bool Application::takes_turns(std::size_t connection) const noexcept {
+  return quorum_watchdog_ != nullptr && plan_of_connection(connection).quorum;
 }
 
 // Whether the call that begins is to be cancelled in its middle, and by whom.

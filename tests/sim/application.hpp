@@ -340,6 +340,9 @@ class Application {
   struct alignas(Quorum<quorum_nodes_max>) QuorumPlace {
     unsigned char bytes[sizeof(Quorum<quorum_nodes_max>)];
   };
+  struct alignas(QuorumWatchdog) QuorumWatchdogPlace {
+    unsigned char bytes[sizeof(QuorumWatchdog)];
+  };
   // A client, and who may re-enter through it.
   struct Connection {
     Client* client = nullptr;
@@ -400,9 +403,12 @@ class Application {
   void attach(Connection& connection) const;
   [[nodiscard]] const ConnectionPlan& plan_of_connection(std::size_t connection) const noexcept;
   [[nodiscard]] ClientConfig config_of(std::size_t connection, std::size_t node) const;
+  // The watchdog of its quorum uses the connection between the calls.
+  [[nodiscard]] bool takes_turns(std::size_t connection) const noexcept;
   void arm(std::size_t connection);
   void wait_for_cancellers();
   void connect_quorum_now();
+  void start_quorum_watchdog();
   void connect_quorum_anew();
   void squeeze(const Worker& worker);
   void post_all(const Worker& worker);
@@ -501,6 +507,8 @@ class Application {
   std::vector<std::size_t> own_connections_;
   std::vector<std::unique_ptr<QuorumPlace>> quorum_places_;  // The last is in use; before it a canary's.
   Quorum<quorum_nodes_max>* quorum_ = nullptr;
+  std::unique_ptr<QuorumWatchdogPlace> quorum_watchdog_place_;
+  QuorumWatchdog* quorum_watchdog_ = nullptr;
   Duration max_lease_{};
   Random anew_random_;
   std::vector<ClientConfig> configs_;

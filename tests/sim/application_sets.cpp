@@ -39,7 +39,7 @@ class Application::SetCall {
     world.trace().add(world.now(), "calls", application_.process_.index, worker_.members.size(), what_);
     world.pace().begin(world.thread());
     for (const std::size_t connection : worker_.set_connections)
-      application_.connections_[connection].cancels.begin(world.thread());
+      application_.connections_[connection].cancels.begin(world.thread(), application_.takes_turns(connection));
     for (const std::size_t connection : worker_.set_connections) application_.arm(connection);
   }
   ~SetCall() { worker_.calls = false; }

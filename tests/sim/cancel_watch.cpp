@@ -5,9 +5,10 @@
 
 namespace holdfast::sim {
 
-void CancelWatch::begin(const Thread& thread) noexcept {
+void CancelWatch::begin(const Thread& thread, bool turns) noexcept {
   running_ = true;
-  raised_ = false;
+  turns_ = turns;
+  raised_ = again_ = false;
   blocks_at_first_ = thread.blocks;
 }
 
@@ -16,6 +17,8 @@ void CancelWatch::note_raised(const Process& process, const Thread& thread, SimT
     owed_ = true;
     return;
   }
+  blocks_at_last_ = thread.blocks;
+  again_ = raised_;
   if (raised_) return;
   raised_ = true;
   raised_at_ = now;
@@ -35,7 +38,11 @@ std::string CancelWatch::end(const Process& process, const Thread& thread, SimTi
   const bool spared = (how == Cancels::spared && status != Status::cancelled) || status == Status::invalid_argument;
   owed_ = spared && (owed || raised);
   const bool unsure = unsure_;
-  unsure_ = spared && unsure;
+  // Nothing was waited for after the last of them, so the outcome may have stood by then; the only one of a call that was cancelled
+  // did that.
+  const bool late =
+      turns_ && raised && thread.blocks == blocks_at_last_ && (status != Status::cancelled || again_ || owed || unsure);
+  unsure_ = late || (spared && unsure);
   if (status == Status::cancelled && !raised && !owed && !unsure)
     return "was cancelled by nobody, or by what ended an earlier call";
   if (!raised || (how == Cancels::spared && blocks_ == blocks_at_first_)) return {};

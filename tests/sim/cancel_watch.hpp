@@ -28,7 +28,8 @@ enum class Cancels : std::uint8_t {
 
 class CancelWatch {
  public:
-  void begin(const Thread& thread) noexcept;
+  // `turns`: another thread uses the client between its calls. What comes while a call gives back its turn ends the next one.
+  void begin(const Thread& thread, bool turns) noexcept;
   // cancel() is called now. `thread` is the one that makes the calls.
   void note_raised(const Process& process, const Thread& thread, SimTime now) noexcept;
   // The call ends. `allowed` is how long one may take that was cancelled. Empty, or what is wrong.
@@ -44,14 +45,17 @@ class CancelWatch {
 
  private:
   bool running_ = false;
-  bool unsure_ = false;    // One may be left of a call among others.
-  bool owed_ = false;      // One came that no call was there for.
+  bool unsure_ = false;  // One may be left of a call among others.
+  bool owed_ = false;    // One came that no call was there for.
+  bool turns_ = false;
   bool raised_ = false;    // One came during the call in progress.
+  bool again_ = false;     // Another one did.
   SimTime raised_at_ = 0;  // The first of them.
   SimTime imposed_ = 0;    // By then,
   SimTime resolving_ = 0;  // as this.
   std::uint64_t blocks_ = 0;
   std::uint64_t blocks_at_first_ = 0;
+  std::uint64_t blocks_at_last_ = 0;  // When the last of them came.
 };
 
 }  // namespace holdfast::sim

@@ -1405,7 +1405,8 @@ void Checkers::check_keeping(Process& process, const Application::Slot& slot, In
 // hold one of them is told, so this looks at the others.
 void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at) {
   // A loop tells of every hold.
-  const bool tells = slot.on_loop() || (process.plan->watchdog && slot.plan->kept);
+  const bool keeps = slot.of_quorum ? process.plan->quorum_watchdog : process.plan->watchdog;
+  const bool tells = slot.on_loop() || (keeps && slot.plan->kept);
   if (!tells || slot.shares_hold() || slot.is_part() || slot.own_belief != Instant()) return;
   ++slot.expectation;
   if (!slot.on_loop() && !process.application->watched(slot)) return;

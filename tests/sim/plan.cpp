@@ -450,6 +450,15 @@ void draw_quorum_loops(Plan& plan, WorldKind kind) {
     if (client.quorum && random.chance(often)) put_on_loop(client, cancels, anew);
 }
 
+// Quorums whose holds a thread keeps. Drawn apart, and by a number that leaves the worlds of the older seeds in seeds.txt what they
+// were.
+void draw_quorum_watchdogs(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x1006a);
+  if (!random.chance(kind == WorldKind::quorum ? 600'000 : 300'000)) return;
+  for (ClientPlan& client : plan.clients)
+    client.quorum_watchdog = client.quorum && !client.loop && !client.posts && random.chance(700'000);
+}
+
 // Some programs on loops take several locks at once. Drawn apart, and by a number that leaves the worlds of the older seeds in
 // seeds.txt what they were.
 void draw_sets(Plan& plan, WorldKind kind) {
@@ -815,6 +824,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_set_up(plan, kind);
   draw_acks(plan, kind);
   draw_handles(plan, kind);
+  draw_quorum_watchdogs(plan, kind);
   return plan;
 }
 
