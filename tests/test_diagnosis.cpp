@@ -192,6 +192,25 @@ TEST(test_a_server_that_says_nothing_of_itself_should_not_pass_for_one_that_was_
   TEST_ASSERT_TRUE(contains_text(findings_of(server), "(its answer is no text)"));
 }
 
+TEST(test_a_server_that_does_not_say_which_one_it_is_should_be_a_danger_in_a_quorum_alone) {
+  ServerFacts server = healthy();
+  TEST_ASSERT_FALSE(has(findings_of(server), Severity::danger, "no-vote"));
+  Examination examination;
+  examination.servers = {server, server};
+  TEST_ASSERT_TRUE(has(diagnose(examination), Severity::danger, "no-vote"));
+  examination.servers[0].info["run_id"] = "a";
+  examination.servers[1].info["run_id"] = "b";
+  TEST_ASSERT_FALSE(has(diagnose(examination), Severity::danger, "no-vote"));
+  examination.servers[1].info.clear();
+  examination.servers[1].info_refused = true;
+  const std::vector<Finding> refused = diagnose(examination);
+  TEST_ASSERT_TRUE(has(refused, Severity::danger, "no-vote"));
+  TEST_ASSERT_TRUE(contains_text(refused, "in a quorum it has no vote"));
+  // Nothing more is known of one that says nothing at all.
+  examination.servers[1].silent = true;
+  TEST_ASSERT_FALSE(has(diagnose(examination), Severity::danger, "no-vote"));
+}
+
 TEST(test_servers_whose_hosts_sentinels_know_should_not_be_taken_for_one_host) {
   const auto one_host = [](const std::optional<std::string>& one, const std::optional<std::string>& other) {
     Examination examination;

@@ -237,18 +237,25 @@ void judge_replication(Findings& findings, const ServerFacts& server) {
   }
 }
 
+// What says ok, and nothing of itself, is no server that was checked.
+void judge_identity(Findings& findings, const ServerFacts& server, bool quorum) {
+  if (server.silent || is_standstill(server.refusal)) return;
+  const std::string advice =
+      server.info_refused ? "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +info +eval"
+                          : "EVAL and INFO are needed for that";
+  if (!server.no_info.empty() || server.version().text.empty())
+    findings.add(Severity::information, "no-info",
+                 server.info_refused
+                     ? "this user may not ask what the server is: much is not checked"
+                     : "the server did not say what it is: much is not checked (" +
+                           (server.no_info.empty() ? "INFO names no version" : escaped(server.no_info)) + ")",
+                 advice);
+  if (quorum && server.field("run_id").empty())
+    findings.add(Severity::danger, "no-vote", "the server did not say which one it is: in a quorum it has no vote",
+                 advice);
+}
+
 void judge_service(Findings& findings, const ServerFacts& server, Duration lease) {
-  // What says ok, and nothing of itself, is no server that was checked.
-  const bool nameless = server.version().text.empty();
-  if ((!server.no_info.empty() || nameless) && !server.silent && !is_standstill(server.refusal)) {
-    findings.add(
-        Severity::information, "no-info",
-        server.info_refused ? "this user may not ask what the server is: much is not checked"
-                            : "the server did not say what it is: much is not checked (" +
-                                  (server.no_info.empty() ? "INFO names no version" : escaped(server.no_info)) + ")",
-        server.info_refused ? "ACL SETUSER " + (server.user.empty() ? "USER" : escaped(server.user)) + " +info +eval"
-                            : "EVAL and INFO are needed for that");
-  }
   // Whoever keeps a lock says something at each third of its lease.
   const std::uint64_t idle = server.setting("timeout").value_or(0);
   if (idle != 0 && static_cast<double>(idle) <= seconds_in(lease / renewal_divisor))
@@ -542,6 +549,7 @@ std::vector<Finding> diagnose(const Examination& examination) {
     judge_replication(findings, server);
     judge_memory(findings, server);
     judge_persistence(findings, server, examination.kind, quorum);
+    judge_identity(findings, server, quorum);
     judge_service(findings, server, examination.lease);
     judge_rights(findings, server, examination);
     judge_acks(findings, server, examination.acks);

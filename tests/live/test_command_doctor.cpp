@@ -354,7 +354,15 @@ TEST_ON_SERVER(test_optional_rights_should_be_information) {
 
 TEST_ON_SERVER(test_a_user_who_may_not_ask_should_be_told_what_is_not_checked) {
   server.command("ACL SETUSER bob on >x ~* &* +@all -info -config");
-  expect(examine("redis://bob:x@127.0.0.1:" + std::to_string(server.port())), "information", "no-info");
+  const std::string url = "redis://bob:x@127.0.0.1:" + std::to_string(server.port());
+  const Report alone = examine(url);
+  expect(alone, "information", "no-info");
+  TEST_ASSERT_FALSE(alone.has("danger", "no-vote"));
+  // A quorum has to know which servers it has.
+  RedisServer second(server.binary());
+  const Report both = examine(url + " " + second.tcp_url());
+  expect(both, "danger", "no-vote");
+  TEST_ASSERT_TRUE(contains(both.text, "ACL SETUSER bob +info +eval"));
 }
 
 TEST_ON_SERVER(test_a_replica_should_be_a_danger_and_its_master_told_of_it) {
