@@ -711,6 +711,7 @@ void Application::work(Worker& worker) {
       squeeze(worker);
     }
     if (process_.plan->posts && anew_random_.chance(50'000)) post_all(worker);
+    if (draws_inspection()) inspect_one(worker);
     if (quorum_ != nullptr && random.chance(100'000))
       for (Slot* const slot : worker.slots) settle(*slot);
     for (Slot* const slot : worker.slots)
@@ -1134,6 +1135,41 @@ void Application::act_held(Slot& slot) {
   }
 }
 
+bool Application::draws_inspection() noexcept { return process_.plan->inspects && anew_random_.chance(200'000); }
+
+// One attempt, and another one where the key may be a semaphore's. Of a quorum no more than to connect and to ask.
+SimTime Application::bound_of_inspection(const Slot& slot) const noexcept {
+  if (slot.of_quorum) return bound_of_span(process_.plan->connect_timeout + process_.plan->request_timeout);
+  const std::size_t connection = slot.plan->connection;
+  return bound_with_connect(connection, connections_[connection].timeouts.request);
+}
+
+// It looks at who has one of its locks, as an operator does.
+void Application::inspect_one(const Worker& worker) {
+  Slot& slot = *worker.slots[anew_random_.index(worker.slots.size())];
+  if (!slot.exists() || slot.is_part()) return;
+  const std::uint32_t number = slot.held() ? world_.checkers().number_of(slot) : 0;
+  const Started started = start();
+  LockInfo info;
+  Status status = Status::ok;
+  {
+    Call call(*this, slot, "inspect");
+    const Key key(write_name(slot));
+    if (slot.of_quorum) {
+      QuorumInfo of_quorum;
+      status = inspect(*quorum_, key, of_quorum);
+      info = of_quorum.holder;
+    } else {
+      status = inspect(client_of(slot), key, info);
+    }
+    call.end(Cancels::asked, status, bound_of_cancel(slot.plan->connection));
+  }
+  world_.trace().add(world_.now(), "inspect", process_.index, static_cast<std::uint64_t>(info.form), to_string(status));
+  check_bound("inspect", started, bound_of_inspection(slot));
+  if (status == Status::ok && number != 0 && slot.held())
+    world_.checkers().check_inspected(process_, slot, number, info);
+}
+
 // When it wants to be called again.
 Instant Application::tend(std::size_t connection) {
   const Started started = start();
@@ -1155,7 +1191,9 @@ SimTime Application::bound_of_tending(std::size_t connection) const noexcept {
 }
 
 // How long a call may go on that was cancelled: it waits for a reply no longer than for a second.
+// Who waits for a reply looks after a request timeout, or a second. Who waits for room to send looks after a second.
 SimTime Application::bound_of_cancel(std::size_t connection) const noexcept {
+  if (world_.plan().enabled(Fault::full_socket)) return late(second) + slack;
   return late(std::min(connections_[connection].timeouts.request, second)) + slack;
 }
 

@@ -442,6 +442,8 @@ class Application {
   void end_waiting(Slot& slot);
   [[nodiscard]] Status wait_for(Slot& slot, SimTime wait);
   void renew(Slot& slot);
+  [[nodiscard]] bool draws_inspection() noexcept;
+  void inspect_one(const Worker& worker);
   void release(Slot& slot, bool posted);
   void write(Slot& slot);
   void granted(Slot& slot);
@@ -479,6 +481,7 @@ class Application {
   [[nodiscard]] SimTime bound(const Slot& slot, SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_of_acks(std::size_t connection) const noexcept;
   [[nodiscard]] SimTime bound_with_connect(std::size_t connection, SimTime wait) const noexcept;
+  [[nodiscard]] SimTime bound_of_inspection(const Slot& slot) const noexcept;
   [[nodiscard]] SimTime bound_of_release(std::size_t connection) const noexcept;
   [[nodiscard]] SimTime bound_of_quorum(SimTime wait) const noexcept;
   [[nodiscard]] SimTime bound_of_attempt(const Slot& slot) const noexcept;

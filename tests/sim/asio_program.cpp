@@ -159,7 +159,11 @@ class AsioProgram final : public LoopProgram {
     [[nodiscard]] Instant valid_until() const noexcept override { return lock->valid_until(); }
     [[nodiscard]] bool held() const noexcept override { return lock->held(); }
     [[nodiscard]] std::uint64_t fence() const noexcept override { return fence_of != nullptr ? fence_of(*lock) : 0; }
-    void cancel_call() override { lock->cancel(); }
+    void cancel_call() override {
+      if (inquiry != nullptr) return inquiry->cancel();
+      if (quorum_inquiry != nullptr) return quorum_inquiry->cancel();
+      lock->cancel();
+    }
 
     Slot* slot;
     AsyncHandle* lock = nullptr;
@@ -173,6 +177,12 @@ class AsioProgram final : public LoopProgram {
     bool waits_for_loss = false;
     bool over = false;
     Duration remaining{};
+    // While it looks at who has its lock.
+    std::unique_ptr<AsyncInquiry> inquiry;
+    std::unique_ptr<AsyncQuorumInquiry> quorum_inquiry;
+    LockInfo info;
+    QuorumInfo quorum_info;
+    std::uint32_t inspected = 0;  // The hold's grant at its beginning; 0: it has none.
     // Of what it does.
     SimTime held_for = 0;  // Where there may be no room for its release, it may wait so long for some.
     Token before;          // The lock's, when it was asked for.
@@ -311,6 +321,8 @@ class AsioProgram final : public LoopProgram {
   void note_released(Session& session, const Token& token, Status status, bool posted);
   void ask(Session& session);
   void asked(Session& session, Status status);
+  void inspect(Session& session);
+  void inspected(Session& session, Status status);
   void write(Session& session);
   void await_loss(Session& session);
   void forget_loss(Session& session);
@@ -783,6 +795,8 @@ void AsioProgram::drop_one(Session& session) {
   const bool owed = session.owes() && connection.peer;
   const std::size_t pending = owed ? connection.peer.compensations_pending() : 0;
   session.lock = nullptr;
+  session.inquiry.reset();
+  session.quorum_inquiry.reset();
   session.sides.reset();
   session.own.reset();
   // It takes with it what has still found no room, and a lease ends that.
@@ -974,6 +988,7 @@ void AsioProgram::act(Session& session) {
     if (slot.of_two_sides()) step_soon(other_side(session), true);
     return step_soon(session, true);
   }
+  if (application_.draws_inspection()) return inspect(session);
   if (slot.depth == 0 && gathers(session)) return;
   if (slot.depth == 0 || (slot.reentrant() && random().chance(200'000)))
     acquire(session);
@@ -1129,6 +1144,37 @@ void AsioProgram::ask(Session& session) {
 
 void AsioProgram::asked(Session& session, Status status) {
   finish(session, status, "remaining_on_server", application_.bound_with_connect(session.slot->plan->connection, 0));
+  step_soon(session, status != Status::ok);
+}
+
+void AsioProgram::inspect(Session& session) {
+  const Slot& slot = *session.slot;
+  session.inspected = slot.held() ? world_.checkers().number_of(slot) : 0;
+  begin_of(session, Doing::asking, "inspect");
+  const ByteView key = application_.write_name(slot);
+  if (slot.of_quorum)
+    session.quorum_inquiry = std::make_unique<AsyncQuorumInquiry>(connection_of(session).peer.quorum(), key);
+  else
+    session.inquiry = std::make_unique<AsyncInquiry>(connection_of(session).peer.client(), key);
+  ask_for(session, "inspect", &AsioProgram::inspected, [&](const Done<Session>& done) {
+    if (slot.of_quorum)
+      session.quorum_inquiry->async_inspect(session.quorum_info, done);
+    else
+      session.inquiry->async_inspect(session.info, done);
+  });
+}
+
+void AsioProgram::inspected(Session& session, Status status) {
+  const Slot& slot = *session.slot;
+  if (slot.of_quorum) {
+    session.info = session.quorum_info.holder;
+    if (status == Status::ok) session.cancelled_at = -1;  // What the nodes have said by then is told.
+  }
+  finish(session, status, "inspect", application_.bound_of_inspection(slot));
+  session.inquiry.reset();
+  session.quorum_inquiry.reset();
+  if (status == Status::ok && session.inspected != 0 && slot.held())
+    world_.checkers().check_inspected(process_, slot, session.inspected, session.info);
   step_soon(session, status != Status::ok);
 }
 

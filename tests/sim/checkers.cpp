@@ -1349,6 +1349,24 @@ void Checkers::check_gone(Process& process, Application::Slot& slot, std::size_t
   }
 }
 
+// It was held by this grant before and after somebody looked.
+void Checkers::check_inspected(const Process& process, const Application::Slot& slot, std::uint32_t number,
+                               const LockInfo& info) const {
+  if (process.lied_to || slot.own_belief != Instant() || number_of(slot) != number) return;
+  if (one_place_ || slot.moved) return;  // A fail-over may have lost it, or its client looks elsewhere.
+  for (std::size_t node = 0; node < numbers_.size(); ++node) {
+    if (!slot.of_quorum && node != slot.node) continue;
+    const std::uint32_t there = find(node, slot.name, grants_[number].token);
+    if (grants_[there].broken || grants_[there].mended) return;
+  }
+  // Of several owners one is named, and of permits the one that ends next.
+  const bool names_it = !slot.of_two_sides() && !slot.of_semaphore();
+  if (info.form == LockForm::free)
+    world_.fail("inspection", "said to be free, and held: " + who(number));
+  else if (names_it && text_of(info.owner.view()) != grants_[number].token)
+    world_.fail("inspection", "said to be held by " + text_of(info.owner.view()) + ", and held: " + who(number));
+}
+
 // ---- Keeping -----------------------------------------------------------------------------------------------------
 
 // The server has the slot's hold, as nobody but its holder has touched it, and will for a while.

@@ -45,6 +45,9 @@
 // loss told        by the next tend(), and on a loop by itself
 // bounded waits    no attempt takes longer than to connect and to ask twice, whatever nodes are dead
 //
+// Of both:
+// inspection       who looks at a lock that is held is told so, and by whom
+//
 // bounded waits, floor, loss told, liveness, nothing left, descriptors, assertion
 // Others have files of their own: keeping.hpp (kept), cancel_watch.hpp (cancel), pace.hpp (no spinning, back-off),
 // loop_handlers.hpp (handlers); and of a set of locks each is held when it says ok, and none after it was let go of, or was not to
@@ -148,6 +151,8 @@ class Checkers {
   void note_write_unknown(std::uint32_t number) noexcept { grants_[number].write_unknown = true; }
   void after_fenced_set(Process& process, const Application::Slot& slot, std::uint32_t number, std::uint64_t fence,
                         bool written, SimTime since);
+  void check_inspected(const Process& process, const Application::Slot& slot, std::uint32_t number,
+                       const LockInfo& info) const;
   void process_ended(Process& process);
   void note_quiet(Process& process);
 

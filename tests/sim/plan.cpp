@@ -459,6 +459,13 @@ void draw_quorum_watchdogs(Plan& plan, WorldKind kind) {
     client.quorum_watchdog = client.quorum && !client.loop && !client.posts && random.chance(700'000);
 }
 
+// Programs that look at who has their locks. Drawn apart.
+void draw_inspections(Plan& plan) {
+  Random random(plan.seed ^ 0x1006b);
+  if (!random.chance(400'000)) return;
+  for (ClientPlan& client : plan.clients) client.inspects = random.coin();
+}
+
 // Some programs on loops take several locks at once. Drawn apart, and by a number that leaves the worlds of the older seeds in
 // seeds.txt what they were.
 void draw_sets(Plan& plan, WorldKind kind) {
@@ -825,6 +832,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_acks(plan, kind);
   draw_handles(plan, kind);
   draw_quorum_watchdogs(plan, kind);
+  draw_inspections(plan);
   return plan;
 }
 

@@ -134,6 +134,7 @@ struct ClientPlan {
   std::uint32_t connects_anew = 0;
   bool crowd = false;             // It keeps all its locks, and is there for nothing else.
   bool quorum_watchdog = false;   // A thread keeps the holds of its quorum.
+  bool inspects = false;          // It looks at who has its locks.
   std::uint32_t quorum_anew = 0;  // How often it connects its quorum anew, in a million: in another order, say.
   bool posts = false;             // It takes many locks, and lets go of all of them at once.
   bool loop = false;              // It runs on an Asio loop, and does many things at the same time.
