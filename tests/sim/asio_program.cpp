@@ -1341,6 +1341,7 @@ void AsioProgram::note_set_taken(Group& group, Status status) {
 
 void AsioProgram::step_set_after(SimTime length) {
   Group& group = *group_;
+  if (ending()) length = 0;  // It was hurried while something was asked for.
   group.pause->expires_after(std::chrono::nanoseconds(length));
   group.pause->async_wait([this, serial = group.serial](const std::error_code& error) {
     if (!error && !gone() && group_->serial == serial && group_->doing == Doing::nothing) step_set();
