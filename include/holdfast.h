@@ -533,8 +533,10 @@ HOLDFAST_API size_t holdfast_sentinel_watch_error_text(const holdfast_sentinel_w
  * safe.
  */
 typedef struct holdfast_quorum_config {
-  int64_t max_lease_ms;  /* The longest lease of any client of this quorum: 30 s. One setting for all of them. */
-  bool no_restart_guard; /* A restarted server votes at once. Only where servers keep what they have answered. */
+  int64_t max_lease_ms; /* The longest lease of any client of this quorum: 30 s. One setting for all of them. */
+  /* A restarted server votes at once. Only where servers keep what they have answered. One that does not tell its run id has no
+     vote all the same. */
+  bool no_restart_guard;
   holdfast_meter* meter; /* As of a client: a lock that is granted by a majority is one grant. */
 } holdfast_quorum_config;
 

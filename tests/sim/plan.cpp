@@ -459,7 +459,7 @@ void draw_quorum_watchdogs(Plan& plan, WorldKind kind) {
     client.quorum_watchdog = client.quorum && !client.loop && !client.posts && random.chance(700'000);
 }
 
-// Programs that look at who has their locks. Drawn apart.
+// Programs that look at who has their locks. Drawn apart; but where somebody looks, an older seed is another world than it was.
 void draw_inspections(Plan& plan) {
   Random random(plan.seed ^ 0x1006b);
   if (!random.chance(400'000)) return;
