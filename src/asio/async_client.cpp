@@ -226,8 +226,7 @@ void AsyncClientCore::shut_down() {
   if (forked()) return leave_to_parent();
   (void)begin();
   cancel_all();
-  for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next())
-    while (lock->post_release_now() == Status::ok || (lock->owes() && lock->pay())) {}
+  for (AsyncRecord* lock = locks_.first(); lock != nullptr; lock = lock->sibling_.next()) lock->let_go_of_all();
   each_branch([](AsyncBranch& branch) { branch.node().transmit(); });
   close_nodes();
   tell_connect(Status::cancelled);

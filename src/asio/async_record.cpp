@@ -25,14 +25,7 @@ AsyncRecord::~AsyncRecord() {
   } else {
     (void)core_->begin();
     cancel();
-    if (machine_.held(core_->now()) || keeping_.letting_go()) {
-      if (machine_.count() > 1) machine_.unwind(machine_.count());
-      (void)post_release_now();
-    }
-    if (!pay()) {
-      node().read_arrived();
-      (void)pay();  // Without a place its lease ends it.
-    }
+    let_go_of_all();
     stop_listening(false);
     stop_keeping();
     core_->abandon(this);
@@ -143,6 +136,17 @@ Status AsyncRecord::post_release_now() {
   (void)core_->begin();
   const Status refused = may_start();
   return refused == Status::ok ? let_go() : refused;
+}
+
+// By one request, however often it was acquired: nothing has to leave before it.
+void AsyncRecord::let_go_of_all() {
+  if (machine_.held(core_->now()) || keeping_.letting_go()) {
+    if (machine_.count() > 1) machine_.unwind(machine_.count());
+    (void)post_release_now();
+  }
+  if (pay()) return;
+  node().read_arrived();
+  (void)pay();  // Without a place its lease ends it.
 }
 
 // Also in the middle of a call.

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "counted_sends.hpp"
 #include "heap_trap.hpp"
 #include "holdfast/asio.hpp"
 #include "live_fixture.hpp"
@@ -498,6 +499,22 @@ TEST_ON_NODES(test_many_locks_should_share_few_places_and_each_be_granted_and_re
     for (std::size_t index = 0; index < many; ++index) TEST_ASSERT_EQUAL(Status::ok, side.wait(*outcomes[index]));
     TEST_ASSERT_TRUE(side.comes([&] { return nodes.all("DBSIZE", "0"); }));
   }
+}
+
+// A server that answers a connection which is closed by then drops what it has not read: all of it leaves in one send.
+TEST_ON_NODES(test_a_quorum_that_goes_before_its_locks_should_let_go_of_them, 3) {
+  Side side(nodes.configs());
+  TEST_ASSERT_EQUAL(Status::ok, side.connect());
+  AsyncRedlockMutex<3> once(*side.quorum, "once", calm);
+  SoleAsync<AsyncRedlockReentrantLock, 3> twice(*side.quorum, "twice", calm);
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(once));
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(twice));
+  TEST_ASSERT_EQUAL(Status::ok, side.acquire(twice));
+  TEST_ASSERT_TRUE(side.comes([&] { return nodes.all("DBSIZE", "2"); }));
+  TEST_ASSERT_EQUAL(3, sends_of([&] { side.quorum.reset(); }));
+  TEST_ASSERT_FALSE(once.held());
+  TEST_ASSERT_FALSE(twice.held());
+  TEST_ASSERT_TRUE(side.comes([&] { return nodes.all("DBSIZE", "0"); }));
 }
 
 // Renewals that are due together wait for each other, and none of them is a doubt.

@@ -4,7 +4,6 @@
 #include "asio_fixture.hpp"
 
 #include <netdb.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <asio/post.hpp>
@@ -14,25 +13,11 @@
 #include <optional>
 #include <vector>
 
+#include "counted_sends.hpp"
+
 using namespace holdfast;
 
-namespace {
-
-// Writes of this thread, while they are counted.
-struct Writes {
-  bool counted = false;
-  int count = 0;
-};
-thread_local Writes writes;
-
-}  // namespace
-
 extern "C" {
-ssize_t __real_send(int, const void*, size_t, int);
-ssize_t __wrap_send(int descriptor, const void* bytes, size_t size, int flags) {
-  if (writes.counted) ++writes.count;
-  return __real_send(descriptor, bytes, size, flags);
-}
 // The host two.test has an address where nobody listens, and behind it the right one.
 int __real_getaddrinfo(const char*, const char*, const addrinfo*, addrinfo**);
 int __wrap_getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
@@ -44,8 +29,8 @@ int __wrap_getaddrinfo(const char* host, const char* port, const addrinfo* hints
 }
 }
 
-static void setUp() { writes = {}; }
-static void tearDown() { writes = {}; }
+static void setUp() {}
+static void tearDown() {}
 
 namespace {
 
@@ -292,12 +277,9 @@ TEST_ON_SERVER(test_requests_of_one_turn_should_leave_in_one_write) {
         if (operation == 2) lock.async_release(told);
       }
     });
-    writes = {.counted = true};
-    const bool came = world.runs_until([&] { return done >= count; });
-    writes.counted = false;
-    TEST_ASSERT_TRUE(came);
+    const int sends = sends_of([&] { TEST_ASSERT_TRUE(world.runs_until([&] { return done >= count; })); });
     TEST_ASSERT_EQUAL(count, done);
-    TEST_ASSERT_EQUAL(1, writes.count);
+    TEST_ASSERT_EQUAL(1, sends);
   }
   // Asked for by the handlers of one turn, too.
   std::size_t released = 0;
@@ -305,11 +287,8 @@ TEST_ON_SERVER(test_requests_of_one_turn_should_leave_in_one_write) {
     lock.async_try_acquire([&](std::error_code error) {
       if (!error) lock.async_release([&](std::error_code failed) { released += failed ? 0U : 1U; });
     });
-  writes = {.counted = true};
-  const bool came = world.runs_until([&] { return released == count; });
-  writes.counted = false;
-  TEST_ASSERT_TRUE(came);
-  TEST_ASSERT_TRUE(writes.count < 10);  // Replies may come in pieces.
+  const int sends = sends_of([&] { TEST_ASSERT_TRUE(world.runs_until([&] { return released == count; })); });
+  TEST_ASSERT_TRUE(sends < 10);  // Replies may come in pieces.
 }
 
 TEST_ON_SERVER(test_thousands_of_locks_should_wait_for_room) {
@@ -599,7 +578,7 @@ TEST_ON_SERVER(test_close_should_cancel_what_waits_and_send_what_is_left) {
   world.loop.run();
 }
 
-// As many as leave in few sends: a server that answers a connection which is closed by then drops what it has not read. Who lets
+// As many as leave in one send: a server that answers a connection which is closed by then drops what it has not read. Who lets
 // go of many at once waits for the answers.
 constexpr std::size_t few = 4;
 
@@ -618,7 +597,7 @@ TEST_ON_SERVER(test_a_client_that_goes_should_let_go_of_all_it_holds) {
       TEST_ASSERT_EQUAL(Status::ok, world->acquire(twice));
       TEST_ASSERT_EQUAL(std::to_string(count + 3), server.command("DBSIZE"));
     }
-    world.reset();
+    TEST_ASSERT_EQUAL(1, sends_of([&] { world.reset(); }));
     TEST_ASSERT_TRUE(comes([&] { return server.command("DBSIZE") == "0"; }));
   }
 }
@@ -632,7 +611,7 @@ TEST_ON_SERVER(test_a_client_that_goes_before_its_locks_should_let_go_of_them) {
   for (AsyncMutex& lock : locks) TEST_ASSERT_EQUAL(Status::ok, acquire(loop, lock));
   TEST_ASSERT_EQUAL(Status::ok, acquire(loop, twice));
   TEST_ASSERT_EQUAL(Status::ok, acquire(loop, twice));
-  client.reset();
+  TEST_ASSERT_EQUAL(1, sends_of([&] { client.reset(); }));
   TEST_ASSERT_EQUAL(0U, held_of(locks));
   TEST_ASSERT_FALSE(twice.held());
   TEST_ASSERT_TRUE(comes([&] { return server.command("DBSIZE") == "0"; }));

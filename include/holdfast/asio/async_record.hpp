@@ -98,6 +98,7 @@ class AsyncRecord final : public AsyncHold {
   void lose();
   void doubt();
   Status post_release_now();
+  void let_go_of_all();
   Status let_go();
   // Of a hold that may stay where it is used.
   [[nodiscard]] bool idle() const noexcept { return linger_ != nullptr && linger_->idle(); }
