@@ -360,7 +360,7 @@ Instant Branches::work_beside(ClientBase& active, Instant latest, bool sees) noe
     if (!client.dialling() && client.stream_.is_open() && client.session_.in_flight() != 0) client.receive_arrived();
     client.work_connection();
     moved = (client.session_.compensations_pending() != 0 && reroute(client)) || moved;
-    if (client.tend_due()) client.look_and_transmit();
+    (void)client.tend_due();
     next = earlier(next, client.next_timeout());
     if (!sees && (client.session_.in_flight() != 0 || client.dialling()))
       next = earlier(next, client.now_ + retry_delay_min);

@@ -261,7 +261,9 @@ int ClientBase::send_renewals(Instant start, int most) noexcept {
 
 bool ClientBase::tend_due() noexcept {
   if (tended_first_ == nullptr || tend_next(renewals_leave()) > now_) return false;
-  return send_renewals(now_, in_flight_max / 2) != 0;
+  if (send_renewals(now_, in_flight_max / 2) == 0) return false;
+  look_and_transmit();  // Or the next sleep would end at once, to do so.
+  return true;
 }
 
 // What was due at the start, in portions that find room in the session; their replies are waited for together. What falls

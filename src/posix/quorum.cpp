@@ -300,7 +300,7 @@ void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
     const Node& node = nodes_[index];
     const bool dials = node.connection.dialling();
     const bool writes = dials || node.connection.waits_to_send();
-    pending = pending || node.connection.pending();
+    pending |= node.connection.pending();
     entries[count++] = {.fd = node.connection.socket(),  // Below zero it is passed over.
                         .events = static_cast<short>((dials ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
                         .revents = 0};

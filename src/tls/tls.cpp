@@ -217,6 +217,7 @@ Status Tls::open(const TlsConfig& config) noexcept {
   };
   if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1) return give_up("OpenSSL knows no TLS 1.2", nullptr);
   SSL_CTX_set_quiet_shutdown(context, 1);
+  (void)SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);  // In the midst of one a send would wait for the peer.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_verify(context, config.verify == TlsVerify::full ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);

@@ -13,6 +13,7 @@
 
 #include "clients.hpp"
 #include "holdfast/tls.hpp"
+#include "listen_somewhere.hpp"
 #include "tls_server.hpp"
 
 using holdfast::Tls;
@@ -64,20 +65,6 @@ void expect_refused(const std::string& url, const TlsConfig& config, const std::
   Client client;
   TEST_ASSERT_EQUAL(Status::tls_failed, client.connect(trust.config_for(url)));
   TEST_ASSERT_EQUAL(words, text_of(client));
-}
-
-// A listener of the loopback interface, and its port.
-int listen_somewhere(int& port) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ::bind(listener, reinterpret_cast<const sockaddr*>(&address), size);
-  ::listen(listener, 16);
-  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
-  port = ntohs(address.sin_port);
-  return listener;
 }
 
 // Accepts connections, and does no more than it is told with each.
@@ -370,6 +357,25 @@ TEST(test_a_watchdog_should_keep_a_lock_alive_over_tls) {
     TEST_ASSERT_TRUE(lock.held());
   }
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
+
+// What it asks for the hold has to leave at once: nothing wakes it when the socket takes bytes.
+TEST(test_a_call_that_waits_should_keep_another_hold_over_tls) {
+  TlsServer server(*authority, good_certificate());
+  Trust trust;
+  Client client;
+  ClientConfig config = trust.config_for(server.url());
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  Mutex kept(client, "kept", {.lease = 4s, .kept = true});
+  Owner owner(client);
+  ReentrantLock busy(owner, "k", {.lease = 20s});
+  TEST_ASSERT_EQUAL("1", server.plain().command("HSET k somebody 1"));
+  TEST_ASSERT_EQUAL("1", server.plain().command("PEXPIRE k 20000"));
+  TEST_ASSERT_EQUAL(Status::ok, kept.try_acquire());
+  config.request_timeout = 500ms;
+  TEST_ASSERT_EQUAL(Status::ok, client.connect(config));
+  TEST_ASSERT_TRUE(busy.acquire(5s) != Status::ok);
+  TEST_ASSERT_TRUE(kept.held());
 }
 
 TEST(test_a_lost_connection_should_be_made_anew_over_tls) {

@@ -60,8 +60,11 @@ class Stream {
   [[nodiscard]] bool unsent() const noexcept { return layer_ != nullptr && layer_->unsent; }
   // There is no layer, or its peer has proved itself.
   [[nodiscard]] bool established() const noexcept { return layer_ == nullptr || layer_->established; }
-  // To wait for the socket to take bytes is of use; `unsent`: the user has some. A layer that takes none waits for its peer.
-  [[nodiscard]] bool waits_to_send(bool unsent) const noexcept { return layer_ == nullptr ? unsent : layer_->unsent; }
+  // To wait for the socket to take bytes is of use; `unsent`: the user has some. A layer that shakes hands takes none: it waits for
+  // its peer.
+  [[nodiscard]] bool waits_to_send(bool unsent) const noexcept {
+    return layer_ == nullptr ? unsent : layer_->unsent | (unsent & layer_->established);
+  }
   // Why the last receive or send failed, where the layer knows; or nullptr.
   [[nodiscard]] const char* problem() const noexcept { return layer_ == nullptr ? nullptr : layer_->problem; }
 
