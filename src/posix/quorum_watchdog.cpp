@@ -250,17 +250,20 @@ Instant QuorumWatchdog::move(QuorumClient& quorum, Watch& watch) noexcept {
   for (QuorumRecord* lock = quorum.first_; lock != nullptr; lock = lock->next_)
     if (!lock->orphaned()) lock->catch_up();
   quorum.transmit_all();
+  Instant next = next_of(quorum);
   for (std::size_t index = 0; index < quorum.nodes(); ++index) {
     const QuorumClient::Node& node = quorum.nodes_[index];
-    const Session& session = node.connection.session();
-    if (node.connection.dialling())
-      watch.add(node.connection.socket(), POLLOUT);
+    const Connection& connection = node.connection;
+    const Session& session = connection.session();
+    if (connection.dialling())
+      watch.add(connection.socket(), POLLOUT);
     else
-      watch.add(node.connection.socket(), (session.in_flight() != 0 || !session.ready() ? POLLIN : end_of_stream) |
-                                              (session.unsent() ? POLLOUT : 0));
+      watch.add(connection.socket(), (session.in_flight() != 0 || !session.ready() ? POLLIN : end_of_stream) |
+                                         (connection.waits_to_send() ? POLLOUT : 0));
     watch.add(node.resolver.descriptor(), POLLIN);
+    if (connection.pending()) next = quorum.now_;  // No poll sees it.
   }
-  return next_of(quorum);
+  return next;
 }
 
 // The first that there is.
