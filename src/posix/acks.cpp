@@ -43,11 +43,12 @@ void Acks::follow() noexcept {
 
 void Acks::work(Acker& acker) noexcept {
   auto& self = static_cast<Acks&>(acker);
+  if (self.client_->settings_.acks_wait == Duration::zero()) return;  // Nothing is to be confirmed.
   Connection& lane = self.lane_;
   lane.set_now(self.client_->now_);
   self.follow();
   self.resolver_.poll(lane);
-  if (!self.requests_.empty()) lane.dial();
+  lane.dial();
   self.receive();
   (void)lane.handle_ready(lane.now());
   self.requests_.work(lane, lane.now());

@@ -224,12 +224,15 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
 }
 
 [[gnu::noinline]] void HoldRecord::rest(const NodeTask& task, bool& looked) noexcept {
-  Acker* const acker = task.life().stage() == TaskStage::confirm ? client_->acker_ : nullptr;
+  const TaskStage stage = task.life().stage();
+  const bool confirms = stage == TaskStage::confirm;
+  // Its connection comes about between the attempts as well: a grant of a short lease may be over before.
+  Acker* const acker = confirms || stage == TaskStage::retry ? client_->acker_ : nullptr;
   if (looked) {
     Ear* const ear = client_->listening();
     Instant until = task.life().poll_timeout(ear != nullptr && ear->woken(), confirmed());
     until = earlier(until, client_->next_timeout());
-    if (acker != nullptr)
+    if (acker != nullptr && (confirms || ear == nullptr))
       acker->table().sleep(*acker, until);
     else if (ear != nullptr)
       ear->sleep(until);

@@ -8,6 +8,7 @@
 
 #include "client_list.hpp"
 #include "clients.hpp"
+#include "proxy.hpp"
 #include "replica_setup.hpp"
 
 static void setUp() {}
@@ -251,6 +252,16 @@ TEST_WITH_REPLICAS(test_a_lost_connection_should_confirm_nothing) {
   TEST_ASSERT_EQUAL(Status::ok, lock.acquire(20s));
   TEST_ASSERT_EQUAL("1", master.command("EXISTS k"));
   TEST_ASSERT_EQUAL(Status::ok, lock.release());
+}
+
+TEST_WITH_REPLICAS(test_who_asks_for_no_replicas_should_have_no_connection_for_them) {
+  Proxy proxy(setup.servers[0]->socket_path() + ".proxy", setup.servers[0]->socket_path());
+  ClientConfig config = config_for(proxy.url());
+  Acked acked(config);
+  TEST_ASSERT_EQUAL("OK", setup.servers[0]->command("SET k somebody"));
+  Mutex lock(acked.client, "k", {.lease = 20s});
+  TEST_ASSERT_EQUAL(Status::lock_busy, lock.acquire(200ms));
+  TEST_ASSERT_EQUAL(1, proxy.connections());
 }
 
 TEST_WITH_REPLICAS(test_a_user_who_may_not_wait_should_be_told) {
