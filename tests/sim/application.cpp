@@ -151,6 +151,8 @@ Application::Application(World& world, Process& process)
       connections_(process.plan->connections.size()),
       watchdogs_(world.nodes().size()),
       anew_random_(world.plan().seed * 7919 + process.index * 31 + process.life) {
+  // With room for a subscription, a watchdog's and one more at each node.
+  if (process.plan->tls) tls_ = make_program_tls(4 * world.nodes().size() * (process.plan->connections.size() + 1));
 #ifdef HOLDFAST_SIM_ASIO
   if (process.plan->loop) program_ = make_loop_program(*this, world, process);
 #endif
@@ -257,6 +259,7 @@ ClientConfig Application::config_of(std::size_t index, std::size_t node) const {
   config.host = view_of(host);
   config.port = static_cast<std::uint16_t>(port_base + node);
   config.topology = connection.guide.get();
+  if (tls_ != nullptr) config.tls = &tls_->security();
   const bool kept = sin_of(world_) == Sin::settings_kept;
   const Timeouts timeouts = kept ? timeouts_of_connection(index) : connection.timeouts;
   config.database = kept ? 0 : connection.database;

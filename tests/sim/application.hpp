@@ -38,6 +38,7 @@
 #include "holdfast/watchdog.hpp"
 #include "plan.hpp"
 #include "shifts.hpp"
+#include "tls_link.hpp"
 #include "trace.hpp"
 
 namespace holdfast::sim {
@@ -495,6 +496,7 @@ class Application {
 
   World& world_;
   Process& process_;
+  std::unique_ptr<ProgramTls> tls_;  // nullptr: it speaks none. It outlives all connections.
   std::vector<Slot> slots_;
   std::vector<Worker> workers_;
   std::vector<Connection> connections_;

@@ -128,7 +128,9 @@ std::optional<SimTime> Keeping::ready_from(Process& process, const Application::
   const auto addresses = static_cast<SimTime>(process.application->addresses_of(slot));
   const SimTime slow_connect = world_.plan().enabled(Fault::slow_connect) ? slow_way : 0;
   const SimTime slow_handshake = world_.plan().enabled(Fault::slow_handshake) ? slow_way : 0;
-  const SimTime connect = (slow_connect + slow_handshake + 2 * round_trip) * addresses;
+  // Over TLS 1.2 there are two flights before ours.
+  const SimTime flights = process.plan->tls ? 3 : 1;
+  const SimTime connect = (slow_connect + flights * (slow_handshake + round_trip) + round_trip) * addresses;
   // It cannot be had in time, or not in one attempt.
   if (timeouts.connect < connect || timeouts.stall < slow_handshake + round_trip) return std::nullopt;
   if (addresses > 1 && timeouts.connect < addresses * address_timeout_min.count()) return std::nullopt;

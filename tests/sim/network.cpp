@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <utility>
 
 #include "canary.hpp"
 #include "checkers.hpp"
@@ -257,6 +258,7 @@ void World::finish_connect(std::size_t index) {
   } else {
     link.state = Link::State::established;
     link.server_id = node.redis.accept();
+    if (processes_[link.process].plan->tls) link.tls = make_tls_peer(plan_.tls_1_2);
     node.links.push_back(index);
     note_link(link, true);
   }
@@ -277,17 +279,18 @@ void World::schedule_up(Link& link, std::string_view bytes) {
 std::size_t World::send(std::size_t index, std::string_view bytes) {
   Link& link = links_[index];
   if (now_ < link.full_until || link.up_bytes >= socket_buffer) return 0;
-  note_unlooked(link, bytes);
+  if (link.tls == nullptr) note_unlooked(link, bytes);
   std::size_t size = std::min(bytes.size(), socket_buffer - link.up_bytes);
   if (link.dribbles) size = 1;
   if (link.short_writes != 0) {
     --link.short_writes;
     size = 1 + random_.index(size);
   }
-  link.releases = link.releases && size < bytes.size();
+  if (link.tls == nullptr)
+    note_sent(link, bytes, size);
+  else
+    Pace::note_sent(thread());
   bytes = bytes.substr(0, size);
-  trace_.add(now_, "send", link.process, index, bytes);
-  note_sent(link, bytes);
   if (link.reset_after >= 0) {
     link.reset_after -= static_cast<std::int64_t>(size);
     if (link.reset_after < 0) {
@@ -316,7 +319,10 @@ void World::note_unlooked(Link& link, std::string_view bytes) {
   link.unasked = false;
 }
 
-void World::note_sent(Link& link, std::string_view bytes) {
+void World::note_sent(Link& link, std::string_view offered, std::size_t size) {
+  link.releases = link.releases && size < offered.size();
+  const std::string_view bytes = offered.substr(0, size);
+  trace_.add(now_, "send", link.process, link.index, bytes);
   Thread& sender = thread();
   link.user = sender.id;
   if (!link.subscribed && bytes.find("SUBSCRIBE") != std::string_view::npos) {
@@ -367,6 +373,12 @@ void World::deliver_up(std::size_t index) {
 void World::give_to_server(Link& link, std::string_view bytes, bool end) {
   if (link.server_id == 0) return;
   Node& node = nodes_[link.node];
+  std::string opened;
+  if (link.tls != nullptr && !bytes.empty()) {
+    if (!open_tls(link, bytes, opened)) return;
+    bytes = opened;
+    if (bytes.empty() && !end) return;
+  }
   trace_.add(now_, end ? "end" : "receive", link.process, link.server_id, bytes);
   if (!bytes.empty()) {
     checkers_->before_receive(link);
@@ -378,6 +390,20 @@ void World::give_to_server(Link& link, std::string_view bytes, bool end) {
     drop_server_side(link);
   }
   flush_server(node);
+}
+
+// What TLS says to it goes back at once. False: it was none, and the connection has ended.
+bool World::open_tls(Link& link, std::string_view bytes, std::string& opened) {
+  std::string answer;
+  const bool sound = link.tls->receive(bytes, opened, answer);
+  const bool reaches = !link.client_closed && !link.down_swallowed;
+  if (reaches && !answer.empty()) send_down(link, answer);
+  if (sound) return true;
+  if (reaches) send_down(link, {});
+  link.end_sent = true;
+  nodes_[link.node].redis.receive_end(link.server_id);
+  drop_server_side(link);
+  return false;
 }
 
 // In the time of faults as many as there are confirm at once, or late, or fewer do.
@@ -438,18 +464,29 @@ void World::flush_server(Node& node) {
         std::string bytes = node.redis.take_output(link.server_id);
         if (link.again && sin_of(*this) == Sin::deaf_after_reconnect) erase_messages(bytes);
         if (node.tamper != Tamper::nothing) tamper_with(link, bytes);
+        if (link.tls != nullptr && !bytes.empty()) {
+          trace_.add(now_, "says", link.process, link.index, bytes);
+          bytes = std::exchange(link.spoilt, {}) + link.tls->seal(bytes);
+        }
         if (!bytes.empty()) send_down(link, bytes);
       } else if (!closed) {
         continue;
       }
     }
     if (!closed) continue;
-    if (!link.end_sent && !link.client_closed && !link.down_swallowed) send_down(link, {});
+    if (!link.end_sent && !link.client_closed && !link.down_swallowed) send_end(link);
     link.end_sent = true;
     node.redis.receive_end(link.server_id);
     drop_server_side(link);
     --at;
   }
+}
+
+// A server that ends a connection over TLS says so as a rule.
+void World::send_end(Link& link) {
+  if (link.tls != nullptr && random_.chance(800'000))
+    if (const std::string farewell = link.tls->farewell(); !farewell.empty()) send_down(link, farewell);
+  send_down(link, {});
 }
 
 void World::send_down(Link& link, std::string_view bytes) {
@@ -497,16 +534,27 @@ void World::deliver_down(std::size_t index) {
       link.end_received = true;
     else
       link.received += bytes;
-    link.answered = true;
-    if (!link.useful && link.subscribed && link.received.find(confirmation) != std::string::npos) {
-      link.useful = true;
-      link.useful_at = now_;
-      pace_->note_useful(link);
+    if (link.tls == nullptr) {
+      link.answered = true;
+      note_confirmed(link, link.received);
     }
     pace_->note_event(processes_[link.process]);
     wake_waiters(processes_[link.process], link.number);
   }
   link.down.pop();
+}
+
+void World::note_opened(Link& link, std::string_view bytes) {
+  trace_.add(now_, "understands", link.process, link.index, bytes);
+  link.answered = true;
+  note_confirmed(link, bytes);
+}
+
+void World::note_confirmed(Link& link, std::string_view bytes) {
+  if (link.useful || !link.subscribed || bytes.find(confirmation) == std::string_view::npos) return;
+  link.useful = true;
+  link.useful_at = now_;
+  pace_->note_useful(link);
 }
 
 // ---- The end of connections --------------------------------------------------------------------------------------
@@ -628,7 +676,7 @@ bool World::say_unasked(Link& link, std::string_view text) {
   const bool quiet =
       link.up.empty() && link.down.empty() && link.pending.empty() && link.received.empty() && !link.held_up;
   if (link.state != Link::State::established || link.client_closed || link.server_id == 0 || link.subscribed ||
-      !link.answered || !quiet || !link.sound(now_) || paused(nodes_[link.node]))
+      link.tls != nullptr || !link.answered || !quiet || !link.sound(now_) || paused(nodes_[link.node]))
     return false;
   trace_.add(now_, "unasked", link.process, link.index, text);
   link.received = text;
@@ -659,7 +707,11 @@ void World::tamper_with(Link& link, std::string& bytes) {
           std::string_view("\0", 1)};
       count(Fault::hostile_bytes, lane);
       link.deceived = true;
-      bytes.insert(0, rubbish[random_.index(std::size(rubbish))]);
+      const std::string_view chosen = rubbish[random_.index(std::size(rubbish))];
+      if (link.tls != nullptr && random_.coin())
+        link.spoilt = chosen;
+      else
+        bytes.insert(0, chosen);
       break;
     }
     case Tamper::shape: {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "holdfast/limits.hpp"
+#include "tls_link.hpp"
 
 namespace holdfast::sim {
 
@@ -467,6 +468,16 @@ void draw_inspections(Plan& plan) {
   for (ClientPlan& client : plan.clients) client.inspects = random.coin();
 }
 
+// Programs that speak TLS. Drawn apart, and not for seeds below this one.
+constexpr std::uint64_t first_seed_with_tls = 2027000000000;
+void draw_tls(Plan& plan, const DecisionBytes* bytes) {
+  Random random(plan.seed ^ 0x1006c);
+  if (!has_tls || bytes != nullptr || plan.seed < first_seed_with_tls || !random.chance(300'000)) return;
+  const std::uint32_t often = random.coin() ? 1'000'000 : 500'000;
+  for (ClientPlan& client : plan.clients) client.tls = random.chance(often);
+  plan.tls_1_2 = random.chance(250'000);
+}
+
 // Some programs on loops take several locks at once. Drawn apart, and by a number that leaves the worlds of the older seeds in
 // seeds.txt what they were.
 void draw_sets(Plan& plan, WorldKind kind) {
@@ -834,6 +845,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_handles(plan, kind);
   draw_quorum_watchdogs(plan, kind);
   draw_inspections(plan);
+  draw_tls(plan, bytes);
   return plan;
 }
 

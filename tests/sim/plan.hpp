@@ -144,6 +144,7 @@ struct ClientPlan {
   std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.
   std::uint8_t acks = 0;          // So many replicas have to confirm a grant of a single node,
   SimTime acks_timeout = 0;       // within this time.
+  bool tls = false;               // It speaks TLS with its servers.
   bool wide_sets = false;         // They have sides of read/write locks, too, and it takes one at the end.
   std::size_t threads = 1;
   std::vector<ConnectionPlan> connections;
@@ -199,6 +200,7 @@ struct Plan {
   SimTime latency_min = 0;
   SimTime latency_max = 0;
   std::size_t chunk_max = 0;  // What arrives at once, at most.
+  bool tls_1_2 = false;       // Over TLS servers know no newer version.
   SimTime lease_max = 0;
   std::size_t output_max = 0;
 

@@ -61,7 +61,10 @@ bool leaving() noexcept { return simulated() && world().process().leaving; }
 class SystemCall {
  public:
   explicit SystemCall(const char* name) noexcept { world().enter_call(name); }
-  ~SystemCall() { world().leave_call(); }
+  ~SystemCall() {
+    world().leave_call();
+    holdfast::sim::forget_tls_errors();
+  }
   SystemCall(const SystemCall&) = delete;
   SystemCall& operator=(const SystemCall&) = delete;
 };

@@ -66,7 +66,11 @@ void body_of_thread(void* argument) {
 World* World::current() noexcept { return the_world; }
 
 World::World(const Plan& plan, const WorldOptions& options)
-    : plan_(plan), options_(options), random_(plan.seed ^ 0x5eed, options.bytes), trace_(options.recorded) {
+    : plan_(plan),
+      options_(options),
+      random_(plan.seed ^ 0x5eed, options.bytes),
+      tls_random_(plan.seed ^ 0x715),
+      trace_(options.recorded) {
   the_world = this;
   set_assertion_handler(note_assertion);
   for (std::size_t index = 0; index < plan_.nodes.size(); ++index) {

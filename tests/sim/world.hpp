@@ -30,6 +30,7 @@
 #include "model_redis.hpp"
 #include "plan.hpp"
 #include "random.hpp"
+#include "tls_link.hpp"
 #include "trace.hpp"
 
 namespace holdfast::sim {
@@ -126,6 +127,8 @@ struct Link {
   bool held_up = false;         // and one is to be answered.
   SimTime receive_timeout = 0;  // Of the client's clock; 0: none.
   Duration max_lease{};         // Of the client's quorum, when it was connected; 0: it has none.
+  std::unique_ptr<TlsPeer> tls;  // The server's end of it. Without, all goes as it is.
+  std::string spoilt;            // Goes before the next bytes of the server, and is no TLS.
 
   // Nothing that has gone wrong with it is still to be noticed.
   [[nodiscard]] bool sound(SimTime now) const noexcept {
@@ -318,6 +321,7 @@ class World {
   [[nodiscard]] const Failure& failure() const noexcept { return failure_; }
   [[nodiscard]] Trace& trace() noexcept { return trace_; }
   [[nodiscard]] Random& random() noexcept { return random_; }
+  [[nodiscard]] Random& tls_random() noexcept { return tls_random_; }
   [[nodiscard]] Checkers& checkers() noexcept { return *checkers_; }
   [[nodiscard]] Pace& pace() noexcept { return *pace_; }
   [[nodiscard]] Keeping& keeping() noexcept { return *keeping_; }
@@ -431,6 +435,10 @@ class World {
   [[nodiscard]] std::size_t send(std::size_t link, std::string_view bytes);
   // Something is sent, be it to nobody, where an unasked reply may lie in the socket.
   void note_unlooked(Link& link, std::string_view bytes);
+  // The link's client has sent so much of what it had to say,
+  void note_sent(Link& link, std::string_view offered, std::size_t size);
+  // or has understood this, over TLS.
+  void note_opened(Link& link, std::string_view bytes);
   void close(int number);
   void wake_waiters(const Process& process, int descriptor);
   // Its program returns from all that it is in, as one that has an end of its own. Not from within a fiber.
@@ -468,7 +476,9 @@ class World {
   void end_wait(std::size_t link, ModelRedis::ConnectionId connection, SimTime since, std::int64_t replicas);
   void send_down(Link& link, std::string_view bytes);
   void tamper_with(Link& link, std::string& bytes);
-  void note_sent(Link& link, std::string_view bytes);
+  void note_confirmed(Link& link, std::string_view bytes);
+  [[nodiscard]] bool open_tls(Link& link, std::string_view bytes, std::string& opened);
+  void send_end(Link& link);
   [[nodiscard]] bool is_second(const Link& link) const;
   void schedule_up(Link& link, std::string_view bytes);
   [[nodiscard]] SimTime latency(const Node& node);
@@ -483,6 +493,7 @@ class World {
   Plan plan_;
   WorldOptions options_;
   Random random_;
+  Random tls_random_;
   Trace trace_;
   FaultCounts fault_counts_{};
   Failure failure_;
