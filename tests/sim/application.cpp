@@ -489,6 +489,31 @@ void Application::attach(Connection& connection) const {
   connection.client->attach(watchdog);
 }
 
+// What it keeps may run out meanwhile. One thread alone does so: the clients of the others share the watchdogs.
+void Application::rest_watchdog(const Worker& worker) {
+  own_connections_.clear();
+  for (std::size_t index = 0; index < connections_.size(); ++index)
+    if (connections_[index].watched && plan_of_connection(index).thread == worker.index)
+      own_connections_.push_back(index);
+  if (own_connections_.empty()) return;
+  const std::size_t index = own_connections_[anew_random_.index(own_connections_.size())];
+  Connection& chosen = connections_[index];
+  const bool of_quorum = plan_of_connection(index).quorum;
+  Watchdog* const watchdog = of_quorum ? nullptr : watchdogs_[chosen.node];
+  world_.trace().add(world_.now(), "stop", process_.index, index);
+  resting_ = true;
+  of_quorum ? quorum_watchdog_->stop() : watchdog->stop();
+  for (Slot& slot : slots_) slot.rested = true;
+  if (anew_random_.coin()) pause(world_.plan().lease_max);
+  world_.trace().add(world_.now(), "start again", process_.index, index);
+  const Status status = of_quorum ? quorum_watchdog_->start(*quorum_) : watchdog->start(*chosen.client);
+  if (status != Status::ok) world_.fail("start", "a watchdog did not start again");
+  resting_ = false;
+  if (of_quorum) return;
+  for (Connection& connection : connections_)
+    if (connection.node == chosen.node) connection.timeouts_at_first = chosen.timeouts;
+}
+
 // Where its client is, unless it still holds what is elsewhere.
 void Application::settle_in(Slot& slot) const {
   if (slot.depth != 0) return;
@@ -713,6 +738,8 @@ void Application::work(Worker& worker) {
       connect_quorum_anew();
       squeeze(worker);
     }
+    if (process_.plan->rests != 0 && worker.index == 0 && anew_random_.chance(process_.plan->rests))
+      rest_watchdog(worker);
     if (process_.plan->posts && anew_random_.chance(50'000)) post_all(worker);
     if (draws_inspection()) inspect_one(worker);
     if (quorum_ != nullptr && random.chance(100'000))
@@ -952,7 +979,7 @@ bool Application::asked_as_reader(const Slot& slot, const Token& read_by, SimTim
   if (reader.token().bytes() != read_by.bytes()) return false;
   // What a watchdog has renewed is known to an attempt when it begins. Where its script's text has to follow, the time of
   // before may be over.
-  return reader.on_loop() || !watched(reader) || world_.now() - since < reader.plan->lease / 3;
+  return reader.on_loop() || !watched(reader) || reader.rested || world_.now() - since < reader.plan->lease / 3;
 }
 
 // What nobody has granted.
@@ -1017,6 +1044,7 @@ void Application::granted(Slot& slot) {
   ++slot.depth;
   slot.told_lost = false;
   slot.watched = connections_[slot.plan->connection].watched;
+  slot.rested = resting_;
   slot.granted_at = world_.now();
   const Instant now = Instant::from_nanoseconds(world_.local_time(process_));
   const Duration lease{slot.plan->lease};

@@ -148,7 +148,8 @@ class Application {
     std::size_t name = 0;       // The plan's, in the database that its client uses.
     Token judged;               // Of the last acquire of a Redlock.
     bool moved = false;         // Its client went elsewhere and left it held.
-    bool watched = false;       // Its last hold was given to a watchdog.
+    bool watched = false;       // Its last hold was given to a watchdog,
+    bool rested = false;        // which has stood still since.
     bool of_quorum = false;     // Its lock is on all nodes.
     std::size_t domain = 0;     // Those of one domain exclude each other, or share its permits: a name on a node.
     SimMutex* mutex = nullptr;  // One of the five, while there is a lock.
@@ -411,6 +412,7 @@ class Application {
   void connect_quorum_now();
   void start_quorum_watchdog();
   void connect_quorum_anew();
+  void rest_watchdog(const Worker& worker);
   void squeeze(const Worker& worker);
   void post_all(const Worker& worker);
   void set_up();
@@ -517,6 +519,7 @@ class Application {
   Duration max_lease_{};
   Random anew_random_;
   std::vector<ClientConfig> configs_;
+  bool resting_ = false;  // One of its watchdogs stands still.
   bool ending_ = false;
   bool locked_out_ = false;  // Its password is wrong.
   std::unique_ptr<LoopProgram> program_;

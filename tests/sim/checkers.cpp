@@ -1425,7 +1425,7 @@ void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at
   // A loop tells of every hold.
   const bool keeps = slot.of_quorum ? process.plan->quorum_watchdog : process.plan->watchdog;
   const bool tells = slot.on_loop() || (keeps && slot.plan->kept);
-  if (!tells || slot.shares_hold() || slot.is_part() || slot.own_belief != Instant()) return;
+  if (!tells || slot.rested || slot.shares_hold() || slot.is_part() || slot.own_belief != Instant()) return;
   ++slot.expectation;
   if (!slot.on_loop() && !process.application->watched(slot)) return;
   world_.after(at - world_.now() + told_within, [this, index = process.index, life = process.life, chosen = &slot,
@@ -1435,7 +1435,7 @@ void Checkers::expect_told(Process& process, Application::Slot& slot, SimTime at
     if (later.disturbed_until + told_within >= world_.now()) return;
     // Its own thread may have noticed: then it is told when that call returns.
     if (chosen->in_call()) return expect_told(world_.processes()[index], *chosen, world_.now());
-    if (!chosen->exists() || chosen->depth == 0 || chosen->releasing || chosen->told_lost) return;
+    if (!chosen->exists() || chosen->depth == 0 || chosen->releasing || chosen->told_lost || chosen->rested) return;
     if (later.application->believes(*chosen) > Instant::from_nanoseconds(world_.local_time(later))) return;
     world_.fail("loss told", "client " + std::to_string(index) + " was not told that it has lost " +
                                  world_.plan().names[chosen->name]);

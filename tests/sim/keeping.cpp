@@ -52,6 +52,7 @@ bool Keeping::is_kept(const Process& process, const Application::Slot& slot) con
 const Thread* Keeping::keeper_of(const Process& process, const Application::Slot& slot) const {
   if (!process.application->watched(slot)) return world_.thread_at(slot.worker->thread);
   for (const std::size_t id : process.threads) {
+    if (world_.thread_done(id)) continue;  // A watchdog that was stopped.
     const Thread* const thread = world_.thread_at(id);
     if (!world_.uses_locks(*thread) && !thread->uses.empty() && thread->uses[slot.node].dialled) return thread;
   }
@@ -161,6 +162,7 @@ std::optional<SimTime> Keeping::majority_from(Process& process, const Applicatio
 }
 
 void Keeping::judge(Process& process, const Application::Slot& slot, Instant until, NodeSet there) {
+  if (slot.rested) return;
   const Timeouts& timeouts = process.application->timeouts_of(slot);
   const Duration lease{slot.plan->lease};
   const SimTime end = world_.true_time(process, until.nanoseconds());

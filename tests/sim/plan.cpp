@@ -478,6 +478,16 @@ void draw_tls(Plan& plan, const DecisionBytes* bytes) {
   plan.tls_1_2 = random.chance(250'000);
 }
 
+// Programs whose watchdogs stand still now and then. Drawn apart, and not for seeds below this one.
+constexpr std::uint64_t first_seed_with_rests = 2028000000000;
+void draw_watchdog_rests(Plan& plan) {
+  Random random(plan.seed ^ 0x1006d);
+  if (plan.seed < first_seed_with_rests || !random.chance(400'000)) return;
+  for (ClientPlan& client : plan.clients)
+    if ((client.watchdog || client.quorum_watchdog) && !client.loop && !client.crowd)
+      client.rests = static_cast<std::uint32_t>(random.magnitude(10'000, 300'000));
+}
+
 // Some programs on loops take several locks at once. Drawn apart, and by a number that leaves the worlds of the older seeds in
 // seeds.txt what they were.
 void draw_sets(Plan& plan, WorldKind kind) {
@@ -846,6 +856,7 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_quorum_watchdogs(plan, kind);
   draw_inspections(plan);
   draw_tls(plan, bytes);
+  draw_watchdog_rests(plan);
   return plan;
 }
 

@@ -144,6 +144,7 @@ struct ClientPlan {
   std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.
   std::uint8_t acks = 0;          // So many replicas have to confirm a grant of a single node,
   SimTime acks_timeout = 0;       // within this time.
+  std::uint32_t rests = 0;        // How often it stops a watchdog and starts it again, in a million.
   bool tls = false;               // It speaks TLS with its servers.
   bool wide_sets = false;         // They have sides of read/write locks, too, and it takes one at the end.
   std::size_t threads = 1;
