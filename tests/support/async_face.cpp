@@ -106,11 +106,18 @@ Client::~Client() {
   client_.reset();
 }
 
+// A loop that runs on tries again, and its next attempt begins without a word.
+Handler Client::noting_why(Handler handler) {
+  return [this, told = std::move(handler)](std::error_code error) mutable {
+    why_not_connected_ = client_->error_text().string_view();
+    told(error);
+  };
+}
 Status Client::connect(const ClientConfig& config) {
-  return loop_.complete([&](Handler handler) { client_->async_connect(config, std::move(handler)); });
+  return loop_.complete([&](Handler handler) { client_->async_connect(config, noting_why(std::move(handler))); });
 }
 Status Client::connect(BytesArgument url) {
-  return loop_.complete([&](Handler handler) { client_->async_connect(url, std::move(handler)); });
+  return loop_.complete([&](Handler handler) { client_->async_connect(url, noting_why(std::move(handler))); });
 }
 void Client::close() {
   loop_.call([&] { client_->close(); });
@@ -130,7 +137,10 @@ std::size_t Client::compensations_pending() const {
   return pending;
 }
 ByteView Client::error_text() const {
-  loop_.call([&] { text_ = client_->error_text().string_view(); });
+  loop_.call([&] {
+    text_ = client_->error_text().string_view();
+    if (text_.empty()) text_ = why_not_connected_;
+  });
   return ByteView(text_);
 }
 int Client::system_error_number() const {

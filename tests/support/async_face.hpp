@@ -100,9 +100,12 @@ class Client {
   [[nodiscard]] holdfast::AsyncClient& inside() const { return *client_; }
 
  private:
+  [[nodiscard]] Handler noting_why(Handler handler);
+
   mutable Loop loop_;
   std::unique_ptr<holdfast::AsyncClient> client_;
   mutable std::string text_;
+  std::string why_not_connected_;  // What the last connect() said.
 };
 
 [[nodiscard]] holdfast::Status inspect(Client& client, holdfast::Key key, holdfast::LockInfo& info);
