@@ -123,10 +123,10 @@ struct Link {
   bool answered = false;     // Some bytes of the server have been received.
   std::string pending;       // At the server: bytes that it has not read, while it is paused.
   bool pending_end = false;
-  bool waits = false;           // Has carried a WAIT,
-  bool held_up = false;         // and one is to be answered.
-  SimTime receive_timeout = 0;  // Of the client's clock; 0: none.
-  Duration max_lease{};         // Of the client's quorum, when it was connected; 0: it has none.
+  bool waits = false;            // Has carried a WAIT,
+  bool held_up = false;          // and one is to be answered.
+  SimTime receive_timeout = 0;   // Of the client's clock; 0: none.
+  Duration max_lease{};          // Of the client's quorum, when it was connected; 0: it has none.
   std::unique_ptr<TlsPeer> tls;  // The server's end of it. Without, all goes as it is.
   std::string spoilt;            // Goes before the next bytes of the server, and is no TLS.
 
