@@ -226,8 +226,10 @@ inline void HoldRecord::ask(NodeTask& task) noexcept {
 [[gnu::noinline]] void HoldRecord::rest(const NodeTask& task, bool& looked) noexcept {
   const TaskStage stage = task.life().stage();
   const bool confirms = stage == TaskStage::confirm;
-  // Its connection comes about between the attempts as well: a grant of a short lease may be over before.
-  Acker* const acker = confirms || stage == TaskStage::retry ? client_->acker_ : nullptr;
+  // Its connection comes about between the attempts as well: a grant of a short lease may be over before. Not while the client
+  // searches for its server: it would follow each step.
+  const bool prepares = stage == TaskStage::retry && client_->session_.ready();
+  Acker* const acker = confirms || prepares ? client_->acker_ : nullptr;
   if (looked) {
     Ear* const ear = client_->listening();
     Instant until = task.life().poll_timeout(ear != nullptr && ear->woken(), confirmed());
