@@ -14,7 +14,8 @@
 //     too_few_replicas, as one that does not wait does at once. A user who may not WAIT: no_permission.
 //   - What is confirmed is the grant. Renewals are not: see proto/topology.md.
 //
-// It connects when the first grant is to be confirmed, and stays connected. Where names must be resolved anew, a thread does.
+// It connects when the first grant is to be confirmed, or when an acquire pauses before its next attempt, and stays connected.
+// Where names must be resolved anew, a thread does.
 // An AsyncClient has all of this in itself: set `acks` in its configuration.
 //
 // Thread rule: as its client's. No heap. Its whole memory is its own.

@@ -14,6 +14,7 @@
 #include "clients.hpp"
 #include "guided.hpp"
 #include "holdfast/sentinels.hpp"
+#include "listen_somewhere.hpp"
 #include "sentinel_setup.hpp"
 
 using holdfast::Sentinels;
@@ -29,15 +30,7 @@ using Guided = GuidedBy<Sentinels>;
 class FakeSentinel {
  public:
   explicit FakeSentinel(std::string bytes = {}) : bytes_(std::move(bytes)) {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), size);
-    ::listen(listener_, 16);
-    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+    listener_ = listen_somewhere(port_);
     thread_ = std::thread([this] { run(); });
   }
   ~FakeSentinel() {
