@@ -11,6 +11,7 @@
 #include "holdfast/proto/server_error.hpp"
 #include "secrets.hpp"
 #include "stream.hpp"
+#include "wait_for.hpp"
 
 namespace holdfast::cli {
 
@@ -35,8 +36,7 @@ KeyEvents::~KeyEvents() {
 }
 
 short KeyEvents::poll_events() const noexcept {
-  if (state_ == State::dialling) return POLLOUT;
-  return static_cast<short>(stream_.waits_to_send(!unsent_.empty()) ? POLLIN | POLLOUT : POLLIN);
+  return events_of(state_ == State::dialling, stream_.waits_to_send(!unsent_.empty()));
 }
 
 void KeyEvents::close(Instant now, std::uint32_t random) noexcept {

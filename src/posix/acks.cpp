@@ -5,6 +5,7 @@
 
 #include "client_hot.hpp"
 #include "holdfast/proto/assert.hpp"
+#include "poll_sockets.hpp"
 
 namespace holdfast {
 
@@ -89,10 +90,8 @@ void Acks::sleep(Acker& acker, Instant until) noexcept {
   if (lane.pending()) until = Instant();
   until = earlier(until, lane.timeout());
   const bool dials = lane.dialling();
-  const bool asks = lane.socket() < 0;
-  const bool writes = dials || lane.waits_to_send();
-  const auto events = static_cast<short>((dials ? 0 : POLLIN) | (writes && !asks ? POLLOUT : 0));
-  const bool came = self.client_->wait_until(until, asks ? self.resolver_.descriptor() : lane.socket(), events);
+  const pollfd entry = lane.socket() < 0 ? entry_of(self.resolver_.descriptor()) : entry_of(lane);
+  const bool came = self.client_->wait_until(until, entry.fd, entry.events);
   lane.set_now(self.client_->now_);
   if (came && dials) lane.finish_dial();
 }

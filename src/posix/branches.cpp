@@ -376,17 +376,13 @@ Ready Branches::sleep_with_all(Connection& connection, WakePipe& /*wake*/, Insta
   WakePipe& wake = self.home().wake_;
   active.now_ = read_clock();
   then = self.work_beside(active, then, true);
-  pollfd entries[2 + cluster_masters_max] = {{.fd = wake.descriptor(), .events = POLLIN, .revents = 0},
+  pollfd entries[2 + cluster_masters_max] = {entry_of(wake.descriptor()),
                                              {.fd = extra, .events = static_cast<short>(extra_events), .revents = 0}};
   nfds_t size = 2;
   bool pending = false;
   const auto add = [&](ClientBase& client) noexcept {
-    const bool dials = client.dialling();
-    const bool writes = dials || client.waits_to_send();
     pending = pending || client.pending();
-    entries[size++] = {.fd = client.socket(),
-                       .events = static_cast<short>((dials ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
-                       .revents = 0};
+    entries[size++] = entry_of(client);
   };
   add(active);
   self.each_other(active, add);

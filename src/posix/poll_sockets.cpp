@@ -16,12 +16,8 @@ template <bool is_more>
 [[gnu::always_inline]] inline Ready poll_entries(Connection& connection, WakePipe& wake, Instant then, int extra,
                                                  int extra_events, [[maybe_unused]] pollfd* more) noexcept {
   connection.set_now(read_clock());
-  const bool dials = connection.dialling();
-  const bool writes = dials || connection.waits_to_send();
-  pollfd entries[is_more ? 4 : 3] = {{.fd = wake.descriptor(), .events = POLLIN, .revents = 0},
-                                     {.fd = connection.socket(),
-                                      .events = static_cast<short>((dials ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
-                                      .revents = 0},
+  pollfd entries[is_more ? 4 : 3] = {entry_of(wake.descriptor()),
+                                     entry_of(connection),
                                      {.fd = extra,
                                       .events = static_cast<short>(extra_events),
                                       .revents = 0}};  // A descriptor below zero is passed over.

@@ -7,8 +7,21 @@
 
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/wake_pipe.hpp"
+#include "wait_for.hpp"
 
 namespace holdfast {
+
+// What to look at a connection for; without a socket, poll(2) passes it over. What has arrived may stand where no poll(2) sees
+// it: Connection::pending().
+[[nodiscard]] inline pollfd entry_of(const Connection& connection) noexcept {
+  const short events = events_of(connection.dialling(), connection.waits_to_send());
+  return {.fd = connection.socket(), .events = events, .revents = 0};
+}
+
+// The same of another descriptor that is read from.
+[[nodiscard]] constexpr pollfd entry_of(int descriptor) noexcept {
+  return {.fd = descriptor, .events = POLLIN, .revents = 0};
+}
 
 struct Ready {
   bool own;    // The connection,

@@ -12,6 +12,7 @@
 #include "holdfast/detail/connection.hpp"
 #include "holdfast/detail/subscription.hpp"
 #include "stream.hpp"
+#include "wait_for.hpp"
 
 namespace holdfast {
 
@@ -34,9 +35,9 @@ class PushLink {
   }
   // What to look at the socket for.
   [[nodiscard]] short events() noexcept {
-    if (dialling()) return POLLOUT;
-    const bool unsent = !subscriber().poll_transmit(now()).empty();
-    return static_cast<short>(push_.stream_.waits_to_send(unsent) ? POLLIN | POLLOUT : POLLIN);
+    const bool dials = dialling();
+    const bool unsent = !dials && !subscriber().poll_transmit(now()).empty();
+    return events_of(dials, push_.stream_.waits_to_send(unsent));
   }
 
   // The subscriber is there, and knows what has happened to its connection since it was last used.

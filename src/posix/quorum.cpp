@@ -293,22 +293,18 @@ void QuorumClient::move() noexcept {
 
 void QuorumClient::wait_until(Instant then, bool cancellable) noexcept {
   pollfd entries[1 + 3 * nodes_max];
-  entries[0] = {.fd = cancellable ? wake_.descriptor() : -1, .events = POLLIN, .revents = 0};
+  entries[0] = entry_of(cancellable ? wake_.descriptor() : -1);
   std::size_t count = 1;
   bool pending = false;
   for (std::size_t index = 0; index < nodes(); ++index) {
-    const Node& node = nodes_[index];
-    const bool dials = node.connection.dialling();
-    const bool writes = dials || node.connection.waits_to_send();
-    pending |= node.connection.pending();
-    entries[count++] = {.fd = node.connection.socket(),  // Below zero it is passed over.
-                        .events = static_cast<short>((dials ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
-                        .revents = 0};
+    const Connection& connection = nodes_[index].connection;
+    pending |= connection.pending();
+    entries[count++] = entry_of(connection);
   }
   for (std::size_t index = 0; index < extra_count_; ++index)
     entries[count++] = {.fd = extra_[index].descriptor, .events = extra_[index].events, .revents = 0};
   for (std::size_t index = 0; index < nodes(); ++index)  // move() looks at the answer.
-    entries[count++] = {.fd = nodes_[index].resolver.descriptor(), .events = POLLIN, .revents = 0};
+    entries[count++] = entry_of(nodes_[index].resolver.descriptor());
   const timespec limit = to_timespec(pending ? Duration::zero() : then - now_);
   const int ready = ::ppoll(entries, count, &limit, nullptr);
   read_time();

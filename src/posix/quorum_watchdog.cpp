@@ -10,6 +10,7 @@
 #include "holdfast/detail/quorum_record.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/quorum.hpp"
+#include "poll_sockets.hpp"
 #include "start_thread.hpp"
 #include "wait_for.hpp"
 
@@ -41,9 +42,8 @@ struct QuorumWatchdog::Watch {
   std::size_t count;
   pollfd entries[1 + quorum_watchdog_quorums_max * 2 * nodes_max];
 
-  void add(int descriptor, int events) noexcept {
-    if (descriptor < 0 || count == sizeof entries / sizeof entries[0]) return;
-    entries[count++] = {.fd = descriptor, .events = static_cast<short>(events), .revents = 0};
+  void add(const pollfd& entry) noexcept {
+    if (entry.fd >= 0 && count != sizeof entries / sizeof entries[0]) entries[count++] = entry;
   }
 };
 
@@ -174,7 +174,7 @@ void QuorumWatchdog::loop() noexcept {
   while (!stopping_) {
     watch.until = Instant::max();
     watch.count = 0;
-    watch.add(wake_.descriptor(), POLLIN);
+    watch.add(entry_of(wake_.descriptor()));
     bool told = false;
     for (Attachment* each = attached_; each != nullptr && !told; each = told ? nullptr : each->next)
       told = visit(*each, watch);
@@ -255,12 +255,11 @@ Instant QuorumWatchdog::move(QuorumClient& quorum, Watch& watch) noexcept {
     const QuorumClient::Node& node = quorum.nodes_[index];
     const Connection& connection = node.connection;
     const Session& session = connection.session();
-    if (connection.dialling())
-      watch.add(connection.socket(), POLLOUT);
-    else
-      watch.add(connection.socket(), (session.in_flight() != 0 || !session.ready() ? POLLIN : end_of_stream) |
-                                         (connection.waits_to_send() ? POLLOUT : 0));
-    watch.add(node.resolver.descriptor(), POLLIN);
+    pollfd entry = entry_of(connection);
+    if (session.ready() && session.in_flight() == 0)
+      entry.events = static_cast<short>((entry.events & ~POLLIN) | end_of_stream);
+    watch.add(entry);
+    watch.add(entry_of(node.resolver.descriptor()));
     if (connection.pending()) next = quorum.now_;  // No poll sees it.
   }
   return next;

@@ -129,12 +129,7 @@ Ready SentinelWatch::sleep_until_news(Connection& connection, WakePipe& wake, In
   connection.set_now(read_clock());
   self.work();
   then = self.doubt() ? Instant() : earlier(then, self.timeout());
-  const bool asks = lane.socket() < 0;
-  const bool dials = lane.dialling();
-  const bool writes = dials || lane.waits_to_send();
-  pollfd entry = {.fd = asks ? self.resolver_.descriptor() : lane.socket(),
-                  .events = static_cast<short>((dials ? 0 : POLLIN) | (writes && !asks ? POLLOUT : 0)),
-                  .revents = 0};
+  pollfd entry = lane.socket() < 0 ? entry_of(self.resolver_.descriptor()) : entry_of(lane);
   const Ready ready = poll_with(connection, wake, then, extra, extra_events, entry);
   if (entry.revents == 0) return ready;
   self.work();

@@ -9,6 +9,7 @@
 #include "holdfast/detail/hold_record.hpp"
 #include "holdfast/proto/assert.hpp"
 #include "holdfast/watchdog.hpp"
+#include "poll_sockets.hpp"
 #include "wait_for.hpp"
 
 namespace holdfast {
@@ -263,18 +264,14 @@ void WatchdogBranches::sleep(WatchdogBranches& self, Instant until) noexcept {
   if (!self.active_) return watchdog.sleep();
   // Where each lane stands in the list is known by the order: the wake pipe, and of each lane its socket and its resolver.
   pollfd entries[1 + 2 * cluster_masters_max];
-  entries[0] = {.fd = watchdog.wake_.descriptor(), .events = POLLIN, .revents = 0};
+  entries[0] = entry_of(watchdog.wake_.descriptor());
   nfds_t count = 1;
   const Instant now = read_clock();
   bool hurry = false;
   for (Branch* branch = &self.home_; branch != nullptr; branch = branch->next_) {
     const Connection& connection = branch->lane_.connection();
-    const bool dials = connection.dialling();
-    const bool writes = dials || connection.waits_to_send();
-    entries[count++] = {.fd = connection.socket(),
-                        .events = static_cast<short>((dials ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
-                        .revents = 0};
-    entries[count++] = {.fd = branch->lane_.resolver(), .events = POLLIN, .revents = 0};
+    entries[count++] = entry_of(connection);
+    entries[count++] = entry_of(branch->lane_.resolver());
     hurry = hurry || branch->led_ || connection.pending();
   }
   ::pthread_mutex_unlock(&watchdog.mutex_);
