@@ -23,7 +23,7 @@ namespace holdfast::cli {
 namespace {
 
 // Between two questions for the time: a hundred a second are nothing to a server.
-constexpr int pause_milliseconds = 10;
+constexpr int round_pause_milliseconds = 10;
 
 std::string milliseconds(Duration duration) {
   return fixed_text(std::chrono::duration<double, std::milli>(duration).count(), 2);
@@ -63,7 +63,7 @@ Examination examine(DoctorOptions& options) {
       ask_time(*clients[index], facts);
       asked = true;
     }
-    if (asked) (void)::poll(nullptr, 0, pause_milliseconds);
+    if (asked) (void)::poll(nullptr, 0, round_pause_milliseconds);
     asked = asked && Client::now() < end;
   }
   return examination;

@@ -11,11 +11,11 @@ namespace holdfast::cli {
 
 void say(std::string_view line) {
   // A pipe that is ready takes this many bytes without blocking (PIPE_BUF on Linux).
-  constexpr std::size_t line_size_max = 4096;
+  constexpr std::size_t text_size_max = 4096;
   constexpr int patience_milliseconds = 10;
   std::string bytes = "holdfast: ";
   bytes += line;
-  if (bytes.size() >= line_size_max) bytes.resize(line_size_max - 1);
+  if (bytes.size() >= text_size_max) bytes.resize(text_size_max - 1);
   bytes += '\n';
   pollfd entry = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   if (::poll(&entry, 1, patience_milliseconds) != 1 || (entry.revents & POLLOUT) == 0) return;

@@ -27,7 +27,7 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<ChosenLock*>:
 constinit std::atomic<Phase> phase{Phase::connecting};
 constinit std::atomic<ChosenLock*> waiting_lock{nullptr};
 constinit std::atomic<ChosenLock*> renewing_lock{nullptr};
-constinit std::atomic<pid_t> command{0};
+constinit std::atomic<pid_t> command_process{0};
 constinit std::atomic<int> ending{0};
 constinit std::atomic<int> passed_on{0};
 constinit std::atomic<bool> continued{false};
@@ -143,9 +143,9 @@ void handle_signal(int signal) noexcept {
         break;
       // The group's number cannot be another's: its leader is not waited for before begin_ending().
       case Phase::running:
-        if (command.load() <= 0) break;
-        ::kill(-command.load(), signal);
-        if (is_end(signal)) ::kill(-command.load(), SIGCONT);
+        if (command_process.load() <= 0) break;
+        ::kill(-command_process.load(), signal);
+        if (is_end(signal)) ::kill(-command_process.load(), SIGCONT);
         break;
       case Phase::ending: passed_on.store(signal); break;
       case Phase::over: break;
@@ -231,7 +231,7 @@ void SignalRelay::hold_signals() noexcept { ::sigprocmask(SIG_BLOCK, &handled_, 
 
 void SignalRelay::begin_running(pid_t leader, int news) noexcept {
   news_of_command = news;
-  command = leader;
+  command_process = leader;
   for (const int signal : running_signals)
     if (!inherited_ignored(signal)) install(signal, handle_signal, handled_);
   phase = Phase::running;
@@ -241,7 +241,7 @@ void SignalRelay::release_signals() noexcept { ::sigprocmask(SIG_UNBLOCK, &handl
 
 void SignalRelay::begin_ending() noexcept {
   phase = Phase::ending;
-  command = 0;
+  command_process = 0;
 }
 
 void SignalRelay::end() noexcept {

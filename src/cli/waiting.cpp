@@ -18,7 +18,7 @@ namespace {
 // requests a second.
 constexpr Duration reason_interval = std::chrono::seconds(2);
 // After a call that came back at once.
-constexpr Duration pause = std::chrono::milliseconds(200);
+constexpr Duration pause_between_calls = std::chrono::milliseconds(200);
 
 constexpr char holder_is_around_us[] = "the run that this one is inside of holds it";
 
@@ -80,7 +80,7 @@ Status Waiting::wait_connected() {
       if (const Status found = look_at_holder(); found != Status::lock_busy) return found;
     if (last) return reason;
     tell(reason);
-    if (now - begin < pause) relay_.sleep_until(std::min(begin + pause, deadline_));
+    if (now - begin < pause_between_calls) relay_.sleep_until(std::min(begin + pause_between_calls, deadline_));
     if (relay_.ending_signal() != 0) return Status::cancelled;
   }
 }
