@@ -36,11 +36,11 @@ build() {  # build NAME COMPILER MESON-ARGUMENT...
 readonly optimised=(--buildtype=debugoptimized)
 # Where nobody measures, or looks for a line: compiled in a tenth less of the time.
 readonly optimised_bare=(-Doptimization=2 -Ddebug=false)
-# Most of what the compiler reads is the standard library's headers: once for many sources is enough, where no archive is shipped
-# and clang-tidy does not ask for the flags of each source.
+# Most of what the compiler reads is the standard library's headers: once for many sources is enough, where no archive is shipped.
 readonly united=(-Dunited=true)
 readonly sanitized=(-Doptimization=1 -Ddebug=true -Dcpp_args=-g1 -Db_lundef=false)
 
+# Not united: a test looks at what its programs link, and Clang's analyser at one source at a time.
 # For a debugger, unless only the lines of a failure are wanted: they cost a fifth of compiling less.
 configure_plain() { configure plain gcc "${optimised[@]}" ${HOLDFAST_LINES_ONLY:+-Dcpp_args=-g1} -Dtests=enabled; }
 build_plain() { configure_plain && ninja -C build/plain; }
@@ -49,8 +49,7 @@ build_clang() {
   configure clang clang "${optimised_bare[@]}" "${united[@]}" -Dtests=enabled -Dcpp_args=-DASIO_NO_DEPRECATED &&
     build_suites clang unit
 }
-# Not united: a test looks at what its programs link, and clang-tidy at what each source is compiled with.
-configure_asan() { configure san clang "${sanitized[@]}" -Db_sanitize=address,undefined -Dtests=enabled; }
+configure_asan() { configure san clang "${sanitized[@]}" "${united[@]}" -Db_sanitize=address,undefined -Dtests=enabled; }
 build_asan() { configure_asan && build_suites san unit replay live; }
 build_tsan() {
   configure tsan clang "${sanitized[@]}" "${united[@]}" -Db_sanitize=thread -Dtests=enabled && build_suites tsan threads

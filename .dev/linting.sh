@@ -3,35 +3,41 @@
 #
 # clang-tidy over our sources. builds.sh is read before this.
 
-# Four fifths of clang-tidy's time goes into its static analyser, which follows paths. So a run may be told for how long the
-# analyser may begin with further sources; the rest is read by all other checks alone. It may also be told when to begin with no
-# further source at all. The order is drawn by chance, so that each source's turn comes.
+# Two readings. The first is by all checks but the static analyser's. Most of its time goes into the standard library's headers, so
+# it reads the united sources, and each of those headers a few times instead of once for each source of ours. The second is the
+# analyser's, which follows paths, takes far longer, and looks at one source at a time. So a run may be told for how long the
+# analyser may begin with further sources. Their order is drawn by chance, so that each one's turn comes. It may also be told when
+# to begin with nothing further at all. The second has a check with it that would follow calls across united sources into Asio,
+# and takes what Asio throws where there is no memory for something that our destructors do.
 
-# A source is left out when the build does not compile it (its option is off): there are no flags to lint it with.
-lint_sources() {  # lint_sources [ANALYSER-SECONDS [SECONDS]]: without them every source is analysed, and read
-  configure_asan || return 1
-  local source sources=() analysed=build/logs/clang-tidy.analysed left=build/logs/clang-tidy.left result=0 now unread
+# What the builds do not compile, since an option is off, is left out: there are no flags to lint it with.
+lint_sources() {  # lint_sources [ANALYSER-SECONDS [SECONDS]]: without them all is read, and analysed
+  local now read=() sources=() unread=build/logs/clang-tidy.unread unanalysed=build/logs/clang-tidy.unanalysed result=0
+  { configure_asan && configure_plain; } || return 1
   now=$(date +%s)
-  while read -r source; do
-    ! grep -qF "\"../../$source\"" build/san/compile_commands.json || sources+=("$source")
-  done < <(find src proto -name '*.cpp' | sort)
-  : >"$analysed"
-  : >"$left"
-  export -f lint_one
-  printf '%s\n' "${sources[@]}" | shuf |
-    xargs -P "$(nproc)" -I SOURCE bash -c 'lint_one "$@"' - SOURCE "$analysed" $((now + ${1:-1000000})) \
-      "$left" $((now + ${2:-1000000})) || result=1
-  unread=$(wc -l <"$left")
-  printf '%d of %d sources were analysed, %d read by the other checks alone' \
-    "$(wc -l <"$analysed")" ${#sources[@]} $((${#sources[@]} - $(wc -l <"$analysed") - unread))
-  ((unread == 0)) || printf ', and %d were not read: there was no time left' "$unread"
+  mapfile -t read < <(python3 .dev/sources_of.py san build/lint/united)
+  mapfile -t sources < <(python3 .dev/sources_of.py plain build/lint/apart | shuf)
+  ((${#read[@]} > 0 && ${#sources[@]} > 0)) || { say "the builds have no sources"; return 1; }
+  : >"$unread"
+  : >"$unanalysed"
+  lint_each $((now + ${2:-1000000})) "$unread" build/lint/united "--checks=-clang-analyzer-*,-bugprone-exception-escape" \
+    "${read[@]}" || result=1
+  lint_each $((now + ${1:-1000000})) "$unanalysed" build/lint/apart \
+    "--checks=-*,bugprone-exception-escape,clang-analyzer-*,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling" \
+    "${sources[@]}" || result=1
+  printf '%d of %d sources were analysed' $((${#sources[@]} - $(wc -l <"$unanalysed"))) ${#sources[@]}
+  [[ ! -s $unread ]] || printf ', and %d of %d united ones were not read: there was no time left' "$(wc -l <"$unread")" ${#read[@]}
   echo
   return "$result"
 }
 
-lint_one() {  # lint_one SOURCE LIST-OF-ANALYSED END LIST-OF-UNREAD LAST: with the analyser until END, until LAST at all
-  local checks=()
-  if (($(date +%s) >= $5)); then echo "$1" >>"$4"; return 0; fi
-  if (($(date +%s) < $3)); then echo "$1" >>"$2"; else checks=(--checks=-clang-analyzer-*); fi
-  clang-tidy -p build/san --quiet "${checks[@]}" "$1"
+lint_each() {  # lint_each LAST LEFT-OUT DATABASE CHECKS SOURCE...: those whose turn comes after LAST are listed in LEFT-OUT
+  local last=$1 left_out=$2 database=$3 checks=$4
+  shift 4
+  export -f lint_one
+  printf '%s\n' "$@" | xargs -P "$(nproc)" -I SOURCE bash -c 'lint_one "$@"' - "$last" "$left_out" "$database" "$checks" SOURCE
+}
+
+lint_one() {  # lint_one LAST LEFT-OUT DATABASE CHECKS SOURCE
+  if (($(date +%s) >= $1)); then echo "$5" >>"$2"; else clang-tidy -p "$3" --quiet "$4" "$5"; fi
 }

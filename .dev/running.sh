@@ -6,7 +6,7 @@
 run_build() {  # run_build LABEL BUILD-FUNCTION NAME MESON-TEST-ARGUMENT...: build/NAME, then its tests, counted
   local label=$1 function=$2 log=build/$3/meson-logs/testlog.json
   shift 2
-  [[ " $ahead_functions " != *" $function "* ]] || finish_ahead
+  await_ahead "$function"
   if ! step "$label: build" "$function"; then count "$label: build" 0 1 0; return; fi
   rm -f "$log"
   [[ -z ${ahead:-} ]] || start_ahead $ahead
@@ -18,25 +18,30 @@ run_build() {  # run_build LABEL BUILD-FUNCTION NAME MESON-TEST-ARGUMENT...: bui
   failures+=("${results[@]:1}")
 }
 
-# Tests wait more than they work. So what is needed next is built while they run, at a lower priority. If that build
-# fails, the failure shows when its turn comes.
+# Tests wait more than they work. So what is needed later is built while they run, one after the other, at a lower priority. If a
+# build fails, the failure shows when its turn comes.
 ahead_process=''
-ahead_functions=''
 
 start_ahead() {  # start_ahead BUILD-FUNCTION...
-  finish_ahead
-  ahead_functions=$*
+  rm -f build/logs/ahead.*.done
   (
     renice -n 15 -p "$BASHPID" >/dev/null
-    for function; do "$function" || exit; done
+    for function; do
+      "$function" || true
+      touch "build/logs/ahead.$function.done"
+    done
   ) >build/logs/ahead.log 2>&1 &
   ahead_process=$!
+}
+
+await_ahead() {  # await_ahead BUILD-FUNCTION: nobody else builds it any more
+  [[ $ahead_process ]] || return 0
+  while [[ ! -e build/logs/ahead.$1.done ]] && kill -0 "$ahead_process" 2>/dev/null; do sleep 1; done
 }
 
 finish_ahead() {
   [[ -z $ahead_process ]] || wait "$ahead_process" || true
   ahead_process=''
-  ahead_functions=''
 }
 
 run_firmware() {  # What it runs was built by build_firmware().

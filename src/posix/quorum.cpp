@@ -242,6 +242,8 @@ Status QuorumClient::begin() noexcept {
   return Status::ok;
 }
 
+// A reply may settle its lock, which may give others up and come back here: each time one that was in flight is taken away, so that
+// this goes no deeper than there are requests in flight. NOLINTNEXTLINE(misc-no-recursion)
 void QuorumClient::dispatch(Node& node) noexcept {
   Reply reply;
   while (node.connection.session().poll_reply(reply, now_)) {

@@ -75,7 +75,7 @@ bool QuorumRecord::at_risk() const noexcept { return !orphaned() && keeping_.at_
 
 void QuorumRecord::publish() noexcept { keeping_.publish(machine_.valid_until(), machine_.risky_from()); }
 
-// What time has done, and what the machines have to say.
+// What time has done, and what the machines have to say. NOLINTNEXTLINE(misc-no-recursion): see QuorumClient::dispatch().
 void QuorumRecord::settle() noexcept {
   // That a reply was given up is known at once, and the node may be asked again.
   for (NodeSet left = task_.hand_over(machine_.all(), quorum_->now_); left != 0;
@@ -86,6 +86,7 @@ void QuorumRecord::settle() noexcept {
   publish();
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): the same.
 void QuorumRecord::take_reply(std::size_t node, const Reply& reply) noexcept {
   machine_.handle_reply(node, reply, quorum_->now_);
   if (machine_.has_output()) settle();
