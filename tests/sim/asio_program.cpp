@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/any_io_executor.hpp>
 #include <asio/cancellation_signal.hpp>
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
+#include <asio/strand.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,19 +32,23 @@ namespace holdfast::sim {
 
 namespace {
 
-// Asio keeps the frames of the loops that a thread is in, and who is in one is told by them.
-using LoopStack = asio::detail::call_stack<asio::detail::thread_context, asio::detail::thread_info_base>;
-using LoopFrames = asio::detail::tss_ptr<LoopStack::context>;
-template <LoopFrames* frames>
-struct LoopFramesOf {
-  friend LoopFrames& loop_frames() noexcept { return *frames; }
+// Asio keeps the frames of the loops and of the strands that a thread is in, and who is in one is told by them.
+template <class Frame, asio::detail::tss_ptr<Frame>* frames>
+struct FramesOf {
+  friend asio::detail::tss_ptr<Frame>& frames_of(const Frame* /*which*/) noexcept { return *frames; }
 };
-LoopFrames& loop_frames() noexcept;
-template struct LoopFramesOf<&LoopStack::top_>;  // An explicit instantiation may name what is private.
+using LoopStack = asio::detail::call_stack<asio::detail::thread_context, asio::detail::thread_info_base>;
+using StrandStack = asio::detail::call_stack<asio::detail::strand_executor_service::strand_impl>;
+asio::detail::tss_ptr<LoopStack::context>& frames_of(const LoopStack::context* which) noexcept;
+asio::detail::tss_ptr<StrandStack::context>& frames_of(const StrandStack::context* which) noexcept;
+// Explicit instantiations may name what is private.
+template struct FramesOf<LoopStack::context, &LoopStack::top_>;
+template struct FramesOf<StrandStack::context, &StrandStack::top_>;
 
+template <class Frame>
 constexpr Fiber::Own frames_apart = {
-    .get = []() noexcept -> void* { return static_cast<LoopStack::context*>(loop_frames()); },
-    .set = [](void* value) noexcept { loop_frames() = static_cast<LoopStack::context*>(value); },
+    .get = []() noexcept -> void* { return static_cast<Frame*>(frames_of(static_cast<const Frame*>(nullptr))); },
+    .set = [](void* value) noexcept { frames_of(static_cast<const Frame*>(nullptr)) = static_cast<Frame*>(value); },
 };
 
 Status status_of(const std::error_code& error) noexcept {
@@ -81,7 +87,7 @@ class AsioProgram final : public LoopProgram {
  public:
   AsioProgram(Application& application, World& world, Process& process)
       : application_(application), world_(world), process_(process), handlers_(world, process) {
-    Fiber::keep_apart(frames_apart);
+    Fiber::keep_apart({frames_apart<LoopStack::context>, frames_apart<StrandStack::context>});
   }
 
   void run() override;
@@ -371,6 +377,12 @@ class AsioProgram final : public LoopProgram {
   Application& application_;
   World& world_;
   Process& process_;
+  // A strand is one that Asio hands out, which is not the context's own.
+  [[nodiscard]] asio::any_io_executor executor() const {
+    if (process_.plan->strands) return asio::make_strand(*loop_);
+    return loop_->get_executor();
+  }
+
   asio::io_context* loop_ = nullptr;
   int hurry_pipe_[2] = {-1, -1};
   std::optional<asio::posix::stream_descriptor> hurry_;
@@ -465,14 +477,14 @@ void AsioProgram::make_peer(std::size_t index) {
   ++connection.made;
   if (of_quorum(index)) {
     application_.configure_quorum();
-    connection.peer.make_quorum(loop_->get_executor(), application_.configs_.size(),
+    connection.peer.make_quorum(executor(), application_.configs_.size(),
                                 {.operations = operations, .waiters = waiters});
   } else {
     AsyncLimits limits;
     limits.waiters = waiters;
     limits.kept = kept;
     limits.operations = operations;
-    connection.peer.make_client(loop_->get_executor(), limits);
+    connection.peer.make_client(executor(), limits);
     for (std::shared_ptr<SharedOwner>& owner : connection.owners) owner.reset();
     if (process_.plan->hears) connection.peer.client().watch_sentinels();
     Application::Connection& known = application_.connections_[index];

@@ -71,6 +71,8 @@ std::string_view to_string(Fault fault) noexcept {
     case Fault::forged_message: return "forged message";
     case Fault::output_limit: return "output limit";
     case Fault::unasked_between: return "unasked between";
+    case Fault::no_descriptors: return "no descriptors";
+    case Fault::no_network: return "no network";
     case Fault::slot_move: return "slot move";
     case Fault::move_called_off: return "move called off";
     case Fault::slot_down: return "slot down";
@@ -92,9 +94,10 @@ bool drawn_apart(Fault fault) noexcept {
 }
 
 bool leaves_reach(Fault fault) noexcept {
-  return drawn_apart(fault) || fault == Fault::signal_interruption || fault == Fault::script_flush ||
-         fault == Fault::max_clients || fault == Fault::refused_connect || fault == Fault::black_hole ||
-         fault == Fault::lost_message || fault == Fault::duplicated_message || fault == Fault::forged_message;
+  return drawn_apart(fault) || is_scarcity(fault) || fault == Fault::signal_interruption ||
+         fault == Fault::script_flush || fault == Fault::max_clients || fault == Fault::refused_connect ||
+         fault == Fault::black_hole || fault == Fault::lost_message || fault == Fault::duplicated_message ||
+         fault == Fault::forged_message;
 }
 
 bool outside_model(Fault fault) noexcept {
@@ -166,6 +169,8 @@ bool outside_model(Fault fault) noexcept {
     case Fault::forged_message:
     case Fault::output_limit:
     case Fault::unasked_between:
+    case Fault::no_descriptors:
+    case Fault::no_network:
     case Fault::slot_move:
     case Fault::move_called_off:
     case Fault::slot_down:

@@ -84,6 +84,9 @@ enum class Fault : std::uint8_t {
   forged_message,
   output_limit,     // A slow subscriber is closed.
   unasked_between,  // A reply that nobody asked for, while the client waits for none.
+  // What the machine of one process has not for a while, so that its connects fail at once.
+  no_descriptors,  // There is no socket to be had.
+  no_network,      // No way to any server: for who has no connection yet.
   // Where the server of a name is: of worlds with sentinels or a cluster, which have these of their own (shifts.hpp).
   slot_move,  // Key by key.
   move_called_off,
@@ -101,6 +104,10 @@ using FaultCounts = std::array<std::uint64_t, fault_count>;
 [[nodiscard]] bool is_switch(Fault fault) noexcept;
 // One that another than the FaultInjector injects: Shifts.
 [[nodiscard]] constexpr bool is_shift(Fault fault) noexcept { return fault >= Fault::slot_move; }
+// One that is drawn with what makes the worlds with local connects (plan.cpp).
+[[nodiscard]] constexpr bool is_scarcity(Fault fault) noexcept {
+  return fault == Fault::no_descriptors || fault == Fault::no_network;
+}
 // A fault that is drawn by a generator of its own, so that the seeds of before it mean what they meant.
 [[nodiscard]] bool drawn_apart(Fault fault) noexcept;
 // True if a server that is in reach stays so, for who is connected to it: what is held there can be kept.

@@ -53,6 +53,7 @@ void FaultInjector::next() {
 
 void FaultInjector::end() {
   ended_ = true;
+  for (Process& process : world_.processes()) process.no_sockets_until = process.no_network_until = 0;
   for (Node& node : world_.nodes()) {
     if (node.redis.faults().replica) world_.promote_server(node);
     node.redis.faults() = {};
@@ -118,7 +119,7 @@ Link* FaultInjector::any_link() {
 }
 
 void FaultInjector::inject(Fault fault) {
-  if (fault <= Fault::wrong_password) {
+  if (fault <= Fault::wrong_password || is_scarcity(fault)) {
     if (Process* const process = any_process(); process != nullptr) on_process(fault, *process);
   } else if (fault <= Fault::no_permission) {
     on_server(fault, any_node());
@@ -154,6 +155,8 @@ void FaultInjector::on_process(Fault fault, Process& process) {
       world_.interrupt(process, workers[random.index(workers.size())].thread);
       return;
     }
+    case Fault::no_descriptors: process.no_sockets_until = world_.now() + length; return;
+    case Fault::no_network: process.no_network_until = world_.now() + length; return;
     default: return;
   }
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -69,7 +70,7 @@ void give_stack(void* stack) {
 // Other threads, a fuzzer's for one, are in none.
 constinit thread_local Fiber* running = nullptr;
 
-constinit Fiber::Own kept_apart{};
+constinit Fiber::Owns kept_apart{};
 
 }  // namespace
 
@@ -105,7 +106,7 @@ extern "C" void holdfast_sim_switch(void** save, void* load);
 
 struct Fiber::Context {
   void* stack = nullptr;
-  void* kept_apart = nullptr;
+  std::array<void*, Fiber::own_count> kept_apart{};
 #ifdef HOLDFAST_SIM_SWITCH
   void* own = nullptr;
   void* caller = nullptr;
@@ -146,13 +147,15 @@ Fiber::~Fiber() {
 
 Fiber* Fiber::current() noexcept { return running; }
 
-void Fiber::keep_apart(const Own& own) noexcept { kept_apart = own; }
+void Fiber::keep_apart(const Owns& owns) noexcept { kept_apart = owns; }
 
 void Fiber::exchange_own() noexcept {
-  if (kept_apart.get == nullptr) return;
-  void* const before = kept_apart.get();
-  kept_apart.set(context_->kept_apart);
-  context_->kept_apart = before;
+  if (kept_apart[0].get == nullptr) return;
+  for (std::size_t index = 0; index < own_count; ++index) {
+    void* const before = kept_apart[index].get();
+    kept_apart[index].set(context_->kept_apart[index]);
+    context_->kept_apart[index] = before;
+  }
 }
 
 void Fiber::enter() {

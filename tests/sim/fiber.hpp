@@ -5,6 +5,7 @@
 // its stack is destroyed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 namespace holdfast::sim {
@@ -25,12 +26,14 @@ class Fiber {
   static void suspend();
   // nullptr outside.
   [[nodiscard]] static Fiber* current() noexcept;
-  // A pointer that each thread has for itself: fibers share the thread, so it is exchanged with every switch.
+  // Pointers that each thread has for itself: fibers share the thread, so they are exchanged with every switch.
   struct Own {
     void* (*get)() noexcept;
     void (*set)(void* value) noexcept;
   };
-  static void keep_apart(const Own& own) noexcept;
+  static constexpr std::size_t own_count = 2;
+  using Owns = std::array<Own, own_count>;
+  static void keep_apart(const Owns& owns) noexcept;
 
  private:
   struct Context;

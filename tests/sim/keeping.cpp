@@ -140,7 +140,8 @@ std::optional<SimTime> Keeping::ready_from(Process& process, const Application::
   const SimTime before = confirmed - late(timeouts.connect + reconnect_kept_max.count());
   const SimTime since = std::max(in_reach, use.lost_at);
   const SimTime resolved = keeper == nullptr ? resolver_until(process) : keeper->resolved_at;
-  const SimTime dialling = std::max({node.no_dialling_until, resolved, use.swallowed_at});
+  const SimTime dialling = std::max(
+      {node.no_dialling_until, process.no_sockets_until, process.no_network_until, resolved, use.swallowed_at});
   const bool never_dialled = keeper == nullptr ? !use.dialled : keeper->uses.empty();
   const bool failed =
       process.application->has_silent_addresses(slot) || never_dialled || dialling >= before || use.failed_at >= before;

@@ -178,24 +178,32 @@ SimTime World::latency(const Node& node) {
   return length;
 }
 
-void World::connect(std::size_t index, std::size_t number, Address address) {
+int World::connect(std::size_t index, std::size_t number, Address address) {
   Link& link = links_[index];
   const Node& node = nodes_[number];
+  const Process& process = processes_[link.process];
   const std::string lane = "client " + std::to_string(link.process);
   link.node = number;
   link.address = address;
   link.state = Link::State::connecting;
   thread().uses.resize(nodes_.size());
   thread().uses[number].dialled = true;
-  if (const Process& process = processes_[link.process]; process.application != nullptr)
-    link.max_lease = process.application->max_lease();
+  if (process.application != nullptr) link.max_lease = process.application->max_lease();
   trace_.add(now_, "connect", link.process, index, node.lane);
   if (address != Address::server) count(Fault::dead_address, lane);
-  if (now_ < node.black_until || address == Address::silent) return;
+  if (now_ < process.no_network_until) {
+    link.state = Link::State::failed;
+    return link.error = ENETUNREACH;
+  }
+  if (process.plan->local && address != Address::silent) {
+    finish_connect(index);
+    return link.error;
+  }
+  if (now_ < node.black_until || address == Address::silent) return EINPROGRESS;
   if (now_ < node.second_black_until && is_second(link)) {
     count(Fault::second_black_hole, lane);
     thread().uses[number].swallowed_at = now_;
-    return;
+    return EINPROGRESS;
   }
   SimTime length = latency(node) * 2;
   if (now_ < node.slow_connect_until) {
@@ -203,7 +211,7 @@ void World::connect(std::size_t index, std::size_t number, Address address) {
     length += random_.between(slow_min, slow_max);
   }
   push(now_ + length, EventKind::connected, index);
-  if (sin_of(*this) != Sin::connects_cut_short || uses_locks(thread())) return;
+  if (sin_of(*this) != Sin::connects_cut_short || uses_locks(thread())) return EINPROGRESS;
   after(100 * millisecond, [this, index] {
     Link& slow = links_[index];
     if (slow.state != Link::State::connecting || slow.client_closed) return;
@@ -211,6 +219,7 @@ void World::connect(std::size_t index, std::size_t number, Address address) {
     slow.error = ETIMEDOUT;
     wake_waiters(processes_[slow.process], slow.number);
   });
+  return EINPROGRESS;
 }
 
 // Its thread has a connection to the node already.

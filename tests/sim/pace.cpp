@@ -67,11 +67,13 @@ double Pace::dialled_by(const Process& process, std::size_t node) const {
 }
 
 Pace::Dialling& Pace::dialling_of(const Link& link) {
-  const Process& process = world_.processes()[link.process];
-  const double dialled = dialled_by(process, link.node);
+  return dialling_of({link.process, link.life, link.thread, link.node},
+                     dialled_by(world_.processes()[link.process], link.node));
+}
+
+Pace::Dialling& Pace::dialling_of(const Who& who, double dialled) {
   const double most = failures_at_first * dialled;
-  const auto [found, fresh] =
-      dialling_.try_emplace({link.process, link.life, link.thread, link.node}, Dialling{most, world_.now()});
+  const auto [found, fresh] = dialling_.try_emplace(who, Dialling{most, world_.now()});
   Dialling& dialling = found->second;
   const double passed = static_cast<double>(world_.now() - dialling.at) / static_cast<double>(second);
   dialling.left = std::max(dialling.left, std::min(most, dialling.left + passed * failures_a_second * dialled));
@@ -98,6 +100,15 @@ void Pace::note_closed(const Link& link) {
   if (dialling.left < 0)
     world_.fail("back-off", "client " + std::to_string(link.process) + " dials node " + std::to_string(link.node) +
                                 " again and again, for nothing");
+}
+
+void Pace::note_no_socket(const Process& process, const Thread& thread) {
+  double dialled = 0;
+  for (const Node& node : world_.nodes()) dialled += dialled_by(process, node.index);
+  Dialling& dialling = dialling_of({process.index, process.life, thread.id, world_.nodes().size()}, dialled);
+  dialling.left -= 1;
+  if (dialling.left < 0)
+    world_.fail("back-off", "client " + std::to_string(process.index) + " wants a socket again and again");
 }
 
 }  // namespace holdfast::sim

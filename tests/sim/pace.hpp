@@ -37,6 +37,8 @@ class Pace {
   // A connection has shown that it is of use, or is closed by its client.
   void note_useful(const Link& link);
   void note_closed(const Link& link);
+  // It was to have one, and there was none: who does not get so far dials nobody, and must not go round for it either.
+  void note_no_socket(const Process& process, const Thread& thread);
   // What makes a fresh start of dialling: connect() itself, or close().
   void note_connect_call(const Process& process);
 
@@ -49,6 +51,7 @@ class Pace {
   using Who = std::tuple<std::size_t, std::uint32_t, std::size_t, std::size_t>;  // Process, life, thread, node.
 
   [[nodiscard]] Dialling& dialling_of(const Link& link);
+  [[nodiscard]] Dialling& dialling_of(const Who& who, double dialled);
   // How many clients of the process may dial there by one thread, and each two connections, three with acks, and several addresses.
   [[nodiscard]] double dialled_by(const Process& process, std::size_t node) const;
 

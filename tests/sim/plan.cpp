@@ -40,7 +40,7 @@ bool belongs(Fault fault, WorldKind kind) {
       return drawn_apart(fault) || (fault >= Fault::reset && fault <= Fault::reset_at_stage) ||
              fault == Fault::signal_interruption || fault == Fault::restart || fault == Fault::server_down ||
              fault == Fault::script_flush || fault == Fault::client_kill || fault == Fault::max_clients ||
-             fault == Fault::refused_connect || fault == Fault::black_hole;
+             fault == Fault::refused_connect || fault == Fault::black_hole || is_scarcity(fault);
   }
   return false;
 }
@@ -488,6 +488,29 @@ void draw_watchdog_rests(Plan& plan) {
       client.rests = static_cast<std::uint32_t>(random.magnitude(10'000, 300'000));
 }
 
+// Connects that end at once: as over a Unix socket, or because the machine has no descriptor or no network. Drawn apart, and not for
+// seeds below this one.
+constexpr std::uint64_t first_seed_with_local = 2037000000000;
+void draw_local(Plan& plan, WorldKind kind) {
+  Random random(plan.seed ^ 0x1006e);
+  if (plan.seed < first_seed_with_local || !random.chance(400'000)) return;
+  const std::uint32_t often = random.coin() ? 1'000'000 : 500'000;
+  const bool local = random.coin();
+  for (ClientPlan& client : plan.clients) client.local = local && random.chance(often);
+  for (const Fault fault : {Fault::no_descriptors, Fault::no_network}) {
+    const bool drawn = random.chance(600'000);
+    const auto weight = static_cast<std::uint32_t>(random.magnitude(1, 100));
+    if (drawn && belongs(fault, kind)) plan.weights[static_cast<std::size_t>(fault)] = weight;
+  }
+}
+
+// Programs whose clients have strands. Drawn apart, and not for seeds below this one.
+void draw_strands(Plan& plan) {
+  Random random(plan.seed ^ 0x1006f);
+  if (plan.seed < first_seed_with_local || !random.chance(400'000)) return;
+  for (ClientPlan& client : plan.clients) client.strands = client.loop && random.coin();
+}
+
 // Some programs on loops take several locks at once. Drawn apart, and by a number that leaves the worlds of the older seeds in
 // seeds.txt what they were.
 void draw_sets(Plan& plan, WorldKind kind) {
@@ -857,6 +880,8 @@ Plan draw_plan(std::uint64_t seed, WorldKind kind, DecisionBytes* bytes) {
   draw_inspections(plan);
   draw_tls(plan, bytes);
   draw_watchdog_rests(plan);
+  draw_local(plan, kind);
+  draw_strands(plan);
   return plan;
 }
 

@@ -139,6 +139,7 @@ struct ClientPlan {
   bool posts = false;             // It takes many locks, and lets go of all of them at once.
   bool loop = false;              // It runs on an Asio loop, and does many things at the same time.
   bool handles = false;           // There several lock objects may be of one hold.
+  bool strands = false;           // There each client has a strand of its own.
   bool hears = false;             // Of fail-overs, from sentinels.
   bool branches = false;          // It blocks, and its clients serve names of any slot.
   std::uint32_t sets = 0;         // How often it takes several of its free locks at once, in a million.
@@ -146,6 +147,7 @@ struct ClientPlan {
   SimTime acks_timeout = 0;       // within this time.
   std::uint32_t rests = 0;        // How often it stops a watchdog and starts it again, in a million.
   bool tls = false;               // It speaks TLS with its servers.
+  bool local = false;             // It is connected at once, as over a Unix socket.
   bool wide_sets = false;         // They have sides of read/write locks, too, and it takes one at the end.
   std::size_t threads = 1;
   std::vector<ConnectionPlan> connections;

@@ -188,6 +188,10 @@ int __wrap_socket(int domain, int type, int protocol) {
   if (!simulated()) return __real_socket(domain, type, protocol);
   if (leaving()) return refuse(EMFILE);
   const SystemCall call("socket");
+  if (world().now() < world().process().no_sockets_until) {
+    world().pace().note_no_socket(world().process(), world().thread());
+    return refuse(EMFILE);
+  }
   return world().open_socket();
 }
 
@@ -200,9 +204,10 @@ int __wrap_connect(int number, const sockaddr* address, socklen_t size) {
     world().sleep(world().random().magnitude(second, 12 * second));
   sockaddr_in to{};
   std::memcpy(&to, address, std::min<std::size_t>(size, sizeof to));
-  world().connect(open->index, static_cast<std::size_t>(ntohs(to.sin_port) - holdfast::sim::port_base),
-                  holdfast::sim::at_address(ntohl(to.sin_addr.s_addr)));
-  return refuse(EINPROGRESS);
+  const int error =
+      world().connect(open->index, static_cast<std::size_t>(ntohs(to.sin_port) - holdfast::sim::port_base),
+                      holdfast::sim::at_address(ntohl(to.sin_addr.s_addr)));
+  return error == 0 ? 0 : refuse(error);
 }
 
 int __wrap_getsockopt(int number, int level, int name, void* value, socklen_t* size) {

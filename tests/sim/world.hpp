@@ -269,6 +269,8 @@ struct Process {
   SimTime imposed = 0;          // True time that it could not run or was made late, in all.
   SimTime links_changed_at = 0;
   SimTime hindered_until = 0;  // As disturbed_until, but for what leaves its servers in reach.
+  SimTime no_sockets_until = 0;
+  SimTime no_network_until = 0;
   std::vector<std::size_t> threads;
   std::vector<int> descriptors;
   std::vector<std::size_t> epolls;
@@ -429,7 +431,8 @@ class World {
   [[nodiscard]] SimTime& timer(std::size_t index) noexcept { return timers_[index]; }
   [[nodiscard]] Link& link(std::size_t index) noexcept { return links_[index]; }
   [[nodiscard]] Pipe& pipe(std::size_t index) noexcept { return pipes_[index]; }
-  void connect(std::size_t link, std::size_t node, Address address);
+  // 0 where it is connected at once, or errno's.
+  [[nodiscard]] int connect(std::size_t link, std::size_t node, Address address);
   // Asks for the name of a node. nullptr: there was no answer.
   [[nodiscard]] Resolution* resolve(std::size_t node);
   [[nodiscard]] std::size_t send(std::size_t link, std::string_view bytes);
