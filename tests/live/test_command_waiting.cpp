@@ -46,10 +46,15 @@ void expect_end_by(Running& command, int number, int times = 1) {
 
 std::string run_url(int port) { return "redis://127.0.0.1:" + std::to_string(port); }
 
-// A run, and when it began.
+// A run, when it was started, and when it was seen to wait: on a loaded machine a program with sanitizers takes long to start.
 struct Started {
   Started(const std::string& url, const Words& words) : command(url, words) {}
+  void expect_waiting() {
+    TEST_ASSERT_TRUE(command.says("waiting for lock"));
+    waiting = Client::now();
+  }
   Instant begin = Client::now();  // Before it: a loaded machine may come back to us late.
+  Instant waiting = begin;
   Running command;
 };
 using Runs = std::vector<std::unique_ptr<Started>>;
@@ -58,11 +63,12 @@ using Runs = std::vector<std::unique_ptr<Started>>;
 void expect_no_server_in_time(const Runs& runs) {
   for (const auto& run : runs) {
     const int code = run->command.wait();
-    const Duration taken = Client::now() - run->begin;
-    TEST_MESSAGE("taken: " << taken / 1ms << " ms; stderr: " << run->command.errors());
+    const Instant end = Client::now();
+    TEST_MESSAGE("taken: " << (end - run->begin) / 1ms << " ms, of which " << (end - run->waiting) / 1ms
+                           << " ms were seen; stderr: " << run->command.errors());
     TEST_ASSERT_EQUAL(exit_no_server, code);
-    TEST_ASSERT_TRUE(taken >= at_least(3s));
-    TEST_ASSERT_TRUE(taken < 3s + request_timeout_default + slack);
+    TEST_ASSERT_TRUE(end - run->begin >= at_least(3s));
+    TEST_ASSERT_TRUE(end - run->waiting < 3s + request_timeout_default + slack);
   }
 }
 
@@ -258,7 +264,7 @@ TEST_ON_SERVER(test_a_wait_on_a_server_that_falls_silent_should_not_be_longer_th
     for (const char* const kind : {"mutex", "reentrant"})
       runs.push_back(std::make_unique<Started>(it->unix_url(), run_script({"-w", "3", "--kind", kind}, "exit 1")));
   }
-  for (const auto& run : runs) TEST_ASSERT_TRUE(run->command.says("waiting for lock"));
+  for (const auto& run : runs) run->expect_waiting();
   for (std::size_t index = 0; index < std::size(delays); ++index) {
     const auto passed = static_cast<int>((Client::now() - runs[0]->begin) / 1ms);
     (void)::poll(nullptr, 0, std::max(0, delays[index] - passed));
