@@ -12,17 +12,16 @@
 
 # What the builds do not compile, since an option is off, is left out: there are no flags to lint it with.
 lint_sources() {  # lint_sources [ANALYSER-SECONDS [SECONDS]]: without them all is read, and analysed
-  local now read=() sources=() unread=build/logs/clang-tidy.unread unanalysed=build/logs/clang-tidy.unanalysed result=0
+  local read=() sources=() unread=build/logs/clang-tidy.unread unanalysed=build/logs/clang-tidy.unanalysed result=0
   { configure_asan && configure_plain; } || return 1
-  now=$(date +%s)
   mapfile -t read < <(python3 .dev/sources_of.py san build/lint/united)
   mapfile -t sources < <(python3 .dev/sources_of.py plain build/lint/apart | shuf)
   ((${#read[@]} > 0 && ${#sources[@]} > 0)) || { say "the builds have no sources"; return 1; }
   : >"$unread"
   : >"$unanalysed"
-  lint_each $((now + ${2:-1000000})) "$unread" build/lint/united "--checks=-clang-analyzer-*,-bugprone-exception-escape" \
+  lint_each $(($(date +%s) + ${2:-1000000})) "$unread" build/lint/united "--checks=-clang-analyzer-*,-bugprone-exception-escape" \
     "${read[@]}" || result=1
-  lint_each $((now + ${1:-1000000})) "$unanalysed" build/lint/apart \
+  lint_each $(($(date +%s) + ${1:-1000000})) "$unanalysed" build/lint/apart \
     "--checks=-*,bugprone-exception-escape,clang-analyzer-*,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling" \
     "${sources[@]}" || result=1
   printf '%d of %d sources were analysed' $((${#sources[@]} - $(wc -l <"$unanalysed"))) ${#sources[@]}

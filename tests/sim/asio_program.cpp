@@ -374,15 +374,15 @@ class AsioProgram final : public LoopProgram {
   void close_all();
   void closed(std::size_t index, Status status, SimTime links_changed_at);
 
-  Application& application_;
-  World& world_;
-  Process& process_;
   // A strand is one that Asio hands out, which is not the context's own.
   [[nodiscard]] asio::any_io_executor executor() const {
     if (process_.plan->strands) return asio::make_strand(*loop_);
     return loop_->get_executor();
   }
 
+  Application& application_;
+  World& world_;
+  Process& process_;
   asio::io_context* loop_ = nullptr;
   int hurry_pipe_[2] = {-1, -1};
   std::optional<asio::posix::stream_descriptor> hurry_;
